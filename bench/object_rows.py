@@ -8,9 +8,11 @@ from shutil import rmtree
 from typing import Any
 
 from bench.rows import REPOSITORY, Run, row
+from graveler.lake.context import UNLIMITED
 from graveler.lake.exporting.export import export
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
+from graveler.requests.exporting import Export
 
 _SMALL = 4 << 10
 _MANY = 2000
@@ -64,7 +66,7 @@ def _exports(run: Run, *, verify: bool) -> None:
     source: Any = repository if verify else Unverified(repository)
     for number in range(run.repeat + 1):
         folder = run.folder.with_name(f"out-{number}")
-        run.timed(partial(export, source, "main", folder))
+        run.timed(partial(export, source, Export(ref="main", folder=folder), UNLIMITED))
         rmtree(folder)
     del run.seconds[0]
     run.note = f"{_FILES * _FILE / min(run.seconds) / 1e6:,.0f} MB/s at best"

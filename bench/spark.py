@@ -22,8 +22,8 @@ from pyspark.sql import functions as sql
 
 import graveler.spark
 from graveler.lake.folder import create_folder_lake
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
+from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import ImportReport, import_listing, partitions_of
 from graveler.spark.listing import canonical
 from graveler.spark.session import local_session

@@ -280,7 +280,7 @@ def _bytes_per_object(*, uploaded: bool) -> float:
         made = _imported(number)
         if not uploaded:
             return made
-        name = world.main._names.new("main", made.path, world.clock.now() + number / 100)
+        name = world.main.parts.names.new("main", made.path, world.clock.now() + number / 100)
         return msgspec.structs.replace(made, address=f"{NAMESPACE}/{name}")
 
     world.main.link_many("main", [entry(number) for number in range(OBJECTS)])

@@ -267,7 +267,7 @@ def commit(
 
 def stager(repository: OpenRepository) -> Stager:
     """What stages its changes, to be interrupted between two steps."""
-    return repository._stager
+    return repository.parts.stager
 
 
 def texts(repository: OpenRepository, ref: str = "main", prefix: str = "") -> dict[str, str]:

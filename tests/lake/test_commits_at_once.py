@@ -14,7 +14,9 @@ from graveler.errors import (
 from graveler.history.commits import new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.lake import Lake
-from graveler.lake.sealing import MAX_QUEUE, MAX_SEALED
+from graveler.lake.publish import publish
+from graveler.lake.restage import empty_sealed
+from graveler.lake.sealing import MAX_QUEUE, MAX_SEALED, seal, take_sealed
 from graveler.model import Commit
 from graveler.staging.tokens import LEASE
 from graveler.storage.tables import MAX_TRANSACTION_WRITES
@@ -174,7 +176,7 @@ def test_no_changes_is_judged_on_the_head_that_is_published_on_and_removes_the_t
         record = other._codec.encode(entry)
         tree = apply(other._trees.load(head.metarange), [(b"k", record)], TINY)
         made = new_commit([head], other._trees.save(tree), "", "theirs", 0, {}, "op")
-        other._committer._publisher.publish(state, made, "merge", other._deadlines.begin())
+        publish(other.parts, state, made, "merge", other.parts.deadlines.begin())
 
     with pytest.raises(NoChangesError, match="main"):
         world.repository(Before(*PUBLISH, act=act)).commit("main", "mine")
@@ -200,7 +202,7 @@ def test_a_long_build_does_not_use_up_the_patience_for_conflicts() -> None:
     def long_build_and_somebody_seals() -> None:
         world.clock.time += 300
         put(other, {"b": "1"})
-        other._committer._sealer.seal("main", "somebody")
+        seal(other.parts, "main", "somebody")
 
     world.repository(Before(*PUBLISH, act=long_build_and_somebody_seals)).commit("main", "long")
     assert messages(world.main)[0] == "long"
@@ -254,16 +256,16 @@ def test_a_slow_commit_whose_changes_were_staged_again_still_has_them_committed(
 
     def another() -> None:
         world.clock.time += 2 * LEASE
-        world.main._sealer.take(world.main._branches.state("main").sealed)  # has watched it
+        take_sealed(world.main.parts, world.main._branches.state("main").sealed)  # has watched it
         world.clock.time += 2 * LEASE
         put(world.main, {"b": "1"})
         if then == "published":
             world.main.commit("main", "another")
             return
-        world.main._restager.empty_sealed(world.main._branches.state("main"), "another")
+        empty_sealed(world.main.parts, world.main._branches.state("main"), "another")
         if then == "open":
             return
-        sealed = world.main._sealer.seal("main", "another")
+        sealed = seal(world.main.parts, "main", "another")
         assert sealed.own is not None
         if then == "another is slow":
             world.clock.on_sleep = finish

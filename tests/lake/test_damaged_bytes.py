@@ -12,7 +12,6 @@ import pytest
 
 from graveler.errors import BytesGoneError, CorruptError, DamagedObjectError, GravelerError
 from graveler.lake import checked as comparing
-from graveler.lake.exporting.export import export
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.repository import OpenRepository
@@ -255,19 +254,19 @@ def test_no_damaged_file_is_exported_and_the_next_export_goes_on(place: Place, t
     out = tmp_path / "out"
     place.put("a", b"at first")
     place.put("fine", SMALL)
-    export(place.main, "main", out)
+    place.main.export("main", out)
     for data in (SMALL, LARGE):
         for damage in DAMAGES:
             path = f"new-{damage.__name__}-{len(data)}"
             for changed in ("a", path):
                 place.put(changed, b"before")
-                export(place.main, "main", out)
+                place.main.export("main", out)
                 place.put(changed, data, damage)
                 with pytest.raises(DamagedObjectError):
-                    export(place.main, "main", out)
+                    place.main.export("main", out)
                 assert (out / changed).read_bytes() == b"before"
                 place.file(changed).write_bytes(data)
-                export(place.main, "main", out)
+                place.main.export("main", out)
                 assert ((out / changed).read_bytes(), (out / "fine").read_bytes()) == (data, SMALL)
 
 
@@ -340,7 +339,7 @@ def test_links_with_checksums_of_other_forms_read_fine(place: Place, tmp_path: P
     place.main.commit("main", "m")
     for way in WAYS:
         assert way(place, "a") == SMALL
-    export(place.main, "main", tmp_path / "out")
+    place.main.export("main", tmp_path / "out")
     assert (tmp_path / "out/a").read_bytes() == SMALL
     assert place.main.fsck(object_bytes=True, outside_objects=True).findings == ()
     (tmp_path / "source").write_bytes(truncate(SMALL))

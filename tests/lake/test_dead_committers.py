@@ -5,6 +5,8 @@ import pytest
 from graveler.errors import (
     UnavailableError,
 )
+from graveler.lake import sealing
+from graveler.lake.sealing import seal, take_sealed
 from graveler.model import Commit
 from graveler.staging.tokens import LEASE
 from tests.lake.support import (
@@ -80,17 +82,17 @@ def test_a_dead_owner_is_waited_for_no_longer_whatever_its_clock_said(ahead: flo
 def test_a_living_owner_is_not_taken_over_whatever_its_clock_says(ahead: float) -> None:
     world = World()
     put(world.main, {"a": "1"})
-    owner = world.repository(clock=OwnClock(world.clock, ahead))._sealer
-    watcher = world.repository()._sealer
-    sealed = owner.seal("main", "somebody")
+    owner = world.repository(clock=OwnClock(world.clock, ahead)).parts
+    watcher = world.repository().parts
+    sealed = seal(owner, "main", "somebody")
     for _ in range(10):
-        assert watcher.take(sealed.tokens) is None
+        assert take_sealed(watcher, sealed.tokens) is None
         world.clock.time += LEASE - 0.1
-        assert watcher.take(sealed.tokens) is None
-        owner._renew(sealed.tokens[0], "somebody", LEASE, "")
-    assert watcher.take(sealed.tokens) is None
+        assert take_sealed(watcher, sealed.tokens) is None
+        sealing._renew(owner, sealed.tokens[0], "somebody", LEASE, "")
+    assert take_sealed(watcher, sealed.tokens) is None
     world.clock.time += LEASE
-    assert watcher.take(sealed.tokens) is not None
+    assert take_sealed(watcher, sealed.tokens) is not None
 
 
 def test_one_verb_knows_what_another_of_its_process_has_watched() -> None:
@@ -101,7 +103,7 @@ def test_one_verb_knows_what_another_of_its_process_has_watched() -> None:
     assert died(lambda: victim.commit("main", "of the dead"))
     lake = world.lake()
     sealed = world.main._branches.state("main").sealed
-    assert lake.repository(NAME)._sealer.take(sealed) is None
+    assert take_sealed(lake.repository(NAME).parts, sealed) is None
     lake._opened.clear()
     world.clock.time += LEASE
     slept = world.clock.slept
@@ -113,21 +115,21 @@ def test_one_verb_knows_what_another_of_its_process_has_watched() -> None:
 def test_a_lease_that_an_earlier_version_wrote_is_of_the_normal_length(ahead: float) -> None:
     world = World()
     put(world.main, {"a": "1"})
-    sealed = world.main._sealer.seal("main", "somebody")
+    sealed = seal(world.main.parts, "main", "somebody")
     key = world.outcomes().key(sealed.tokens[0])
     until = int((world.clock.time + ahead) * 1000)
     world.tables.put(key, {"state": "sealed", "owner": "somebody", "lease_ms": until})
-    watcher = world.repository()._sealer
-    assert watcher.take(sealed.tokens) is None
+    watcher = world.repository().parts
+    assert take_sealed(watcher, sealed.tokens) is None
     world.clock.time += LEASE - 1
     world.tables.put(key, {"state": "sealed", "owner": "somebody", "lease_ms": until + 5000})
-    assert watcher.take(sealed.tokens) is None
+    assert take_sealed(watcher, sealed.tokens) is None
     world.clock.time += LEASE - 1
-    assert watcher.take(sealed.tokens) is None, "the owner renewed it"
+    assert take_sealed(watcher, sealed.tokens) is None, "the owner renewed it"
     world.clock.time += 1
-    assert watcher.take(sealed.tokens) is not None
+    assert take_sealed(watcher, sealed.tokens) is not None
     world.tables.put(key, {"state": "sealed", "owner": "somebody", "lease_ms": 0})
-    assert world.repository()._sealer.take(sealed.tokens) is not None, "it was given back"
+    assert take_sealed(world.repository().parts, sealed.tokens) is not None, "it was given back"
 
 
 def test_a_commit_that_fails_gives_its_lease_back() -> None:

@@ -22,11 +22,13 @@ from graveler.errors import (
     RefNotFoundError,
     UnavailableError,
 )
-from graveler.lake.exporting.export import ExportReport, ModifiedExportError, export
+from graveler.lake.exporting.export import ModifiedExportError
 from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
 from graveler.lake.exporting.export_names import UnwritableKeysError, files_that_are_folders
+from graveler.lake.reading import RepositoryReader
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.requests.exporting import ExportReport
 from tests.lake.support import NAMESPACE, World, commit, put, texts, write_files
 from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE
@@ -93,7 +95,7 @@ def export_and_die(repository: OpenRepository, ref: str, folder: Path, number: i
     with pytest.MonkeyPatch.context() as patch:
         Dying(patch, number, after=after)
         try:
-            export(repository, ref, folder, threads=1)
+            repository.export(ref, folder, threads=1)
         except Killed:
             return False
     return True
@@ -106,7 +108,7 @@ def test_the_folder_holds_the_objects_of_the_commit(tmp_path: Path) -> None:
     world = World()
     made = commit(world.main, dict(FILES))
     seen: list[tuple[int, int]] = []
-    report = export(world.main, "main", tmp_path / "new" / "x", progress=lambda n, size: seen.append((n, size)))
+    report = world.main.export("main", tmp_path / "new" / "x", progress=lambda n, size: seen.append((n, size)))
     assert held(tmp_path / "new" / "x") == FILES
     assert report == ExportReport(world.main.commit_of("main").id, written=4, removed=0, size=11)
     assert report.commit_id == made
@@ -127,23 +129,23 @@ def test_uncommitted_changes_are_not_exported(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
     put(world.main, {"c": "new", "b": None})
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == FILES
 
 
 def test_files_are_named_by_what_follows_the_prefix(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    export(world.main, "main", tmp_path, prefix="a/")
+    world.main.export("main", tmp_path, prefix="a/")
     assert held(tmp_path) == {"1": "one", "2": "two"}
 
 
 def test_an_empty_commit_makes_an_empty_export(tmp_path: Path) -> None:
     world = World()
-    assert export(world.main, "main", tmp_path / "x").written == 0
+    assert world.main.export("main", tmp_path / "x").written == 0
     assert held(tmp_path / "x") == {}
     commit(world.main, {"a": "1"})
-    assert export(world.main, "main", tmp_path / "x").written == 1
+    assert world.main.export("main", tmp_path / "x").written == 1
 
 
 # What differs
@@ -152,17 +154,17 @@ def test_an_empty_commit_makes_an_empty_export(tmp_path: Path) -> None:
 def test_the_next_export_reads_and_writes_what_differs(tmp_path: Path) -> None:
     world = World()
     first = commit(world.main, {f"d/{n:03}": str(n) for n in range(200)})
-    export(world.main, first, tmp_path)
+    world.main.export(first, tmp_path)
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "d").iterdir()}
     commit(world.main, {"d/007": "changed", "d/100": None, "e/f/g": "added", "d/150": "150"})
     client = world.counted()
-    report = export(client.repository, "main", tmp_path)
+    report = client.repository.export("main", tmp_path)
     assert (report.written, report.removed, report.size) == (2, 1, 12)
     assert sum(method == "stream" for method, key in client.objects.keys if "/data/" in f"/{key}") == 2
     assert held(tmp_path) == texts(world.main)
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "d").iterdir()}
     assert {path.name for path in times if after.get(path) != times[path]} == {"007", "100"}
-    export(world.main, first, tmp_path)
+    world.main.export(first, tmp_path)
     assert held(tmp_path) == texts(world.main, first)
     assert folders(tmp_path) == {"d"}
 
@@ -170,34 +172,34 @@ def test_the_next_export_reads_and_writes_what_differs(tmp_path: Path) -> None:
 def test_nothing_is_touched_when_nothing_differs(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     before = (tmp_path / MARKER).stat().st_mtime_ns
-    assert export(world.main, "main", tmp_path) == ExportReport(world.main.commit_of("main").id)
+    assert world.main.export("main", tmp_path) == ExportReport(world.main.commit_of("main").id)
     assert (tmp_path / MARKER).stat().st_mtime_ns == before
     world.main.commit("main", "empty", allow_empty=True)
-    assert export(world.main, "main", tmp_path).written == 0
+    assert world.main.export("main", tmp_path).written == 0
     assert marker(tmp_path)["base"] == world.main.commit_of("main").id
 
 
 def test_a_file_becomes_a_folder_and_a_folder_a_file(tmp_path: Path) -> None:
     world = World()
     commit(world.main, {"a": "file", "b/c/d": "deep"})
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     commit(world.main, {"a": None, "a/x": "1", "b/c/d": None, "b": "file"})
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == {"a/x": "1", "b": "file"}
 
 
 def test_a_dry_run_counts_and_changes_nothing(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    planned = export(world.main, "main", tmp_path / "x", dry_run=True)
+    planned = world.main.export("main", tmp_path / "x", dry_run=True)
     assert not (tmp_path / "x").exists()
-    assert export(world.main, "main", tmp_path / "x") == planned
+    assert world.main.export("main", tmp_path / "x") == planned
     commit(world.main, {"a/1": None, "b": "now"})
-    planned = export(world.main, "main", tmp_path / "x", dry_run=True)
+    planned = world.main.export("main", tmp_path / "x", dry_run=True)
     assert held(tmp_path / "x") == FILES
-    assert export(world.main, "main", tmp_path / "x") == planned
+    assert world.main.export("main", tmp_path / "x") == planned
     assert (planned.written, planned.removed) == (1, 1)
 
 
@@ -208,21 +210,21 @@ def test_a_folder_that_is_no_export_is_refused(tmp_path: Path) -> None:
     world = World()
     write_files(tmp_path, {"mine": "1"})
     with pytest.raises(ExportFolderError, match=r"not empty and not an export \(it holds 'mine'\)"):
-        export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
     with pytest.raises(ExportFolderError, match="not a folder"):
-        export(world.main, "main", tmp_path / "mine")
+        world.main.export("main", tmp_path / "mine")
     assert held(tmp_path) == {"mine": "1"}
 
 
 def test_an_export_of_something_else_is_refused(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     with pytest.raises(ExportFolderError, match="of prefix '', not of 'a/'"):
-        export(world.main, "main", tmp_path, prefix="a/")
+        world.main.export("main", tmp_path, prefix="a/")
     other = world.lake().create_repository("other", "mem://other")
     with pytest.raises(ExportFolderError, match="another repository than 'other'"):
-        export(other, "main", tmp_path)
+        other.export("main", tmp_path)
     assert held(tmp_path) == FILES
 
 
@@ -239,34 +241,34 @@ def test_an_export_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_a_marker_that_cannot_be_read_is_refused(tmp_path: Path, data: bytes, error: type[Exception]) -> None:
     (tmp_path / MARKER).write_bytes(data)
     with pytest.raises(error, match=r"newer one|damaged"):
-        export(World().main, "main", tmp_path)
+        World().main.export("main", tmp_path)
 
 
 def test_an_export_whose_commit_is_gone_is_refused(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     (tmp_path / MARKER).write_bytes(msgspec.json.encode(marker(tmp_path) | {"base": "ab" * 32}))
     with pytest.raises(PreconditionError, match="commit abababababababab, which is gone"):
-        export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
 
 
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     world = World()
     with pytest.raises(InvalidError, match=r"must be empty or end with '/'"):
-        export(world.main, "main", tmp_path, prefix="a")
+        world.main.export("main", tmp_path, prefix="a")
     with pytest.raises(InvalidError, match="threads is 0"):
-        export(world.main, "main", tmp_path, threads=0)
+        world.main.export("main", tmp_path, threads=0)
     with pytest.raises(RefNotFoundError):
-        export(world.main, "nothing", tmp_path)
+        world.main.export("nothing", tmp_path)
 
 
 def test_two_exports_to_one_folder_do_not_mix(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
     with ExportFolder(tmp_path).claimed(), pytest.raises(BusyError, match="another export"):
-        export(world.main, "main", tmp_path)
-    export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == FILES
 
 
@@ -291,7 +293,7 @@ def test_all_keys_that_cannot_be_files_are_told_before_anything_is_written(tmp_p
     good = {"fine": "1", "file/below": "2", "file!": "3", "x" * 255: "4"}
     commit(world.main, {**dict.fromkeys(bad, "0"), **good})
     with pytest.raises(UnwritableKeysError, match=r"11 objects cannot be exported .*Nothing was changed") as caught:
-        export(world.main, "main", tmp_path / "x")
+        world.main.export("main", tmp_path / "x")
     found = dict(caught.value.problems)
     assert found.keys() == bad.keys()
     assert all(why in found[path] for path, why in bad.items())
@@ -304,16 +306,16 @@ def test_a_path_may_be_too_long_in_all(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["d" * 200] * 16)
     commit(world.main, {"/".join(["x" * 200] * 5): "1"})
     with pytest.raises(UnwritableKeysError, match="too long"):
-        export(world.main, "main", deep)
+        world.main.export("main", deep)
 
 
 def test_a_new_key_that_is_a_folder_of_an_old_one_is_told(tmp_path: Path) -> None:
     world = World()
     commit(world.main, {"old/below": "1", "file": "2", "other": "3"})
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     commit(world.main, {"old": "4", "file/x/y": "5", "file/x/z": "6", "other": "7"})
     with pytest.raises(UnwritableKeysError, match=r"2 objects") as caught:
-        export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
     assert [path for path, _ in caught.value.problems] == ["file", "old"]
     assert held(tmp_path) == {"old/below": "1", "file": "2", "other": "3"}
 
@@ -338,11 +340,11 @@ def test_an_export_that_ended_anywhere_is_finished_by_the_next(tmp_path: Path, *
     while True:
         folder = tmp_path / str(number)
         if not fresh:
-            export(world.main, first, folder)
+            world.main.export(first, folder)
         complete = export_and_die(world.main, second, folder, number, after=after)
         if not complete and number % 2:
             export_and_die(world.main, first, folder, number // 2, after=after)
-        export(world.main, third, folder)
+        world.main.export(third, folder)
         assert held(folder) == texts(world.main, third)
         assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == [MARKER]
         if complete:
@@ -358,18 +360,18 @@ def test_finishing_writes_no_file_that_is_right(tmp_path: Path) -> None:
     assert marker(tmp_path)["state"] == "started"
     there = len(held(tmp_path))
     assert 10 <= there <= 12
-    assert export(world.main, "main", tmp_path).written == 20 - there
+    assert world.main.export("main", tmp_path).written == 20 - there
     assert held(tmp_path) == texts(world.main)
 
 
 def test_finishing_finds_a_file_of_the_same_size_with_other_bytes(tmp_path: Path) -> None:
     world = World()
     first = commit(world.main, {"a": "old", "b": "old"})
-    export(world.main, first, tmp_path)
+    world.main.export(first, tmp_path)
     commit(world.main, {"a": "new", "b": "new"})
     assert not export_and_die(world.main, "main", tmp_path, 2, after=False)
     assert sorted(held(tmp_path).values()) == ["new", "old"]
-    assert export(world.main, "main", tmp_path).written == 1
+    assert world.main.export("main", tmp_path).written == 1
     assert held(tmp_path) == {"a": "new", "b": "new"}
 
 
@@ -381,11 +383,11 @@ def test_ctrl_c_stops_all_threads_and_leaves_no_half_file(tmp_path: Path) -> Non
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export(world.main, "main", tmp_path, progress=interrupt)
+        world.main.export("main", tmp_path, progress=interrupt)
     some = held(tmp_path)
     assert 0 < len(some) < 300
     assert some.items() <= texts(world.main).items()
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == texts(world.main)
 
 
@@ -412,11 +414,11 @@ def test_whatever_happened_before_an_export_makes_the_folder_right(
             ref = to_state(world.main, state)
             if list(files_that_are_folders(sorted(state))):
                 with pytest.raises(UnwritableKeysError):
-                    export(world.main, ref, folder)
+                    world.main.export(ref, folder)
             elif death is not None:
                 export_and_die(world.main, ref, folder, death[0], after=death[1])
             else:
-                export(world.main, ref, folder)
+                world.main.export(ref, folder)
                 assert held(folder) == state
                 assert folders(folder) == {path[: path.rindex("/")] for path in state if "/" in path} | {
                     "a" for path in state if path.startswith("a/")
@@ -428,7 +430,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     commit(world.main, dict(FILES))
     assert not export_and_die(world.main, "main", tmp_path, 2, after=False)
     write_files(tmp_path, {".graveler-export-unfinished/0": "half", ".graveler-export.json.new": "half"})
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == FILES
 
 
@@ -436,7 +438,7 @@ def test_a_process_killed_before_its_marker_leaves_a_folder_that_can_be_used(tmp
     world = World()
     commit(world.main, dict(FILES))
     write_files(tmp_path, {".graveler-export.json.new": "half"})
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == FILES
 
 
@@ -447,12 +449,12 @@ def test_an_export_that_was_overtaken_gives_up(tmp_path: Path, monkeypatch: pyte
 
     def overtaken(place: ExportFolder) -> AbstractContextManager[None]:
         monkeypatch.undo()
-        export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
         return claimed(place)
 
     monkeypatch.setattr(ExportFolder, "claimed", overtaken)
     with pytest.raises(BusyError, match="was faster"):
-        export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
 
 
 def test_an_error_stops_the_other_threads_between_two_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,9 +472,9 @@ def test_an_error_stops_the_other_threads_between_two_pieces(tmp_path: Path, mon
             begun.set()
         came_to_its_end.set()
 
-    monkeypatch.setattr(OpenRepository, "stream", stream)
+    monkeypatch.setattr(RepositoryReader, "stream", stream)
     with pytest.raises(UnavailableError, match="network is down"):
-        export(world.main, "main", tmp_path, threads=2)
+        world.main.export("main", tmp_path, threads=2)
     assert not came_to_its_end.is_set()
 
 
@@ -482,47 +484,47 @@ def test_an_error_stops_the_other_threads_between_two_pieces(tmp_path: Path, mon
 def test_modified_files_are_told_with_verify_and_missing_ones_written(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     write_files(tmp_path, {"a/1": "eno", "mine": "stays", "ü ñ/x": "longer than before"})
     (tmp_path / "a/2").unlink()
     before = held(tmp_path)
     commit(world.main, {"b": "changed"})
     with pytest.raises(ModifiedExportError, match=r"2 files in .* are not as exported") as caught:
-        export(world.main, "main", tmp_path, verify=True)
+        world.main.export("main", tmp_path, verify=True)
     assert caught.value.paths == ("a/1", "ü ñ/x")
     assert held(tmp_path) == before
     for path in caught.value.paths:
         (tmp_path / path).unlink()
-    report = export(world.main, "main", tmp_path, verify=True)
+    report = world.main.export("main", tmp_path, verify=True)
     assert report.written == 4
     assert held(tmp_path) == texts(world.main) | {"mine": "stays"}
-    assert export(world.main, "main", tmp_path, verify=True).written == 0
+    assert world.main.export("main", tmp_path, verify=True).written == 0
 
 
 def test_a_file_in_the_place_of_a_new_object_is_told_with_verify(tmp_path: Path) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     write_files(tmp_path, {"c": "mine"})
     commit(world.main, {"c": "theirs"})
     with pytest.raises(ModifiedExportError, match=r"1 file in .* is not as exported: 'c'"):
-        export(world.main, "main", tmp_path, verify=True)
-    export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path, verify=True)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == texts(world.main)
 
 
 def test_verify_knows_the_states_of_an_interrupted_export(tmp_path: Path) -> None:
     world = World()
-    export(world.main, commit(world.main, {"a": "1", "b": "1", "c": "1"}), tmp_path)
+    world.main.export(commit(world.main, {"a": "1", "b": "1", "c": "1"}), tmp_path)
     second = commit(world.main, {"a": "2", "b": "2", "c": None})
     assert not export_and_die(world.main, second, tmp_path, 2, after=True)
     third = commit(world.main, {"a": "3", "b": "3"})
     write_files(tmp_path, {"b": "?"})
     with pytest.raises(ModifiedExportError) as caught:
-        export(world.main, third, tmp_path, verify=True)
+        world.main.export(third, tmp_path, verify=True)
     assert caught.value.paths == ("b",)
     (tmp_path / "b").unlink()
-    export(world.main, third, tmp_path, verify=True)
+    world.main.export(third, tmp_path, verify=True)
     assert held(tmp_path) == texts(world.main)
 
 
@@ -531,12 +533,12 @@ def test_a_checksum_that_is_no_md5_is_compared_by_size(tmp_path: Path) -> None:
     write_files(tmp_path, {"source": "12345"})
     link(world.main, "a", tmp_path / "source", 5, "abc-2")
     world.main.commit("main", "m")
-    export(world.main, "main", tmp_path / "x")
+    world.main.export("main", tmp_path / "x")
     write_files(tmp_path / "x", {"a": "54321"})
-    assert export(world.main, "main", tmp_path / "x", verify=True).written == 0
+    assert world.main.export("main", tmp_path / "x", verify=True).written == 0
     write_files(tmp_path / "x", {"a": "other"[:4]})
     with pytest.raises(ModifiedExportError):
-        export(world.main, "main", tmp_path / "x", verify=True)
+        world.main.export("main", tmp_path / "x", verify=True)
 
 
 def test_objects_of_which_nobody_knows_a_checksum_are_written_again(tmp_path: Path) -> None:
@@ -546,11 +548,11 @@ def test_objects_of_which_nobody_knows_a_checksum_are_written_again(tmp_path: Pa
         (tmp_path / text).write_text(text)
         link(world.main, "x", tmp_path / text, 3, "")
         world.main.commit("main", text)
-        assert export(world.main, "main", out).written == 1
+        assert world.main.export("main", out).written == 1
         assert held(out) == {"x": text}
     world.main.upload("main", "y", b"other")
     world.main.commit("main", "other")
-    assert export(world.main, "main", out).written == 1, "the same object has the same bytes"
+    assert world.main.export("main", out).written == 1, "the same object has the same bytes"
 
 
 def test_a_checksum_that_only_looks_like_an_md5_is_no_modification(tmp_path: Path) -> None:
@@ -570,46 +572,46 @@ def test_a_checksum_that_only_looks_like_an_md5_is_no_modification(tmp_path: Pat
     linked("b", "123")
     put(world.main, {"c": "ours"})
     first = world.main.commit("main", "m").id
-    assert export(world.main, "main", out).written == 3
-    assert export(world.main, "main", out, verify=True).written == 0
+    assert world.main.export("main", out).written == 3
+    assert world.main.export("main", out, verify=True).written == 0
     linked("a", "67890")
     world.main.commit("main", "n")
-    assert export(world.main, "main", out, verify=True).written == 1
-    assert export(world.main, first, out, verify=True).written == 1
+    assert world.main.export("main", out, verify=True).written == 1
+    assert world.main.export(first, out, verify=True).written == 1
     assert held(out) == {"a": "12345", "b": "123", "c": "ours"}
     write_files(out, {"a": "54321", "c": "mine"})
     with pytest.raises(ModifiedExportError) as caught:
-        export(world.main, "main", out, verify=True)
+        world.main.export("main", out, verify=True)
     assert caught.value.paths == ("a", "c")
 
 
 def test_what_is_in_the_way_is_left_alone(tmp_path: Path) -> None:
     world = World()
     commit(world.main, {"a": "1"})
-    export(world.main, "main", tmp_path / "x")
+    world.main.export("main", tmp_path / "x")
     write_files(tmp_path / "x", {"b/mine": "1", "c": "mine"})
     for path in ("b", "c/d"):
         commit(world.main, {path: "2"})
         with pytest.raises(ExportFolderError, match=rf"{path[0]}' is in the way"):
-            export(world.main, "main", tmp_path / "x")
+            world.main.export("main", tmp_path / "x")
         commit(world.main, {path: None})
-    export(world.main, "main", tmp_path / "x")
+    world.main.export("main", tmp_path / "x")
     assert held(tmp_path / "x") == {"a": "1", "b/mine": "1", "c": "mine"}
 
 
 def test_an_empty_folder_gives_way_to_a_file(tmp_path: Path) -> None:
     world = World()
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     (tmp_path / "a").mkdir()
     commit(world.main, {"a": "1"})
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == {"a": "1"}
 
 
 def test_links_lead_nowhere(tmp_path: Path) -> None:
     world = World()
     commit(world.main, {"d/1": "1", "d/2": "2", "e": "3"})
-    export(world.main, "main", tmp_path / "x")
+    world.main.export("main", tmp_path / "x")
     outside = write_files(tmp_path / "outside", {"1": "keep", "2": "keep", "e": "keep"})
     for path in (tmp_path / "x/d/1", tmp_path / "x/d/2", tmp_path / "x/e"):
         path.unlink()
@@ -617,12 +619,12 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "x/d").symlink_to(outside)
     (tmp_path / "x/e").symlink_to(outside / "e")
     commit(world.main, {"d/1": None, "e": "new"})
-    export(world.main, "main", tmp_path / "x")
+    world.main.export("main", tmp_path / "x")
     assert held(outside) == {"1": "keep", "2": "keep", "e": "keep"}
     assert (tmp_path / "x/e").read_text() == "new"
     commit(world.main, {"d/2": "new"})
     with pytest.raises(ExportFolderError, match="d' is in the way"):
-        export(world.main, "main", tmp_path / "x")
+        world.main.export("main", tmp_path / "x")
     assert held(outside) == {"1": "keep", "2": "keep", "e": "keep"}
 
 
@@ -643,7 +645,7 @@ def test_bytes_that_are_not_the_lakes_are_told_and_not_exported(tmp_path: Path, 
     with pytest.raises(
         CorruptError, match=r"the bytes of 'wrong' are not those .* has (5 bytes with MD5 827ccb|more than 4)"
     ):
-        export(world.main, "main", tmp_path / "x", threads=1)
+        world.main.export("main", tmp_path / "x", threads=1)
     assert held(tmp_path / "x") == {"fine": "1"}
     assert marker(tmp_path / "x")["state"] == "started"
 
@@ -655,11 +657,11 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: object) -> Iterable[bytes]:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(OpenRepository, "stream", full)
+    monkeypatch.setattr(RepositoryReader, "stream", full)
     with pytest.raises(UnavailableError, match="disk is full"):
-        export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
     monkeypatch.undo()
-    export(world.main, "main", tmp_path)
+    world.main.export("main", tmp_path)
     assert held(tmp_path) == {"a": "1"}
 
 
@@ -669,5 +671,5 @@ def test_a_lost_object_is_told(tmp_path: Path) -> None:
     address = world.main.stat("main", "a").address
     world.objects().delete(address.removeprefix(NAMESPACE + "/"))
     with pytest.raises(BytesGoneError, match=r"the bytes of object 'a' of .* are gone: nothing is at mem://"):
-        export(world.main, "main", tmp_path)
+        world.main.export("main", tmp_path)
     assert "a" not in held(tmp_path)

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from graveler.errors import DirtyBranchError, EmptySourceError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.importing.changes import compare_here
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.listing_files import ListingError
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, Imported
+from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, Imported, ListingOptions
 from graveler.tree.tree import Tree
 from tests.lake.support import TINY, Before, World, commit, paths, texts, write_files
 from tests.lake.test_in_parts import rounds
@@ -265,7 +265,8 @@ def test_a_bucket_whose_listing_fails_behind_some_objects_imports_nothing(monkey
     bucket = world.objects("mem://bucket")
     for number in range(5):
         bucket.put(f"in/{number}", b"1")
-    monkeypatch.setattr(world.main, "_outside", lambda address: (bucket, address.removeprefix("mem://bucket/")))
+    outside = {"outside": lambda address: (bucket, address.removeprefix("mem://bucket/"))}
+    monkeypatch.setattr(world.main, "parts", structs.replace(world.main.parts, **outside))
     address = ImportAddress(AddressType.COMMON_PREFIX, "mem://bucket/in/", "in/")
     assert world.main.import_addresses("main", [address]).changes.added == 5
     whole = bucket.list

@@ -17,6 +17,7 @@ from graveler.errors import ForbiddenError, UnavailableError
 from graveler.lake.importing import file_records, folder_listing
 from graveler.lake.importing.file_records import LARGE
 from graveler.lake.importing.folder_listing import FolderListing
+from graveler.lake.parts import RepositoryParts
 from graveler.model import ObjectEntry
 from graveler.storage.beneath import Beneath, Confinement
 from graveler.tree import crew as crews
@@ -106,7 +107,7 @@ def test_several_processes_make_the_same_tree(tmp_path: Path, monkeypatch: pytes
     alone = World().main.import_folder("main", folder, DESTINATION)
     small_pieces(monkeypatch)
     world = World()
-    monkeypatch.setattr(type(world.main), "_workers", 2)
+    monkeypatch.setattr(RepositoryParts, "workers", 2)
     together = world.main.import_folder("main", folder, DESTINATION)
     assert (together.metarange, together.changes) == (alone.metarange, alone.changes)
 

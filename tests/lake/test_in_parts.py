@@ -28,6 +28,7 @@ from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.lake.sealing import take_sealed
 from graveler.model import Application, Commit, MergeStrategies, MergeStrategy
 from graveler.requests import committing
 from graveler.requests.base import CommitInfo
@@ -409,7 +410,7 @@ def test_changes_stay_claimed_between_the_steps_of_a_commit() -> None:
     sealed = world.main._branches.state("main").sealed
     for _ in range(3):  # much longer than one lease altogether
         world.clock.time += HANDOVER - 1
-        assert world.main._sealer.take(sealed) is None
+        assert take_sealed(world.main.parts, sealed) is None
         opened(world, ask).run_part(0)
         world.objects().delete(next(name for name in files(world) if "/parts/" in name))
     opened(world, ask).run_part(0)

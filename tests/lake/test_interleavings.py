@@ -13,14 +13,14 @@ from msgspec import structs
 
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
+from graveler.lake import clean_heads, landing, rename, reset, sealing
 from graveler.lake.branches import Branches
-from graveler.lake.clean_heads import CleanHeads, Staging
+from graveler.lake.clean_heads import Staging
 from graveler.lake.deadline import Deadline
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.rename import Renamer
-from graveler.lake.reset import Resetter
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.rules import Intent
-from graveler.lake.sealing import Sealed, Sealer
+from graveler.lake.sealing import Sealed
 from graveler.lake.stage import Accept, Stager
 from graveler.lake.turns import Turn
 from graveler.lake.withdraw import Withdrawer
@@ -138,21 +138,21 @@ def cleaning_up_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaving_staged_nothings_over_a_merge(patch: pytest.MonkeyPatch) -> None:
-    look = CleanHeads._look
+    look = clean_heads._look
 
-    def careless(self: CleanHeads, tokens: tuple[Token, ...], tree: Tree) -> Staging:
-        found = look(self, tokens, tree)
+    def careless(repository: RepositoryParts, tokens: tuple[Token, ...], tree: Tree) -> Staging:
+        found = look(repository, tokens, tree)
         return Staging.NOTHING if found is Staging.NO_CHANGE else found
 
-    patch.setattr(CleanHeads, "_look", careless)
+    patch.setattr(clean_heads, "_look", careless)
 
 
 def ignoring_what_is_staged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CleanHeads, "_look", lambda *_: Staging.NOTHING)
+    patch.setattr(clean_heads, "_look", lambda *_: Staging.NOTHING)
 
 
 def merging_over_what_is_staged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CleanHeads, "expect_apart", lambda *_: None)
+    patch.setattr(landing, "expect_apart", lambda *_: None)
 
 
 def publishing_whatever_the_head_is(patch: pytest.MonkeyPatch) -> None:
@@ -175,12 +175,14 @@ def creating_whatever_the_branch_is(patch: pytest.MonkeyPatch) -> None:
 
 
 def resetting_sealed_tokens_with_what_they_hold_of_others(patch: pytest.MonkeyPatch) -> None:
-    def careless(self: Resetter, state: BranchState, start: bytes, end: bytes | None, by: str) -> BranchState:
+    def careless(
+        repository: RepositoryParts, state: BranchState, start: bytes, end: bytes | None, by: str
+    ) -> BranchState:
         after = BranchState(state.name, state.commit_id, state.open)
-        self._move(state, after, by)
+        reset._move(repository, state, after, by)
         return after
 
-    patch.setattr(Resetter, "_bring_back", careless)
+    patch.setattr(reset, "_bring_back", careless)
 
 
 def renaming_a_branch_that_still_acknowledges(patch: pytest.MonkeyPatch) -> None:
@@ -194,14 +196,14 @@ def renaming_with_the_tokens_of_the_old_name(patch: pytest.MonkeyPatch) -> None:
     def keeping(self: Refs, state: BranchState, event: Event) -> list[Write]:
         return create(self, structs.replace(state, sealed=kept[state.open]) if state.open in kept else state, event)
 
-    def closing(self: Renamer, closed: BranchState) -> BranchState:
+    def closing(_: RepositoryParts, closed: BranchState) -> BranchState:
         assert closed.renaming is not None
         kept[closed.renaming.into] = (*closed.sealed, closed.open)
         return closed
 
     create, kept = Refs.create_branch_writes, dict[Token, tuple[Token, ...]]()
     patch.setattr(StagedChanges, "stage_again", stage_nothing)
-    patch.setattr(Renamer, "_stage_again", closing)
+    patch.setattr(rename, "_stage_again", closing)
     patch.setattr(Refs, "create_branch_writes", keeping)
     patch.setattr(Branches, "drop_token_writes", lambda *_, **__: [])
 
@@ -213,10 +215,10 @@ def refusing_without_taking_back(patch: pytest.MonkeyPatch) -> None:
 def judging_leases_by_wall_clocks(patch: pytest.MonkeyPatch) -> None:
     """The beat says until when the lease lasts, by the clock of its owner."""
     owner = local()
-    seal, sealed = Sealer.seal_in, tokens._sealed
+    seal, sealed = sealing.seal_in, tokens._sealed
 
     def noting_the_clock(
-        self: Sealer,
+        repository: RepositoryParts,
         turn: Turn,
         operation: str,
         request: str = "",
@@ -224,8 +226,8 @@ def judging_leases_by_wall_clocks(patch: pytest.MonkeyPatch) -> None:
         *,
         leave: bool = False,
     ) -> Sealed:
-        owner.clock = self._clock
-        return seal(self, turn, operation, request, intent, leave=leave)
+        owner.clock = repository.clock
+        return seal(repository, turn, operation, request, intent, leave=leave)
 
     def saying_until_when(operation: str, seconds: float, request: str) -> dict[str, Value]:
         item = sealed(operation, seconds, request)
@@ -234,7 +236,8 @@ def judging_leases_by_wall_clocks(patch: pytest.MonkeyPatch) -> None:
     def remaining(self: LeaseWatch, lease: str, beat: str, seconds: float) -> float:
         return float(beat) - self._clock.now() if lease.startswith("token/") else seconds
 
-    patch.setattr(Sealer, "seal_in", noting_the_clock)
+    for module in (sealing, clean_heads):
+        patch.setattr(module, "seal_in", noting_the_clock)
     patch.setattr(tokens, "_sealed", saying_until_when)
     patch.setattr(LeaseWatch, "remaining", remaining)
 

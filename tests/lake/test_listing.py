@@ -5,6 +5,7 @@ from random import Random
 import msgspec
 import pytest
 
+from graveler.lake import sealing
 from graveler.lake.repository import OpenRepository
 from graveler.model import Change, CommonPrefix, ObjectEntry
 from graveler.staging.tokens import new_token
@@ -91,7 +92,7 @@ def use_shards(world: World, shards: int, branch: str = "main") -> None:
 
 def seal(world: World, branch: str = "main") -> None:
     """As a commit that died after its seal."""
-    world.main._committer._sealer.seal(branch, "somebody")
+    sealing.seal(world.main.parts, branch, "somebody")
 
 
 def stage(repository: OpenRepository, changes: dict[str, int | None], model: dict[str, int]) -> None:

@@ -38,7 +38,7 @@ class Processes:
 
     def tickets(self) -> int:
         """How many items the table has of lines and tickets."""
-        return len(self.mine._tables.query(f"{self.mine.repository.uid}/turns").items)
+        return len(self.mine.tables.query(f"{self.mine.repository.uid}/turns").items)
 
     def after(self, seconds: float, call: Callable[[], object]) -> None:
         """Have this called when that much time has gone by."""
@@ -58,7 +58,7 @@ def processes(tmp_path: Path) -> Processes:
 
 
 def first_in_line(repository: OpenRepository) -> Turn:
-    turn = repository._turns.at("main")
+    turn = repository.parts.turns.at("main")
     turn.state()
     return turn
 
@@ -97,7 +97,7 @@ def test_one_that_works_for_long_is_passed_over_once_for_all(processes: Processe
 
 def test_who_has_waited_for_its_patience_is_told_that_the_branch_is_busy(processes: Processes) -> None:
     side = processes.side("side")
-    before = [processes.other()._turns.at("main") for _ in range(20)]
+    before = [processes.other().parts.turns.at("main") for _ in range(20)]
     for turn in before:
         assert turn._turns.lines is not None
         turn._stand(turn._turns.lines)
@@ -144,7 +144,7 @@ def test_a_lake_whose_line_cannot_be_used_takes_tickets(processes: Processes) ->
     side = processes.side("side")
     (processes.folder / "turns").unlink(missing_ok=True)
     (processes.folder / "turns").mkdir()
-    with processes.other()._turns.at("main") as before:
+    with processes.other().parts.turns.at("main") as before:
         before.state()
         before.wait()
         before.state()

@@ -293,7 +293,7 @@ def test_what_is_staged_and_changes_nothing_does_not_hide_the_merge(value: str |
             assert texts(world.main) == texts(world.main, "main@") == MERGED
 
 
-@pytest.mark.parametrize("moment", range(12))
+@pytest.mark.parametrize("moment", range(11))
 def test_a_change_staged_while_the_merge_is_at_work_stays_on_top_of_it(moment: int) -> None:
     world = dirty()
     put(world.main, {"v": "mine"})

@@ -11,6 +11,7 @@ from graveler.errors import (
     NoChangesError,
     RefNotFoundError,
 )
+from graveler.lake import sealing
 from graveler.model import MergeStrategy
 from graveler.staging.tokens import LEASE
 from tests.lake.support import (
@@ -67,7 +68,7 @@ def test_a_merge_during_which_the_destination_is_sealed_looks_again() -> None:
 
     def seal() -> None:
         put(world.main, {"n": "1"})
-        world.main._committer._sealer.seal("main", "somebody")
+        sealing.seal(world.main.parts, "main", "somebody")
         world.clock.on_sleep = finish
 
     def finish() -> None:

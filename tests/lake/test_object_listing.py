@@ -24,10 +24,10 @@ from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.listing_rows import encode_external_batch
-from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
+from graveler.lake.importing.object_listing import ObjectListing
 from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.requests.importing import AddressType, ImportAddress
+from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
 from graveler.tree.files import TreeStore

@@ -6,7 +6,8 @@ from contextlib import suppress
 import pytest
 
 from graveler.errors import ForbiddenError
-from graveler.lake.settings import SettingsKeeper
+from graveler.lake import settings
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.withdraw import Withdrawer
 from tests.lake.interleaving import Client, Scheduler, final_problems
 
@@ -88,13 +89,13 @@ def test_the_search_finds_that_a_sealed_token_is_looked_at_before_it_is_dropped(
             explore(seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        renew = SettingsKeeper._renew_token
+        renew = settings._renew_token
 
-        def careless(self: SettingsKeeper, name: str) -> None:
+        def careless(repository: RepositoryParts, name: str) -> None:
             with pytest.MonkeyPatch.context() as inner:
-                inner.setattr(self._staged, "exists", lambda _: False)  # sees nothing that is staged
-                renew(self, name)
+                inner.setattr(repository.staged, "exists", lambda _: False)  # sees nothing that is staged
+                renew(repository, name)
 
-        patch.setattr(SettingsKeeper, "_renew_token", careless)
+        patch.setattr(settings, "_renew_token", careless)
         with pytest.raises(AssertionError, match=r"^seed"):
             explore_many()

@@ -6,6 +6,7 @@ import pytest
 
 from graveler.errors import ObjectNotFoundError
 from graveler.lake.repository import OpenRepository
+from graveler.lake.sealing import seal
 from graveler.model import ObjectEntry
 from tests.lake.support import World, commit, put
 
@@ -28,7 +29,7 @@ def test_each_is_found_as_it_is_alone(seed: int) -> None:
     for text in ("sealed", "open"):
         put(world.main, {path: chance.choice((text, None)) for path in chance.sample(PATHS, 40)})
         if text == "sealed":
-            world.main._committer._sealer.seal("main", "somebody")
+            seal(world.main.parts, "main", "somebody")
     asked = chance.choices(PATHS, k=150)
     for ref in ("main", "main@", world.main.branch("main").commit_id):
         found = world.repository().stat_many(ref, asked)

@@ -369,7 +369,7 @@ def test_who_goes_away_leaves_those_before_it_in_line() -> None:
 
 def turns_of(world: World) -> Turns:
     """Those of another process."""
-    return world.repository()._lander._turns
+    return world.repository().parts.turns
 
 
 def test_a_ticket_that_others_removed_is_taken_anew() -> None:

@@ -4,26 +4,29 @@
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from graveler.lake import commit, landing
 from graveler.lake.folder import open_folder_lake
 from graveler.lake.in_parts.files import PartFiles
-from graveler.lake.publish import Publisher
 from graveler.operations.machine import Machine, Next, Task
 from graveler.tree.files import TreeStore
 from tests.operations.support import SMALL
 from tests.operations.worker import stay
 
-POINTS: Final[dict[str, tuple[type, str, bool]]] = {
-    "before its plan is written": (PartFiles, "keep_plan", False),
-    "after a range of its first part": (TreeStore, "put", True),
-    "after the result of a part": (PartFiles, "keep_result", True),
-    "before its commit is published": (Publisher, "publish", False),
-    "after its commit is published": (Publisher, "publish", True),
+PUBLISHING: Final = (commit, landing)
+"""Modules that publish."""
+
+POINTS: Final[dict[str, tuple[Sequence[object], str, bool]]] = {
+    "before its plan is written": ((PartFiles,), "keep_plan", False),
+    "after a range of its first part": ((TreeStore,), "put", True),
+    "after the result of a part": ((PartFiles,), "keep_result", True),
+    "before its commit is published": (PUBLISHING, "publish", False),
+    "after its commit is published": (PUBLISHING, "publish", True),
 }
-"""A method, and whether to stay after it or before."""
+"""Who has a method or function of this name, and whether to stay after it or before."""
 
 
 def staying(real: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
@@ -37,8 +40,9 @@ def staying(real: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
 
 def main(lake: str, name: str, operation: str, point: str) -> None:
     """One execution, up to the point."""
-    owner, method, after = POINTS[point]
-    setattr(owner, method, staying(getattr(owner, method), after=after))
+    owners, name_of_step, after = POINTS[point]
+    for owner in owners:
+        setattr(owner, name_of_step, staying(getattr(owner, name_of_step), after=after))
     machine, task = Machine(open_folder_lake(Path(lake)), sizes=SMALL), Task(name, operation, 1)
     planned = machine.plan(task)
     assert planned.state is Next.PARTS

@@ -315,7 +315,7 @@ class WaitsFor(OwnClock):
 
 def test_an_operation_waits_longer_for_another_one_than_a_call_does() -> None:
     world, *_ = kept()
-    turns = world.main._lander._turns
+    turns = world.main.parts.turns
     held = world.tables.query(f"{turns.uid}/turns", start=b"main\0\0").items[0][0].removeprefix(b"main\0").decode()
     world.clock.on_sleep = lambda: turns.renew("main", held)
     waited = []

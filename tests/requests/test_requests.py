@@ -11,14 +11,17 @@ import msgspec
 import pytest
 
 from graveler import requests
+from graveler.lake.context import Context
 from graveler.lake.in_parts.pinned import LongRequest
 from graveler.lake.methods import RequestMethods
-from graveler.lake.verbs.commits import _RUNS
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.repository import FUNCTIONS, function_of
 from graveler.operations.parted import KINDS
 from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
 from graveler.requests.base import Permission, Request
 from graveler.requests.merging import Replay
 from graveler.requests.refs import CreateTag, DeleteTag
+from graveler.requests.staging import Duplicate
 
 SHARED: set[type[Request[Any]]] = {Replay}
 """Classes of which requests are made, that are none themselves."""
@@ -57,10 +60,11 @@ def test_a_request_declares_fields_that_it_has(request_type: type[Request[Any]])
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
 def test_who_does_a_request_takes_it_and_returns_its_result(request_type: type[Request[Any]]) -> None:
-    hints = get_type_hints(_RUNS[request_type])
+    function = function_of(request_type)
+    hints = get_type_hints(function)
     result = _result(request_type)
-    taken = [hints[name] for name in list(inspect.signature(_RUNS[request_type]).parameters)[1:]]
-    assert taken[0] is request_type
+    taken = [hints[name] for name in list(inspect.signature(function).parameters)]
+    assert taken == [RepositoryParts, request_type, Context]
     assert hints["return"] == result
 
 
@@ -71,16 +75,23 @@ def _result(request_type: type[Request[Any]]) -> Any:
 
 
 def test_every_request_is_done_here_and_behind_a_server() -> None:
-    assert set(_RUNS) == set(every_request()) == set(BEHIND_A_SERVER)
+    assert set(FUNCTIONS) == set(every_request())
+    assert set(every_request()) - set(BEHIND_A_SERVER) == {Duplicate}
 
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
 def test_a_method_with_keywords_has_the_fields_of_its_request(request_type: type[Request[Any]]) -> None:
     """Those of the commit's info by themselves; what a caller cannot say in one value has another name."""
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", request_type.__name__).lower()
-    parameters = set(inspect.signature(getattr(RequestMethods, name)).parameters) - {"self", "by", "progress"}
+    parameters = set(inspect.signature(getattr(RequestMethods, name)).parameters) - {
+        "self",
+        "by",
+        "progress",
+        "data",
+        "accept",
+    }
     fields = {field.name for field in msgspec.structs.fields(request_type)}
     if "info" in fields:
         fields = (fields - {"info"}) | {"message", "committer", "metadata", "created", "request_id"}
-    renamed = {"strategy": "strategies", "untouched": "unchanged_prefixes", "addresses": "sources"}
+    renamed = {"strategy": "strategies", "untouched": "unchanged_prefixes", "addresses": "sources", "paths": "objects"}
     assert {renamed.get(parameter, parameter) for parameter in parameters} == fields

@@ -11,10 +11,10 @@ from graveler.errors import ForbiddenError, InvalidError, NotFoundError, Precond
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.folder import create_folder_lake
+from graveler.lake.joint import Beside
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import MARKER
 from graveler.lake.repository import OpenRepository
-from graveler.lake.verbs.staging import Beside
 from graveler.model import ObjectEntry, RetentionRules
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.importing import AddressType, ImportAddress

@@ -11,9 +11,9 @@ import pytest
 from graveler.errors import BusyError, InvalidError
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
+from graveler.lake.joint import Beside
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.verbs.staging import Beside
 from graveler.model import ObjectEntry
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 import graveler.spark
 from graveler.errors import UnavailableError
 from graveler.lake.folder import create_folder_lake
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.place import AwsLake, open_at
+from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import import_listing
 from tests.spark.listings import BASE, TINY, frame_of, make_repository, rows_of, tree_of
 from tests.support.proxy import FaultyProxy, Trouble, s3_reply

@@ -19,9 +19,8 @@ from graveler.errors import (
     NotFoundError,
     UnavailableError,
 )
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
-from graveler.requests.importing import ImportChanges
+from graveler.requests.importing import ImportChanges, ListingOptions
 from graveler.spark import comparing, joining
 from graveler.spark.importing import BadRowsError, import_listing, partitions_of
 from graveler.spark.listing_sources import read_inventory, read_tables

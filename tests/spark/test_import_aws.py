@@ -8,9 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from graveler.errors import EmptySourceError, ForbiddenError, InvalidError
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.place import AwsLake, open_at
-from graveler.requests.importing import AddressType, ImportAddress
+from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.listing_sources import list_prefix, read_inventory
 from graveler.storage.s3_objects import S3Objects, S3Settings

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from graveler.errors import InvalidError, NotFoundError, RepositoryNotFoundError
-from graveler.lake.importing.object_listing import ListingOptions
+from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.listing import MALFORMED
 from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables

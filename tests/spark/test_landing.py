@@ -75,7 +75,7 @@ def test_a_transaction_that_cannot_land_is_kept_and_lands_later(
     assert "graveler.spark.land" in str(told.value)
     assert ids(spark, repository, hidden) == [*range(100, 105)]
     uid = repository.repository.uid
-    assert Owners(repository._tables, uid).all() == [], "no collector waits for it, or deletes it"
+    assert Owners(repository.tables, uid).all() == [], "no collector waits for it, or deletes it"
     assert Garbage(repository, Options(Mode.DELETE, threads=1, parquet=False)).run().transactions == 0
     with pytest.raises(DirtyBranchError) as again:
         graveler.spark.land(repository, hidden)
@@ -310,7 +310,7 @@ def test_a_transaction_that_died_before_it_had_begun_is_a_collectors(
         patch.setattr(repository, "commit", died)
         with pytest.raises(KeyboardInterrupt):
             graveler.spark.begin(repository, "main", spark=spark)
-    owners = Owners(repository._tables, repository.repository.uid)
+    owners = Owners(repository.tables, repository.repository.uid)
     hidden = [one.name for one in repository.branches(show_hidden=True).results if one.hidden]
     assert [lease.branch for lease in owners.all()] == hidden
     steps = graveler.spark.begin(repository, "main", spark=spark)

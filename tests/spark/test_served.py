@@ -24,12 +24,11 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.folder import create_folder_lake, open_folder_lake
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.places import ServedLake
 from graveler.remote.connection import Connection, Retries
-from graveler.requests.importing import ImportChanges
+from graveler.requests.importing import ImportChanges, ListingOptions
 from graveler.spark import joining
 from graveler.spark.importing import ImportReport, import_listing
 from graveler.spark.jobs.frame import run_job

@@ -7,6 +7,7 @@ from typing import Final
 
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.lake.settings import read_settings
 
 
 @dataclass
@@ -73,7 +74,7 @@ def _seen_of(repository: OpenRepository) -> object:
         for branch in repository.branches(show_hidden=True).results
     }
     tags = {tag.name: texts(repository, tag.name) for tag in repository.tags().results}
-    settings = repository._settings.read()
+    settings = read_settings(repository.parts)
     days = 0 if settings.retention is None else settings.retention.default_days
     return branches, tags, (dict(settings.metadata), settings.protected, settings.read_only, days)
 

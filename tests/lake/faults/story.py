@@ -5,9 +5,10 @@ from copy import deepcopy
 from hashlib import md5
 from typing import Final
 
+from graveler.lake import sealing
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.sealing import MAX_SEALED
+from graveler.lake.sealing import MAX_SEALED, seal
 from graveler.model import ObjectEntry
 from tests.lake.faults.kinds import HANGS
 from tests.lake.faults.model import BranchModel, Model, RepositoryModel
@@ -84,11 +85,10 @@ def fail_committing(lake: Lake, scene: Scene, model: Model) -> None:
     """As many commits as a branch may have sealed tokens of have failed after sealing, each with a request of its own."""
     stage(lake, scene, model)
     repository = lake.repository(NAME)
-    sealer = repository._committer._sealer
     for number in range(MAX_SEALED):
-        sealed = sealer.seal("main", f"failed {number}", f"failed {number}")
+        sealed = seal(repository.parts, "main", f"failed {number}", f"failed {number}")
         assert sealed.own is not None
-        sealer._renew(sealed.own, f"failed {number}", 0.0, f"failed {number}")
+        sealing._renew(repository.parts, sealed.own, f"failed {number}", 0.0, f"failed {number}")
         more = {"a": str(number % 10), f"m/{number:02}": "1"}
         repository.link_many("main", [entry(path, text) for path, text in more.items()])
         main_of(model).staged |= more

@@ -4,11 +4,10 @@ from hashlib import md5
 from typing import Final
 
 from graveler.errors import NoChangesError
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.lake import Lake
 from graveler.lake.sealing import MAX_SEALED
-from graveler.requests.importing import AddressType, ImportAddress
+from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.lake.faults.case import Case
 from tests.lake.faults.cases.in_parts import in_parts

@@ -20,8 +20,8 @@ from graveler.cli.uris import SCHEME
 from graveler.errors import GravelerError
 
 if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
     from graveler.model import Branch, Tag
-    from graveler.verbs import RepositoryVerbs
 
 _MOST: Final = 100
 _FRONT: Final = "_GRAVELER_COMPLETE_FRONT"
@@ -94,7 +94,7 @@ def objects(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _refs(
-    context: typer.Context, incomplete: str, find: "Callable[[RepositoryVerbs, str], Iterable[Branch | Tag]]"
+    context: typer.Context, incomplete: str, find: "Callable[[AnyRepository, str], Iterable[Branch | Tag]]"
 ) -> list[str]:
     if not incomplete.startswith(SCHEME):
         return [f"{SCHEME}{name}/" for name in _repositories(context, "")] if SCHEME.startswith(incomplete) else []

@@ -8,11 +8,11 @@ from graveler.cli.exits import InterruptedVerbError
 from graveler.errors import GravelerError
 
 if TYPE_CHECKING:
-    from graveler.verbs import RepositoryVerbs
+    from graveler.anywhere import AnyRepository
 
 
 @contextmanager
-def moving(repository: "RepositoryVerbs", branch: str) -> Iterator[None]:
+def moving(repository: "AnyRepository", branch: str) -> Iterator[None]:
     """For a body that moves ``branch`` in one step, at its end: looks whether that step was made before the Ctrl-C."""
     before = repository.branch(branch).commit_id
     try:

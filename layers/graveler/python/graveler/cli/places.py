@@ -18,12 +18,12 @@ from graveler.places import user_name as user_name
 from graveler.places import working_folder as working_folder
 
 if TYPE_CHECKING:
+    from graveler.anywhere import AnyLake, AnyRepository
     from graveler.lake.lake import Lake
     from graveler.remote.connection import Connection
-    from graveler.verbs import LakeVerbs, RepositoryVerbs
 
 
-def open_lake(named: Named | None) -> "LakeVerbs":
+def open_lake(named: Named | None) -> "AnyLake":
     """The lake that :func:`find_lake` finds."""
     place = find_lake(named)
     if isinstance(place, ServedLake):
@@ -33,7 +33,7 @@ def open_lake(named: Named | None) -> "LakeVerbs":
     return _opened(place)
 
 
-def open_repository(named: Named | None, repository: str) -> "RepositoryVerbs":
+def open_repository(named: Named | None, repository: str) -> "AnyRepository":
     """A repository of that lake."""
     return open_lake(named).repository(repository)
 

@@ -46,7 +46,7 @@ class AutoCommitter:
 
     def commit_if_due(self, repository: OpenRepository, rule: Rule) -> list[Commit]:
         """Finish the commit that somebody began, and make the one that is due; of one that is worked on as an operation there is
-        nothing to tell yet. One table read; for each commit, two table reads, two writes and :meth:`OpenRepository.commit`, of
+        nothing to tell yet. One table read; for each commit, two table reads, two writes and :class:`Commit`, of
         which those errors are; for an operation one table read more, and its error if it failed."""
         made: list[Commit] = []
         backoff = Backoff(self._clock)

@@ -30,8 +30,8 @@ from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.importing.progress import Progress, no_progress
+from graveler.lake.joint import Beside
 from graveler.lake.repository import OpenRepository
-from graveler.lake.verbs.staging import Beside
 from graveler.model import Commit, ObjectEntry
 from graveler.storage.tables import ConditionFailedError, Item, Tables, Write
 from graveler.tree.record import encode_key

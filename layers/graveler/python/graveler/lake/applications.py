@@ -23,6 +23,7 @@ from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
 from graveler.history.names import check_branch
 from graveler.history.refs import Refs
+from graveler.lake.parts import RepositoryParts
 from graveler.model import Application, Commit, CommitID, RepositoryUID
 from graveler.storage.limits import text_key
 from graveler.storage.tables import (
@@ -182,3 +183,8 @@ def _decode_earlier(text: str) -> tuple[int, CommitID]:
     """:class:`ValueError` if it makes no sense."""
     version, commit = text.split(" ")
     return int(version), CommitID(commit)
+
+
+def applications_of(repository: RepositoryParts) -> Applications:
+    """Open those of one repository. No request."""
+    return Applications(repository.tables, repository.uid, repository.refs, repository.commits)

@@ -2,28 +2,30 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from secrets import token_hex
 from typing import Final
 
 import msgspec
 
-from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
-from graveler.history.commits import CommitStore, check_info, commit_saying
+from graveler.errors import GravelerError, NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
+from graveler.history.commits import check_info, commit_saying
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.begun import commit_terms, keep
-from graveler.lake.branches import Branches, busy
-from graveler.lake.clock import Clock, Polls
+from graveler.lake.branches import busy
+from graveler.lake.clock import Polls
 from graveler.lake.context import Context
-from graveler.lake.deadline import Deadline, Deadlines
-from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.lake.deadline import Deadline
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.publish import HeadMovedError, drop_tokens, once, publish
 from graveler.lake.rules import Intent
-from graveler.lake.sealing import Sealed, Sealer
+from graveler.lake.sealing import Sealed, holding, own_token, seal, take_sealed
 from graveler.model import Commit, SplitParameters, Token
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import Outcomes, TokenState
+from graveler.staging.tokens import TokenState
 from graveler.storage.tables import Check
 from graveler.tree.apply import Change, Interval, apply, reapply
 from graveler.tree.tree import Tree, Trees
@@ -38,164 +40,150 @@ class RestagedError(Exception):
     sealed them. Seal again. For the verbs of this room only."""
 
 
-class Committer:
-    """Commits the uncommitted changes of branches of one repository."""
+def commit(repository: RepositoryParts, request: requests.Commit, context: Context) -> Commit:
+    """See :class:`graveler.requests.committing.Commit`."""
+    branch, info = request.branch, request.info
+    check_info(info, repository.clock.now())
+    operation = token_hex(16)
 
-    def __init__(
-        self,
-        split: SplitParameters,
-        commits: CommitStore,
-        branches: Branches,
-        staged: StagedChanges,
-        outcomes: Outcomes,
-        sealer: Sealer,
-        publisher: Publisher,
-        trees: Trees,
-        clock: Clock,
-        deadlines: Deadlines,
-    ) -> None:
-        self._split = split
-        self._commits = commits
-        self._branches = branches
-        self._staged = staged
-        self._outcomes = outcomes
-        self._sealer = sealer
-        self._publisher = publisher
-        self._trees = trees
-        self._clock = clock
-        self._deadlines = deadlines
-
-    def commit(self, request: requests.Commit, context: Context) -> Commit:
-        """See :class:`graveler.requests.committing.Commit`."""
-        branch, info = request.branch, request.info
-        check_info(info, self._clock.now())
-        operation = token_hex(16)
-
-        def make() -> Commit:
-            first: Token | None = None
-            while True:
-                until = self._deadlines.begin()
-                sealed = self._sealer.seal(branch, operation, info.request_id, Intent(direct=True, force=request.force))
-                first = first or sealed.own
-                attempt = _Attempt(self._split, self._staged, self._trees, operation, context)
-                try:
-                    with self._sealer.holding(sealed.own, operation, info.request_id):
-                        return self._publish(request, operation, sealed, until, attempt.build)
-                except RestagedError:
-                    continue
-                except NoChangesError:
-                    made = None if first in (None, sealed.own) else self.commit_of_changes(first)
-                    if made is None:
-                        raise
-                    return made
-
-        return self._publisher.once(info.request_id, make)
-
-    def seal(self, request: requests.Commit, operation: str) -> Sealed:
-        """The changes to commit, as of :meth:`Sealer.seal`; if this operation has sealed some, those. One table read more."""
-        intent = Intent(direct=True, force=request.force)
-        state = self._branches.state(request.branch, intent)
-        own = self._sealer.own(state, operation)
-        if own is None:
-            return self._sealer.seal(request.branch, operation, request.info.request_id, intent)
-        mine = state.sealed[: state.sealed.index(own) + 1]
-        return Sealed(msgspec.structs.replace(state, sealed=mine), own)
-
-    def publish_built(
-        self,
-        request: requests.Commit,
-        operation: str,
-        tokens: tuple[Token, ...],
-        own: Token | None,
-        build: "Build",
-        until: Deadline,
-        only_while: Check | None = None,
-    ) -> Commit:
-        """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
-        are still on the branch. ``only_while`` as of :meth:`Publisher.publish`. Cost and errors as :meth:`commit`, behind the
-        building."""
-
-        def make() -> Commit:
-            state = msgspec.structs.replace(self._branches.state(request.branch), sealed=tokens)
-            return self._publish(request, operation, Sealed(state, own), until, build, look=True, only_while=only_while)
-
-        return self._publisher.once(request.info.request_id, make)
-
-    def _publish(
-        self,
-        request: requests.Commit,
-        operation: str,
-        sealed: Sealed,
-        until: Deadline,
-        build: "Build",
-        *,
-        look: bool = False,
-        only_while: Check | None = None,
-    ) -> Commit:
-        """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
-        branch, info = request.branch, request.info
-        polls = Polls(self._clock)
-        state: BranchState | None = self._branches.find(branch) if look else sealed.state
+    def make() -> Commit:
+        first: Token | None = None
         while True:
-            if sealed.own is not None and (state is None or sealed.own not in state.sealed):
-                return self.taken_by_another(branch, sealed.own)
-            if state is None:
-                raise RefNotFoundError(branch, "no branch has this name any more", "branch")
-            # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
-            # older one overwrite it later, promise C1.)
-            tokens = tuple(token for token in state.sealed if token in sealed.tokens)
-            if not tokens and not request.allow_empty:
-                raise no_changes(branch)
-            adopted = self._sealer.take(tuple(token for token in tokens if token != sealed.own))
-            if adopted is not None:
-                head = self._branches.commit(state.commit_id)
-                before = self._trees.load(head.metarange)
-                tree = build(head, before, tokens)
-                try:
-                    if tree.id() == before.id() and not request.allow_empty:
-                        self._publisher.drop(state, tokens, operation)
-                        raise no_changes(branch)
-                    saved = self._trees.save(tree)
-                    commit = commit_saying(info, [head], saved, self._clock.now(), operation)
-                    self._publisher.publish(
-                        state,
-                        commit,
-                        "commit",
-                        until,
-                        applied=tokens,
-                        request_id=info.request_id,
-                        adopted={outcome.request for outcome in adopted if outcome.request},
-                        only_while=only_while,
-                    )
-                    return commit
-                except HeadMovedError:
-                    pass
-            # Else an older token's owner is at work: publish after it.
-            if not polls.wait():
-                raise busy(branch)
-            state = self._branches.find(branch)
+            until = repository.deadlines.begin()
+            sealed = seal(repository, branch, operation, info.request_id, Intent(direct=True, force=request.force))
+            first = first or sealed.own
+            attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
+            try:
+                with holding(repository, sealed.own, operation, info.request_id):
+                    return _publish(repository, request, operation, sealed, until, attempt.build)
+            except RestagedError:
+                continue
+            except NoChangesError:
+                made = None if first in (None, sealed.own) else commit_of_changes(repository, first)
+                if made is None:
+                    raise
+                return made
 
-    def taken_by_another(self, branch: str, own: Token) -> Commit:
-        """What became of the own token, which is not on the branch any more. :class:`RestagedError`."""
-        outcome = self._outcomes.get(own)
-        if outcome is not None and outcome.state is TokenState.RESTAGED:
-            _, outcome = self._outcomes.follow(own)
-            if outcome is None or outcome.state is TokenState.SEALED:
-                raise RestagedError
-        if outcome is not None and outcome.commit_id is not None:
-            return self._commits.get(outcome.commit_id)
-        if outcome is not None and outcome.state is TokenState.DROPPED:
+    made = once(repository, info.request_id, make)
+    # The occasion to clean up after commits of long ago. What fails here fails again at the next one, and harms nobody but the
+    # table's size, so it must not fail a commit that was made.
+    with suppress(GravelerError):
+        repository.cleanup.sweep(repository.staged, repository.clock.now())
+    return made
+
+
+def seal_once(repository: RepositoryParts, request: requests.Commit, operation: str) -> Sealed:
+    """The changes to commit, as of :func:`seal`; if this operation has sealed some, those. One table read more."""
+    intent = Intent(direct=True, force=request.force)
+    state = repository.branches.state(request.branch, intent)
+    own = own_token(repository, state, operation)
+    if own is None:
+        return seal(repository, request.branch, operation, request.info.request_id, intent)
+    mine = state.sealed[: state.sealed.index(own) + 1]
+    return Sealed(msgspec.structs.replace(state, sealed=mine), own)
+
+
+def publish_built(
+    repository: RepositoryParts,
+    request: requests.Commit,
+    operation: str,
+    tokens: tuple[Token, ...],
+    own: Token | None,
+    build: "Build",
+    until: Deadline,
+    only_while: Check | None = None,
+) -> Commit:
+    """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
+    are still on the branch. ``only_while`` as of :func:`publish`. Cost and errors as :func:`commit`, behind the
+    building."""
+
+    def make() -> Commit:
+        state = msgspec.structs.replace(repository.branches.state(request.branch), sealed=tokens)
+        return _publish(
+            repository, request, operation, Sealed(state, own), until, build, look=True, only_while=only_while
+        )
+
+    return once(repository, request.info.request_id, make)
+
+
+def _publish(
+    repository: RepositoryParts,
+    request: requests.Commit,
+    operation: str,
+    sealed: Sealed,
+    until: Deadline,
+    build: "Build",
+    *,
+    look: bool = False,
+    only_while: Check | None = None,
+) -> Commit:
+    """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
+    branch, info = request.branch, request.info
+    polls = Polls(repository.clock)
+    state: BranchState | None = repository.branches.find(branch) if look else sealed.state
+    while True:
+        if sealed.own is not None and (state is None or sealed.own not in state.sealed):
+            return taken_by_another(repository, branch, sealed.own)
+        if state is None:
+            raise RefNotFoundError(branch, "no branch has this name any more", "branch")
+        # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
+        # older one overwrite it later, promise C1.)
+        tokens = tuple(token for token in state.sealed if token in sealed.tokens)
+        if not tokens and not request.allow_empty:
             raise no_changes(branch)
-        ended = {TokenState.RESET: "reset", TokenState.DELETED: "deleted"}
-        # A token that is sealed still went with its branch to another name, where the next commit takes it.
-        happened = "renamed" if outcome is None else ended.get(outcome.state, "renamed")
-        raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
+        adopted = take_sealed(repository, tuple(token for token in tokens if token != sealed.own))
+        if adopted is not None:
+            head = repository.branches.commit(state.commit_id)
+            before = repository.trees.load(head.metarange)
+            tree = build(head, before, tokens)
+            try:
+                if tree.id() == before.id() and not request.allow_empty:
+                    drop_tokens(repository, state, tokens, operation)
+                    raise no_changes(branch)
+                saved = repository.trees.save(tree)
+                commit = commit_saying(info, [head], saved, repository.clock.now(), operation)
+                publish(
+                    repository,
+                    state,
+                    commit,
+                    "commit",
+                    until,
+                    applied=tokens,
+                    request_id=info.request_id,
+                    adopted={outcome.request for outcome in adopted if outcome.request},
+                    only_while=only_while,
+                )
+                return commit
+            except HeadMovedError:
+                pass
+        # Else an older token's owner is at work: publish after it.
+        if not polls.wait():
+            raise busy(branch)
+        state = repository.branches.find(branch)
 
-    def commit_of_changes(self, own: Token | None) -> Commit | None:
-        """The commit in which the changes went that an own token held, if there is one. A table read for each token that held
-        them, and the commit's."""
-        outcome = None if own is None else self._outcomes.follow(own)[1]
-        return None if outcome is None or outcome.commit_id is None else self._commits.get(outcome.commit_id)
+
+def taken_by_another(repository: RepositoryParts, branch: str, own: Token) -> Commit:
+    """What became of the own token, which is not on the branch any more. :class:`RestagedError`."""
+    outcome = repository.outcomes.get(own)
+    if outcome is not None and outcome.state is TokenState.RESTAGED:
+        _, outcome = repository.outcomes.follow(own)
+        if outcome is None or outcome.state is TokenState.SEALED:
+            raise RestagedError
+    if outcome is not None and outcome.commit_id is not None:
+        return repository.commits.get(outcome.commit_id)
+    if outcome is not None and outcome.state is TokenState.DROPPED:
+        raise no_changes(branch)
+    ended = {TokenState.RESET: "reset", TokenState.DELETED: "deleted"}
+    # A token that is sealed still went with its branch to another name, where the next commit takes it.
+    happened = "renamed" if outcome is None else ended.get(outcome.state, "renamed")
+    raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
+
+
+def commit_of_changes(repository: RepositoryParts, own: Token | None) -> Commit | None:
+    """The commit in which the changes went that an own token held, if there is one. A table read for each token that held
+    them, and the commit's."""
+    outcome = None if own is None else repository.outcomes.follow(own)[1]
+    return None if outcome is None or outcome.commit_id is None else repository.commits.get(outcome.commit_id)
 
 
 Build = Callable[[Commit, Tree, tuple[Token, ...]], Tree]

@@ -9,14 +9,14 @@ What arrives late in a sealed token is not acknowledged yet, so nothing else bel
 from msgspec import Struct
 
 from graveler.errors import AlreadyExistsError, UnavailableError
-from graveler.history.refs import BranchState, Refs
-from graveler.lake.branches import Branches, busy
-from graveler.lake.clock import Backoff, Clock
+from graveler.history.refs import BranchState
+from graveler.lake.branches import busy
+from graveler.lake.clock import Backoff
 from graveler.lake.deadline import Deadline
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.rules import Intent
-from graveler.staging.changes import Staged, StagedChanges
-from graveler.storage.tables import ConditionFailedError, Tables
-from graveler.tree.tree import Trees
+from graveler.staging.changes import Staged
+from graveler.storage.tables import ConditionFailedError
 
 
 class Vacancy(Struct, frozen=True):
@@ -26,82 +26,72 @@ class Vacancy(Struct, frozen=True):
     top: Staged | None
 
 
-class Creator:
-    """Stages records of one repository where there are none yet."""
+def expect_absent(repository: RepositoryParts, branch: str, path: str, key: bytes, *, force: bool = False) -> Vacancy:
+    """See that the branch has no object of this path. Two table reads; unless something is staged for it, the commit, its
+    metarange, one range at most. :class:`AlreadyExistsError`, :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+    found = _look(repository, branch, key, force=force)
+    if not isinstance(found, Vacancy):
+        raise _exists(path)
+    return found
 
-    def __init__(
-        self, tables: Tables, refs: Refs, branches: Branches, staged: StagedChanges, trees: Trees, clock: Clock
-    ) -> None:
-        self._tables = tables
-        self._refs = refs
-        self._branches = branches
-        self._staged = staged
-        self._trees = trees
-        self._clock = clock
 
-    def look(self, branch: str, path: str, key: bytes, *, force: bool = False) -> Vacancy:
-        """See that the branch has no object of this path. Two table reads; unless something is staged for it, the commit, its
-        metarange, one range at most. :class:`AlreadyExistsError`, :class:`RefNotFoundError`, :class:`ForbiddenError`."""
-        found = self._look(branch, key, force=force)
+def stage_if_absent(
+    repository: RepositoryParts,
+    branch: str,
+    path: str,
+    key: bytes,
+    packed: bytes,
+    until: Deadline,
+    seen: Vacancy | None = None,
+    *,
+    force: bool = False,
+) -> None:
+    """Stage a record if the branch has no object of this path. ``seen`` is what :func:`expect_absent` returned, however long ago;
+    ``until`` the deadline of the work that made the object: :class:`BusyError` past it.
+
+    A look, unless there was one, and one transaction; both again after losing a race.
+    Finding one's own record after a try is success: that try's answer was lost.
+    """
+    vacancy = seen or expect_absent(repository, branch, path, key, force=force)
+    backoff = Backoff(repository.clock)
+    while True:
+        state = vacancy.state
+        until.check(f"creating {path!r} on branch {branch!r}")
+        try:
+            repository.tables.transact(
+                [
+                    repository.staged.put_write(state.open, key, packed, vacancy.top),
+                    repository.refs.unchanged_check(state),
+                ]
+            )
+            return
+        except ConditionFailedError:
+            pass
+        except UnavailableError:
+            if _look(repository, branch, key, force=force) == packed:
+                return
+            raise
+        found = _look(repository, branch, key, force=force)
+        if found == packed:
+            return
         if not isinstance(found, Vacancy):
             raise _exists(path)
-        return found
+        vacancy = found
+        if not backoff.wait():
+            raise busy(branch)
 
-    def create(
-        self,
-        branch: str,
-        path: str,
-        key: bytes,
-        packed: bytes,
-        until: Deadline,
-        seen: Vacancy | None = None,
-        *,
-        force: bool = False,
-    ) -> None:
-        """Stage a record if the branch has no object of this path. ``seen`` is an earlier :meth:`look`, however old;
-        ``until`` the deadline of the work that made the object: :class:`BusyError` past it.
 
-        A look, unless there was one, and one transaction; both again after losing a race.
-        Finding one's own record after a try is success: that try's answer was lost.
-        """
-        vacancy = seen or self.look(branch, path, key, force=force)
-        backoff = Backoff(self._clock)
-        while True:
-            state = vacancy.state
-            until.check(f"creating {path!r} on branch {branch!r}")
-            try:
-                self._tables.transact(
-                    [
-                        self._staged.put_write(state.open, key, packed, vacancy.top),
-                        self._refs.unchanged_check(state),
-                    ]
-                )
-                return
-            except ConditionFailedError:
-                pass
-            except UnavailableError:
-                if self._look(branch, key, force=force) == packed:
-                    return
-                raise
-            found = self._look(branch, key, force=force)
-            if found == packed:
-                return
-            if not isinstance(found, Vacancy):
-                raise _exists(path)
-            vacancy = found
-            if not backoff.wait():
-                raise busy(branch)
+def _look(repository: RepositoryParts, branch: str, key: bytes, *, force: bool) -> Vacancy | bytes:
+    """The record that the branch has for a key, or that it has none."""
+    state = repository.branches.state(branch, Intent(direct=True, force=force))
+    staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
+    newest = next((found for found in staged if found is not None), None)
+    packed = _committed(repository, state, key) if newest is None else newest.packed
+    return Vacancy(state, staged[0]) if packed is None else packed
 
-    def _look(self, branch: str, key: bytes, *, force: bool) -> Vacancy | bytes:
-        """The record that the branch has for a key, or that it has none."""
-        state = self._branches.state(branch, Intent(direct=True, force=force))
-        staged = self._staged.look((state.open, *state.sealed[::-1]), key)
-        newest = next((found for found in staged if found is not None), None)
-        packed = self._committed(state, key) if newest is None else newest.packed
-        return Vacancy(state, staged[0]) if packed is None else packed
 
-    def _committed(self, state: BranchState, key: bytes) -> bytes | None:
-        return self._trees.load(self._branches.commit(state.commit_id).metarange).get(key)
+def _committed(repository: RepositoryParts, state: BranchState, key: bytes) -> bytes | None:
+    return repository.trees.load(repository.branches.commit(state.commit_id).metarange).get(key)
 
 
 def _exists(path: str) -> AlreadyExistsError:

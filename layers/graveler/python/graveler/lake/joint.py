@@ -10,51 +10,56 @@ acknowledged at once, as in :mod:`graveler.lake.create`.
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from graveler.history.refs import Refs
-from graveler.lake.branches import Branches, busy
-from graveler.lake.clock import Backoff, Clock
-from graveler.lake.deadline import Deadlines
+from msgspec import Struct
+
+from graveler.lake.branches import busy
+from graveler.lake.clock import Backoff
+from graveler.lake.linking import checked_record
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.rules import Intent
-from graveler.staging.changes import StagedChanges, StagedRecord
-from graveler.storage.tables import ConditionFailedError, Item, Key, Tables, Write
+from graveler.model import ObjectEntry
+from graveler.staging.changes import StagedRecord
+from graveler.storage.tables import ConditionFailedError, Item, Key, Write
+from graveler.tree.record import encode_key
 
-Decide: TypeAlias = Callable[[Sequence[Item | None]], tuple[Sequence[StagedRecord], Sequence[Write]] | None]
-"""From items to the records that are staged and what else is written; None: nothing is."""
+
+class Beside(Struct, frozen=True):
+    """What is staged in one transaction: objects and deletes, of distinct paths, and ``writes`` of a room above. At most 99
+    together."""
+
+    entries: Sequence[ObjectEntry] = ()
+    deleted: Sequence[str] = ()
+    writes: Sequence[Write] = ()
 
 
-class JointStager:
-    """Stages records of one repository in one transaction with other writes."""
+Decide: TypeAlias = Callable[[Sequence[Item | None]], Beside | None]
+"""From items of a room above to what is staged; None: nothing is."""
 
-    def __init__(
-        self,
-        tables: Tables,
-        refs: Refs,
-        branches: Branches,
-        staged: StagedChanges,
-        clock: Clock,
-        deadlines: Deadlines,
-    ) -> None:
-        self._tables = tables
-        self._refs = refs
-        self._branches = branches
-        self._staged = staged
-        self._clock = clock
-        self._deadlines = deadlines
 
-    def stage(self, branch: str, keys: Sequence[Key], decide: Decide, *, force: bool = False) -> bool:
-        """See :meth:`graveler.lake.repository.OpenRepository.stage_beside`."""
-        backoff, until = Backoff(self._clock), self._deadlines.begin()
-        while True:
-            state, items = self._branches.state_beside(branch, keys, Intent(direct=True, force=force))
-            decided = decide(items)
-            if decided is None:
-                return False
-            records, writes = decided
-            changes = [self._staged.replace_write(state.open, key, packed) for key, packed in records]
-            until.check(f"staging {len(records):,} changes on branch {branch!r}")
-            try:
-                self._tables.transact([*writes, *changes, self._refs.unchanged_check(state)])
-                return True
-            except ConditionFailedError:
-                if not backoff.wait():
-                    raise busy(branch) from None
+def stage_beside(
+    repository: RepositoryParts, branch: str, keys: Sequence[Key], decide: Decide, *, force: bool = False
+) -> bool:
+    """Stage what ``decide`` says by the items of a room above that are under ``keys``: objects and deletes, in one transaction
+    with writes of that room. False if it says to stage nothing.
+
+    The writes' conditions hold that the items are as they were read. If one fails, or the branch has changed, all begins anew
+    with reading, and ``decide`` is asked again. Cost: one table read for each 98 keys, and one transaction. Those who do so on
+    one branch, and commits there, exclude each other. :class:`BusyError`; after :class:`UnavailableError` it may have happened.
+    """
+    backoff, until = Backoff(repository.clock), repository.deadlines.begin()
+    while True:
+        state, items = repository.branches.state_beside(branch, keys, Intent(direct=True, force=force))
+        decided = decide(items)
+        if decided is None:
+            return False
+        now = repository.clock.now()
+        records: list[StagedRecord] = [checked_record(repository, branch, entry, now) for entry in decided.entries]
+        records += [(encode_key(path), None) for path in decided.deleted]
+        changes = [repository.staged.replace_write(state.open, key, packed) for key, packed in records]
+        until.check(f"staging {len(records):,} changes on branch {branch!r}")
+        try:
+            repository.tables.transact([*decided.writes, *changes, repository.refs.unchanged_check(state)])
+            return True
+        except ConditionFailedError:
+            if not backoff.wait():
+                raise busy(branch) from None

@@ -26,6 +26,7 @@ from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.nesting import Neighbours
+from graveler.lake.parts import open_parts
 from graveler.lake.repositories import (
     CLAIM_SECONDS,
     KnownRepository,
@@ -406,20 +407,22 @@ class Lake:
         if self._memory is not None:
             store.limit(self._memory)
         opened = OpenRepository(
-            known,
-            self.tables,
-            objects,
-            store,
-            self.clock,
-            self._outside,
-            self.grace,
-            self.skew,
-            leases=self.leases,
-            staging_shards=self._staging_shards,
-            rendered=notes if self._serves_pages else None,
-            copies=None if self._cache is None else files,
-            folder_permissions=self.folder_permissions,
-            lines=self._lines,
+            open_parts(
+                known,
+                self.tables,
+                objects,
+                store,
+                self.clock,
+                self._outside,
+                self.grace,
+                self.skew,
+                leases=self.leases,
+                staging_shards=self._staging_shards,
+                rendered=notes if self._serves_pages else None,
+                copies=None if self._cache is None else files,
+                folder_permissions=self.folder_permissions,
+                lines=self._lines,
+            )
         )
         with self._lock:
             self._opened[uid] = opened

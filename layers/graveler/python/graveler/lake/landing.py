@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from graveler.errors import DirtyBranchError
 from graveler.history.commits import check_info, commit_saying
 from graveler.history.refs import BranchState
-from graveler.lake.applications import Applications, check_application
-from graveler.lake.clean_heads import CleanHeads, Staging
-from graveler.lake.clock import Clock
-from graveler.lake.deadline import Deadline, Deadlines
-from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.lake.applications import Applications, applications_of, check_application
+from graveler.lake.clean_heads import Staging, expect_apart, wait_for_clean_head, wait_for_head
+from graveler.lake.deadline import Deadline
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.publish import HeadMovedError, once, publish
 from graveler.lake.rules import Intent
-from graveler.lake.turns import Turn, Turns
+from graveler.lake.turns import Turn
 from graveler.model import Application, Commit, CommitID, MetarangeName
 from graveler.requests.base import CommitInfo
 from graveler.storage.tables import Check, Put
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 
 
 class Landing(msgspec.Struct, frozen=True):
@@ -62,143 +62,131 @@ Build = Callable[[Commit, Tree], Draft]
 """Builds on a head and its tree."""
 
 
-class Lander:
-    """Lands trees on branches of one repository."""
+def written_before(repository: RepositoryParts, landing: Landing) -> Commit | None:
+    """The commit in which the branch got this version of the landing's application already (promise C4). Cost as of
+    :meth:`Applications.look`; no request where it has none."""
+    _refuse_early(repository, landing)
+    return _numbered(repository, landing).done
 
-    def __init__(
-        self,
-        heads: CleanHeads,
-        publisher: Publisher,
-        applications: Applications,
-        trees: Trees,
-        turns: Turns,
-        clock: Clock,
-        deadlines: Deadlines,
-    ) -> None:
-        self._heads = heads
-        self._publisher = publisher
-        self._applications = applications
-        self._trees = trees
-        self._turns = turns
-        self._clock = clock
-        self._deadlines = deadlines
 
-    def done_before(self, request_id: str) -> Commit | None:
-        """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
-        return self._publisher.commit_of(request_id)
+def look_at_head(repository: RepositoryParts, landing: Landing, *, keep: bool = False) -> tuple[Commit, Tree]:
+    """The branch's head and its tree, once a tree could land there. Cost and errors as :func:`wait_for_clean_head`. ``keep``:
+    from now on it is this operation's turn, until it lands or gives up."""
+    with repository.turns.at(landing.branch, landing.ticket, keep=keep) as turn:
+        _, head, before, _ = _head(repository, turn, landing)
+    return head, before
 
-    def written_before(self, landing: Landing) -> Commit | None:
-        """The commit in which the branch got this version of the landing's application already (promise C4). Cost as of
-        :meth:`Applications.look`; no request where it has none."""
-        self._refuse_early(landing)
-        return self._numbered(landing).done
 
-    def look(self, landing: Landing, *, keep: bool = False) -> tuple[Commit, Tree]:
-        """The branch's head and its tree, once a tree could land there. Cost and errors as :meth:`CleanHeads.wait_for`. ``keep``:
-        from now on it is this operation's turn, until it lands or gives up."""
-        with self._turns.at(landing.branch, landing.ticket, keep=keep) as turn:
-            _, head, before, _ = self._head(turn, landing)
-        return head, before
+def land(
+    repository: RepositoryParts,
+    landing: Landing,
+    prepare: Callable[[], Build],
+    deadline: Deadline | None = None,
+    meanwhile: Callable[[], None] | None = None,
+) -> Commit:
+    """The commit of a tree that is built on the branch's head.
 
-    def land(
-        self,
-        landing: Landing,
-        prepare: Callable[[], Build],
-        deadline: Deadline | None = None,
-        meanwhile: Callable[[], None] | None = None,
-    ) -> Commit:
-        """The commit of a tree that is built on the branch's head.
+    ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
+    the head moved. With a request id, a repeated request returns the first one's commit, and so does a repeated version of an
+    application, after whatever time (promise C4).
+    ``deadline`` is that of work that began before; ``meanwhile`` is as of :meth:`Turns.at`. :class:`DirtyBranchError`,
+    :class:`ForbiddenError`, :class:`BusyError`, :class:`StoppedError`, and what those two raise: then nothing was changed.
+    """
+    until = deadline or repository.deadlines.begin()
+    operation = token_hex(16)
+    _refuse_early(repository, landing)
 
-        ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
-        the head moved. With a request id, a repeated request returns the first one's commit, and so does a repeated version of an
-        application, after whatever time (promise C4).
-        ``deadline`` is that of work that began before; ``meanwhile`` is as of :meth:`Turns.at`. :class:`DirtyBranchError`,
-        :class:`ForbiddenError`, :class:`BusyError`, :class:`StoppedError`, and what those two raise: then nothing was changed.
-        """
-        until = deadline or self._deadlines.begin()
-        operation = token_hex(16)
-        self._refuse_early(landing)
-
-        def make() -> Commit:
-            numbered = self._numbered(landing)
-            if numbered.done is not None:
-                return numbered.done
-            build = prepare()
-            with self._turns.at(landing.branch, landing.ticket, meanwhile=meanwhile) as turn:
-                while True:
-                    state, head, before, staged = self._head(turn, landing)
-                    if (done := numbered.in_history_of(head)) is not None:
-                        return done
-                    draft = build(head, before)
-                    if staged is Staging.CHANGES:
-                        self._heads.expect_apart(state, before, draft.tree, landing.why, landing.replaced)
-                    commit = self._commit(landing, head, draft, self._saved(draft), operation)
-                    try:
-                        self._publisher.publish(
-                            state,
-                            commit,
-                            landing.verb,
-                            until,
-                            sources=draft.alive,
-                            request_id=landing.info.request_id,
-                            besides=[*turn.leaving(), *numbered.writes(commit)],
-                            only_while=landing.only_while,
-                        )
-                        turn.left()
-                        return commit
-                    except HeadMovedError:
-                        turn.wait()
-                        numbered.read()
-
-        return self._publisher.once(landing.info.request_id, make)
-
-    def rehearse(self, landing: Landing, prepare: Callable[[], Build]) -> Commit:
-        """The commit that :meth:`land` would make on the head as it is, without its ID: nothing names it, and the branch stays
-        where it is. What was built is garbage. Errors as of :meth:`land`, except those of publishing."""
-        self._refuse_early(landing)
+    def make() -> Commit:
+        numbered = _numbered(repository, landing)
+        if numbered.done is not None:
+            return numbered.done
         build = prepare()
-        head, before = self.look(landing)
-        draft = build(head, before)
-        return replace(self._commit(landing, head, draft, draft.tree.name(), ""), id=CommitID(""))
+        with repository.turns.at(landing.branch, landing.ticket, meanwhile=meanwhile) as turn:
+            while True:
+                state, head, before, staged = _head(repository, turn, landing)
+                if (done := numbered.in_history_of(head)) is not None:
+                    return done
+                draft = build(head, before)
+                if staged is Staging.CHANGES:
+                    expect_apart(repository, state, before, draft.tree, landing.why, landing.replaced)
+                commit = _commit(repository, landing, head, draft, _saved(repository, draft), operation)
+                try:
+                    publish(
+                        repository,
+                        state,
+                        commit,
+                        landing.verb,
+                        until,
+                        sources=draft.alive,
+                        request_id=landing.info.request_id,
+                        besides=[*turn.leaving(), *numbered.writes(commit)],
+                        only_while=landing.only_while,
+                    )
+                    turn.left()
+                    return commit
+                except HeadMovedError:
+                    turn.wait()
+                    numbered.read()
 
-    def keeping(self, landing: Landing) -> AbstractContextManager[None]:
-        """While the body works, the turn stays an operation's that has kept it. A table write when it begins and when it ends,
-        and every few seconds."""
-        return self._turns.keeping(landing.branch, landing.ticket)
+    return once(repository, landing.info.request_id, make)
 
-    def let_go(self, landing: Landing) -> None:
-        """The operation ends without landing, and gives its turn back. One table write."""
-        self._turns.let_go(landing.branch, landing.ticket)
 
-    def _head(self, turn: Turn, landing: Landing) -> tuple[BranchState, Commit, Tree, Staging]:
-        if landing.beside:
-            return self._heads.wait_beside(turn, landing.branch, landing.intent)
-        while True:
-            try:
-                found = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
-            except DirtyBranchError:
-                if not turn.step_aside():
-                    raise
-                continue  # whoever would commit what is staged had to wait for a turn that was kept
-            return *found, Staging.NOTHING
+def rehearse(repository: RepositoryParts, landing: Landing, prepare: Callable[[], Build]) -> Commit:
+    """The commit that :func:`land` would make on the head as it is, without its ID: nothing names it, and the branch stays
+    where it is. What was built is garbage. Errors as of :func:`land`, except those of publishing."""
+    _refuse_early(repository, landing)
+    build = prepare()
+    head, before = look_at_head(repository, landing)
+    draft = build(head, before)
+    return replace(_commit(repository, landing, head, draft, draft.tree.name(), ""), id=CommitID(""))
 
-    def _numbered(self, landing: Landing) -> "_Numbered":
-        return _Numbered(self._applications, landing.branch, landing.application)
 
-    def _commit(self, landing: Landing, head: Commit, draft: Draft, name: MetarangeName, operation: str) -> Commit:
-        parents = [head, *draft.merged]
-        return commit_saying(landing.info, parents, name, self._clock.now(), operation, draft.cuts)
+def keeping_turn(repository: RepositoryParts, landing: Landing) -> AbstractContextManager[None]:
+    """While the body works, the turn stays an operation's that has kept it. A table write when it begins and when it ends,
+    and every few seconds."""
+    return repository.turns.keeping(landing.branch, landing.ticket)
 
-    def _saved(self, draft: Draft) -> MetarangeName:
-        """The tree's metarange, durable. One object write, unless it is another commit's."""
-        name = draft.tree.name()
-        return name if name in draft.there else self._trees.save(draft.tree)
 
-    def _refuse_early(self, landing: Landing) -> None:
-        """What cannot be said in a commit is refused before the work."""
-        check_info(landing.info, self._clock.now())
-        if landing.application is not None:
-            check_application(landing.application)
+def give_back_turn(repository: RepositoryParts, landing: Landing) -> None:
+    """The operation ends without landing, and gives its turn back. One table write."""
+    repository.turns.let_go(landing.branch, landing.ticket)
+
+
+def _head(repository: RepositoryParts, turn: Turn, landing: Landing) -> tuple[BranchState, Commit, Tree, Staging]:
+    if landing.beside:
+        return wait_for_head(repository, turn, landing.branch, landing.intent)
+    while True:
+        try:
+            found = wait_for_clean_head(repository, turn, landing.branch, landing.why, landing.intent)
+        except DirtyBranchError:
+            if not turn.step_aside():
+                raise
+            continue  # whoever would commit what is staged had to wait for a turn that was kept
+        return *found, Staging.NOTHING
+
+
+def _numbered(repository: RepositoryParts, landing: Landing) -> "_Numbered":
+    return _Numbered(applications_of(repository), landing.branch, landing.application)
+
+
+def _commit(
+    repository: RepositoryParts, landing: Landing, head: Commit, draft: Draft, name: MetarangeName, operation: str
+) -> Commit:
+    parents = [head, *draft.merged]
+    return commit_saying(landing.info, parents, name, repository.clock.now(), operation, draft.cuts)
+
+
+def _saved(repository: RepositoryParts, draft: Draft) -> MetarangeName:
+    """The tree's metarange, durable. One object write, unless it is another commit's."""
+    name = draft.tree.name()
+    return name if name in draft.there else repository.trees.save(draft.tree)
+
+
+def _refuse_early(repository: RepositoryParts, landing: Landing) -> None:
+    """What cannot be said in a commit is refused before the work."""
+    check_info(landing.info, repository.clock.now())
+    if landing.application is not None:
+        check_application(landing.application)
 
 
 class _Numbered:

@@ -1,12 +1,15 @@
 """Requests that change settings, refs and commits, as methods with keywords: for a lake here and for one behind a server."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.importing.progress import Progress, no_progress
+from graveler.lake.stage import Accept
 from graveler.model import (
+    DEFAULT_CONTENT_TYPE,
     Application,
     Branch,
     Commit,
@@ -14,13 +17,22 @@ from graveler.model import (
     MergeStrategies,
     MergeStrategy,
     MetarangeName,
+    ObjectEntry,
     RetentionRules,
     SplitParameters,
     Tag,
 )
-from graveler.requests import committing, refs, settings
+from graveler.requests import committing, refs, settings, staging
 from graveler.requests.base import CommitInfo, Request
-from graveler.requests.importing import ImportAddress, ImportAddresses, Imported
+from graveler.requests.exporting import Export, ExportReport
+from graveler.requests.importing import (
+    ImportAddress,
+    ImportAddresses,
+    Imported,
+    ImportFolder,
+    ImportListing,
+    ListingOptions,
+)
 from graveler.requests.merging import CherryPick, Merge, Revert
 
 T = TypeVar("T")
@@ -110,6 +122,116 @@ class RequestMethods(Protocol):
     def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
         """See :class:`graveler.requests.refs.DeleteTag`."""
         self.run(refs.DeleteTag(name=name, force=force), Context(by=by))
+
+    def upload(
+        self,
+        branch: str,
+        path: str,
+        data: bytes | Path,
+        *,
+        content_type: str = DEFAULT_CONTENT_TYPE,
+        metadata: Mapping[str, str] | None = None,
+        if_absent: bool = False,
+        force: bool = False,
+    ) -> ObjectEntry:
+        """See :class:`graveler.requests.staging.Upload`. ``data`` is the bytes, or a file."""
+        request = staging.Upload(
+            branch=branch,
+            path=path,
+            content_type=content_type,
+            metadata=metadata or {},
+            if_absent=if_absent,
+            force=force,
+        )
+        return self.run(request, Context(body=data))
+
+    def link(
+        self,
+        branch: str,
+        entry: ObjectEntry,
+        *,
+        if_absent: bool = False,
+        force: bool = False,
+        accept: Accept | None = None,
+    ) -> None:
+        """See :class:`graveler.requests.staging.Link`."""
+        request = staging.Link(branch=branch, entry=entry, if_absent=if_absent, force=force)
+        self.run(request, UNLIMITED if accept is None else Context(accept=accept))
+
+    def link_many(
+        self, branch: str, entries: Iterable[ObjectEntry], *, force: bool = False, accept: Accept | None = None
+    ) -> None:
+        """See :class:`graveler.requests.staging.LinkMany`."""
+        self.run(staging.LinkMany(branch=branch, entries=tuple(entries), force=force), Context(accept=accept))
+
+    def delete(self, branch: str, paths: Iterable[str], *, force: bool = False) -> None:
+        """See :class:`graveler.requests.staging.Delete`."""
+        self.run(staging.Delete(branch=branch, objects=tuple(paths), force=force))
+
+    def copy(
+        self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
+    ) -> ObjectEntry:
+        """See :class:`graveler.requests.staging.Copy`."""
+        request = staging.Copy(
+            branch=branch,
+            source_path=source_path,
+            destination_path=destination_path,
+            source_ref=source_ref,
+            force=force,
+        )
+        return self.run(request)
+
+    def duplicate(
+        self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
+    ) -> ObjectEntry:
+        """See :class:`graveler.requests.staging.Duplicate`."""
+        request = staging.Duplicate(
+            branch=branch,
+            source_path=source_path,
+            destination_path=destination_path,
+            source_ref=source_ref,
+            force=force,
+        )
+        return self.run(request)
+
+    def copy_prefix(
+        self, branch: str, source_prefix: str, destination_prefix: str, *, source_ref: str = "", force: bool = False
+    ) -> Iterator[ObjectEntry]:
+        """See :class:`graveler.requests.staging.CopyPrefix`."""
+        request = staging.CopyPrefix(
+            branch=branch,
+            source_prefix=source_prefix,
+            destination_prefix=destination_prefix,
+            source_ref=source_ref,
+            force=force,
+        )
+        return self.run(request)
+
+    def move(self, branch: str, source_path: str, destination_path: str, *, force: bool = False) -> ObjectEntry:
+        """See :class:`graveler.requests.staging.Move`."""
+        request = staging.Move(branch=branch, source_path=source_path, destination_path=destination_path, force=force)
+        return self.run(request)
+
+    def move_prefix(
+        self, branch: str, source_prefix: str, destination_prefix: str, *, force: bool = False
+    ) -> Iterator[tuple[str, ObjectEntry]]:
+        """See :class:`graveler.requests.staging.MovePrefix`."""
+        request = staging.MovePrefix(
+            branch=branch, source_prefix=source_prefix, destination_prefix=destination_prefix, force=force
+        )
+        return self.run(request)
+
+    def update_metadata(
+        self, branch: str, path: str, metadata: Mapping[str, str], *, force: bool = False
+    ) -> ObjectEntry:
+        """See :class:`graveler.requests.staging.UpdateMetadata`."""
+        return self.run(staging.UpdateMetadata(branch=branch, path=path, metadata=metadata, force=force))
+
+    def reset(
+        self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "", force: bool = False
+    ) -> None:
+        """See :class:`graveler.requests.staging.Reset`."""
+        self.run(staging.Reset(branch=branch, path=path, prefix=prefix, force=force), Context(by=by))
 
     def commit(
         self,
@@ -283,6 +405,81 @@ class RequestMethods(Protocol):
             dry_run=dry_run,
             trust_mtime=trust_mtime,
         )
+        return self.run(request, Context(progress=progress))
+
+    def import_folder(
+        self,
+        branch: str,
+        folder: Path,
+        destination: str = "",
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
+        allow_empty: bool = False,
+        dry_run: bool = False,
+        trust_mtime: bool = False,
+    ) -> Imported:
+        """See :class:`graveler.requests.importing.ImportFolder`."""
+        request = ImportFolder(
+            branch=branch,
+            folder=folder,
+            destination=destination,
+            info=CommitInfo(message, committer, metadata or {}, created, request_id),
+            force=force,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+            trust_mtime=trust_mtime,
+        )
+        return self.run(request, Context(progress=progress))
+
+    def import_listing(
+        self,
+        branch: str,
+        listing: Path | Sequence[Path],
+        options: ListingOptions | None = None,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
+        allow_empty: bool = False,
+        dry_run: bool = False,
+        label: str = "",
+    ) -> Imported:
+        """See :class:`graveler.requests.importing.ImportListing`. ``listing`` is a file, several, or a folder of them."""
+        request = ImportListing(
+            branch=branch,
+            listing=(listing,) if isinstance(listing, Path) else tuple(listing),
+            options=options or ListingOptions(),
+            info=CommitInfo(message, committer, metadata or {}, created, request_id),
+            force=force,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+            label=label,
+        )
+        return self.run(request, Context(progress=progress))
+
+    def export(
+        self,
+        ref: str,
+        folder: Path,
+        *,
+        prefix: str = "",
+        verify: bool = False,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+        threads: int = 4,
+    ) -> ExportReport:
+        """See :class:`graveler.requests.exporting.Export`."""
+        request = Export(ref=ref, folder=folder, prefix=prefix, verify=verify, dry_run=dry_run, threads=threads)
         return self.run(request, Context(progress=progress))
 
 

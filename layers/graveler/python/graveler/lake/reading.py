@@ -15,21 +15,15 @@ from graveler.errors import (
     RefNotFoundError,
 )
 from graveler.history import graph
-from graveler.history.commits import CommitStore
 from graveler.history.expressions import Resolved, is_base, keys_of, resolve
-from graveler.history.reflog import LogEntry, RefLog
-from graveler.history.refs import Refs
+from graveler.history.reflog import LogEntry
 from graveler.lake.blame import last_changes, path_interval, prefix_interval, touching
-from graveler.lake.branches import Branches
 from graveler.lake.checked import OpenedObject, checked, md5_of, vouches
-from graveler.lake.clock import GRACE, Clock
 from graveler.lake.differences import Differences, change, outline, page_of_differences, uncommitted
-from graveler.lake.leases import LeaseWatch
-from graveler.lake.repositories import KnownRepository
+from graveler.lake.parts import RepositoryParts, Seen
 from graveler.lake.snapshot import Snapshot
 from graveler.lake.summary import Level, Summary, Usage
 from graveler.lake.text import utf8
-from graveler.lake.traces import Traces
 from graveler.model import (
     Branch,
     Change,
@@ -44,18 +38,14 @@ from graveler.model import (
     Tag,
     Token,
 )
-from graveler.staging.changes import StagedChanges, first_staged
-from graveler.staging.cleanup import CleanupQueue
-from graveler.staging.tokens import Outcomes
+from graveler.staging.changes import first_staged
 from graveler.storage.objects import Noted, ObjectMissingError, Objects
-from graveler.storage.tables import Item, Key, Tables
+from graveler.storage.tables import Item, Key
 from graveler.tree.diff import diff
-from graveler.tree.files import TreeStore
-from graveler.tree.ids import Notes
 from graveler.tree.listing import ListedPage
-from graveler.tree.record import Made, RecordCodec, encode_key
-from graveler.tree.rendered import Renderer, Rendering
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.record import Made, encode_key
+from graveler.tree.rendered import Rendering
+from graveler.tree.tree import Tree
 
 T = TypeVar("T")
 
@@ -76,15 +66,6 @@ _SEEN_LENGTH: Final = 100
 """How many refs are remembered, and of how many characters: anybody may ask for anything."""
 
 
-class _Seen(Struct, frozen=True):
-    """What a ref meant when it was read last, by the items that stood under these keys, and the tokens of its changes."""
-
-    keys: Sequence[Key]
-    items: Sequence[Item | None]
-    resolved: Resolved
-    tokens: tuple[Token, ...]
-
-
 class StatRead(Struct, frozen=True):
     """What was read to look one object up: the items ``beside``, those of the ref, and under the tokens that were the branch's
     when it was ``seen`` last what is staged."""
@@ -96,7 +77,7 @@ class StatRead(Struct, frozen=True):
     keys: Sequence[Key]
     items: Sequence[Item | None]
     staged: Sequence[Item | None]
-    seen: _Seen | None
+    seen: Seen | None
 
 
 class RepositoryReader:
@@ -111,60 +92,34 @@ class RepositoryReader:
     lately cost nothing, others one read each.
     """
 
-    def __init__(
-        self,
-        known: KnownRepository,
-        tables: Tables,
-        objects: Objects,
-        store: TreeStore,
-        clock: Clock,
-        outside: Callable[[str], tuple[Objects, str]],
-        grace: float = GRACE,
-        *,
-        leases: LeaseWatch,
-        staging_shards: int = 1,
-        rendered: Notes | None = None,
-    ) -> None:
-        self.leases = leases
+    def __init__(self, parts: RepositoryParts) -> None:
+        self.parts = parts
+        """For functions that change the repository."""
+        self.leases = parts.leases
         """What this process has seen of the lake's leases."""
-        self.grace = grace
+        self.skew = parts.skew
+        """Seconds by which clocks of the lake's writers may differ."""
+        self.grace = parts.grace
         """Seconds for which garbage collection leaves young files alone."""
-        self.tables = tables
+        self.tables = parts.tables
         """Where the rooms above keep items of this repository."""
-        self.namespace = objects
+        self.namespace = parts.objects
         """What is stored in its namespace."""
-        self.clock = clock
-        self.repository: Repository = known.repository
-        self.locate_outside = outside
+        self.clock = parts.clock
+        self.repository: Repository = parts.known.repository
+        self.locate_outside = parts.outside
         """From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
-        self._objects = objects
-        self._outside = outside
-        uid = known.repository.uid
-        self._codec = RecordCodec(known.repository.namespace)
-        self._renderer = Renderer(known.repository.namespace, rendered)
-        self._trees = Trees(store)
-        self._commits = CommitStore(tables, uid)
-        self._reflog = RefLog(tables, uid)
-        self._refs = Refs(tables, uid, self._reflog)
-        self._staged = StagedChanges(tables, uid, staging_shards)
-        self._outcomes = Outcomes(tables, uid)
-        self._cleanup = CleanupQueue(tables, uid)
-        self._traces = Traces(known.repository, tables, clock, grace)
-        self._seen: dict[str, _Seen] = {}
-        """By ref."""
-        self._branches = Branches(
-            known.repository,
-            tables,
-            self._refs,
-            self._reflog,
-            self._commits,
-            self._outcomes,
-            self._cleanup,
-            self._traces,
-            clock,
-            leases,
-            self._staged.first_token,
-        )
+        self._objects = parts.objects
+        self._outside = parts.outside
+        self._codec = parts.codec
+        self._renderer = parts.renderer
+        self._trees = parts.trees
+        self._commits = parts.commits
+        self._reflog = parts.reflog
+        self._refs = parts.refs
+        self._staged = parts.staged
+        self._branches = parts.branches
+        self._seen = parts.seen
 
     def keys_of(self, ref: str) -> list[Key]:
         """What is read first to resolve a ref, for :meth:`having_read`. No request."""
@@ -255,7 +210,7 @@ class RepositoryReader:
             return
         if len(self._seen) >= _SEEN:
             self._seen.clear()
-        self._seen[read.ref] = _Seen(read.keys, read.items, resolved, tokens)
+        self._seen[read.ref] = Seen(read.keys, read.items, resolved, tokens)
 
     def list_objects(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100

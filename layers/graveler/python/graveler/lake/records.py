@@ -13,6 +13,7 @@ from typing import Final
 
 from graveler.errors import GravelerError
 from graveler.history.commits import CommitStore, encode_commit
+from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID
 from graveler.storage.objects import ObjectMissingError, Objects, UnsyncedObjects
 from graveler.storage.tables import Delete, Key, Put, Tables, Write
@@ -95,3 +96,8 @@ def record_key(cid: CommitID) -> str:
 def _place(time: float) -> bytes:
     """Where in the queue that stands which was written at some time."""
     return int(time * 1000).to_bytes(_TIME_BYTES, "big")
+
+
+def records_of(repository: RepositoryParts) -> CommitRecords:
+    """Open those of one repository. No request."""
+    return CommitRecords(repository.tables, repository.objects, repository.commits)

@@ -1,17 +1,104 @@
 """One repository, open: a method for each verb that a user knows."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from graveler.lake.verbs.imports import ImportVerbs
-from graveler.lake.verbs.staging import StagingVerbs
+from msgspec.structs import replace
+
+from graveler.lake.context import UNLIMITED, Context
+from graveler.lake.methods import RequestMethods, strategies_of
+from graveler.lake.reading import RepositoryReader
+from graveler.lake.repositories import KnownRepository
+from graveler.lake.rules import Intent, etag
+from graveler.model import (
+    DEFAULT_CONTENT_TYPE,
+    Application,
+    Commit,
+    MergePreview,
+    MergeStrategies,
+    MergeStrategy,
+    ObjectEntry,
+    RetentionRules,
+)
+from graveler.requests import committing, exporting, importing, merging, refs, settings, staging
+from graveler.requests.base import CommitInfo, Request
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Key
+from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.fsck.findings import Progress as Phases
     from graveler.lake.fsck.findings import Report as FsckReport
+    from graveler.lake.importing.importer import ImportSource
+    from graveler.lake.in_parts.parted import PartedOperation
+    from graveler.lake.in_parts.pinned import LongRequest, Pinned
+    from graveler.lake.in_parts.work import Sizes
+    from graveler.lake.joint import Decide
+    from graveler.lake.uploads import PartedUpload
+    from graveler.storage.tables import Check
+
+T = TypeVar("T")
+
+FUNCTIONS: Final[Mapping[type[Request[Any]], str]] = {
+    committing.Commit: "commit:commit",
+    committing.CommitMetarange: "ready:commit_metarange",
+    committing.Rewrite: "rewrite:rewrite",
+    exporting.Export: "exporting.export:export_here",
+    importing.ImportAddresses: "importing.imports:import_addresses",
+    importing.ImportFolder: "importing.imports:import_folder",
+    importing.ImportListing: "importing.imports:import_listing",
+    merging.CherryPick: "replay:cherry_pick",
+    merging.Merge: "merge:merge",
+    merging.Revert: "replay:revert",
+    refs.CreateBranch: "refs:create_branch",
+    refs.CreateTag: "refs:create_tag",
+    refs.DeleteBranch: "refs:delete_branch",
+    refs.DeleteTag: "refs:delete_tag",
+    refs.HardReset: "move:hard_reset",
+    refs.ReleaseBranch: "refs:release_branch",
+    refs.RenameBranch: "rename:rename",
+    refs.RenewBranch: "refs:renew_branch",
+    refs.Undo: "move:undo",
+    settings.DeleteMetadata: "settings:delete_metadata",
+    settings.DeleteRetention: "settings:delete_retention",
+    settings.Protect: "settings:protect",
+    settings.SetImportSources: "settings:set_import_sources",
+    settings.SetMetadata: "settings:set_metadata",
+    settings.SetProtection: "settings:set_protection",
+    settings.SetReadOnly: "settings:set_read_only",
+    settings.SetRetention: "settings:set_retention",
+    settings.Unprotect: "settings:unprotect",
+    staging.Copy: "copying:copy",
+    staging.CopyPrefix: "copying:copy_prefix",
+    staging.Delete: "linking:delete",
+    staging.Duplicate: "copying:duplicate",
+    staging.Link: "linking:link",
+    staging.LinkMany: "linking:link_many",
+    staging.Move: "copying:move",
+    staging.MovePrefix: "copying:move_prefix",
+    staging.Reset: "reset:reset",
+    staging.UpdateMetadata: "copying:update_metadata",
+    staging.Upload: "uploads:upload",
+}
+"""The function that does a request, as module of this room and name. A module is loaded when it is first needed."""
+
+_loaded: dict[type[Request[Any]], Callable[..., Any]] = {}
+
+_SHARED_PART: Final = 4_000_000
+"""Records to read for one part of a verb, where several processes share the work on each part."""
 
 
-class OpenRepository(StagingVerbs, ImportVerbs):
+def function_of(kind: type[Request[Any]]) -> Callable[..., Any]:
+    """Return the function that does requests of a type: it takes a repository's parts, the request and a context."""
+    module, _, name = FUNCTIONS[kind].partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"graveler.lake.{module}"), name)
+    _loaded[kind] = function
+    return function
+
+
+class OpenRepository(RepositoryReader, RequestMethods):
     """All verbs of a repository: what :class:`RepositoryReader` can be asked, and what changes it. Cheap to make; safe to share
     between threads.
 
@@ -19,6 +106,201 @@ class OpenRepository(StagingVerbs, ImportVerbs):
     what changes a protected branch directly, with :class:`ProtectedBranchError`, always. Both are :class:`ForbiddenError`, and
     judged by the settings as they are when the verb reads the branch, which costs no request.
     """
+
+    def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
+        """See :meth:`RequestMethods.run`."""
+        kind = type(request)
+        result: T = (_loaded.get(kind) or function_of(kind))(self.parts, request, context)
+        return result
+
+    def is_of(self, known: KnownRepository) -> bool:
+        """Is this the repository ``known``, apart from its settings?"""
+        mine = self.parts.known
+        same = replace(mine.repository, settings=known.repository.settings)
+        return (same, mine.secret) == (known.repository, known.secret)
+
+    def metadata(self) -> Mapping[str, str]:
+        """What the repository's owners noted of it. Cost: one table read."""
+        from graveler.lake.settings import read_settings
+
+        return read_settings(self.parts).metadata
+
+    def protection(self) -> tuple[tuple[str, ...], str]:
+        """The patterns of protected branches, and the etag for :class:`graveler.requests.settings.SetProtection`. Cost: one table
+        read."""
+        from graveler.lake.settings import read_settings
+
+        patterns = read_settings(self.parts).protected
+        return patterns, etag(patterns)
+
+    def retention(self) -> RetentionRules | None:
+        """For how long commits are to be kept, if that was decided. Cost: one table read."""
+        from graveler.lake.settings import read_settings
+
+        return read_settings(self.parts).retention
+
+    def written_by(self, branch: str, application: Application) -> Commit | None:
+        """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
+
+        Cost: one table read; for a version that is there another one, and a read for each 32 generations between the branch's
+        head and that commit. :class:`InvalidError`.
+        """
+        from graveler.lake.applications import applications_of, check_application  # not on the path of a cold start
+
+        check_application(application)
+        return applications_of(self.parts).look(branch, application)[1]
+
+    def preview_merge(
+        self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
+    ) -> MergePreview:
+        """What :class:`graveler.requests.merging.Merge` would do now: the base, how much would change in the destination, and
+        every conflict. Changes and writes nothing.
+
+        Cost: resolving both and finding the base, three metaranges, the ranges in which the source differs from the base, and
+        those of the destination there.
+        """
+        from graveler.lake.merge import preview_merge
+
+        return preview_merge(self.parts, source, destination, strategies_of(strategy))
+
+    # What a client that writes bytes by itself asks for
+
+    def store_at(self, address: str) -> tuple[Objects, str]:
+        """The object store in which an address lies, and its key there. No request. Errors as :meth:`expect_readable`."""
+        return self._locate(address)
+
+    def expect_changes(self, branch: str, *, force: bool = False) -> None:
+        """See that the branch is there and may be changed directly, before somebody goes to work for it. Cost: one table read.
+        :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+        self._branches.state(branch, Intent(direct=True, force=force))
+
+    def new_address(self, branch: str, path: str, *, force: bool = False) -> str:
+        """A physical address to write an object's bytes to, to be linked afterwards. Cost: one table read."""
+        encode_key(path)
+        self._branches.state(branch, Intent(direct=True, force=force))
+        return self.address_ahead(branch, path)
+
+    def address_ahead(self, branch: str, path: str) -> str:
+        """The same for a branch of this name that somebody is going to create. No request."""
+        encode_key(path)
+        return f"{self.repository.namespace}/{self.parts.names.new(branch, path, self.clock.now())}"
+
+    def expect_handed_out(self, branch: str, path: str, address: str) -> None:
+        """:class:`InvalidError` unless an address is one of :meth:`new_address` for this path and branch, and not too old. No
+        request."""
+        self.parts.names.check(address.removeprefix(f"{self.repository.namespace}/"), branch, path, self.clock.now())
+
+    def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
+        """A URL with which anybody may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
+        request. :class:`InvalidError` for another address."""
+        from graveler.lake.uploads import upload_url
+
+        return upload_url(self.parts, branch, path, address, expires_in)
+
+    def begin_upload(self, branch: str, path: str) -> "PartedUpload":
+        """Begin an upload in parts, for :meth:`finish_upload`. Cost: one table read, one object request."""
+        from graveler.lake.uploads import begin_upload
+
+        return begin_upload(self.parts, branch, path, self.new_address(branch, path))
+
+    def part_url(self, branch: str, path: str, upload: "PartedUpload", number: int, expires_in: int) -> str:
+        """A URL with which anybody may upload one part, 1 to 10,000, for ``expires_in`` seconds. No request."""
+        from graveler.lake.uploads import part_url
+
+        return part_url(self.parts, branch, path, upload, number, expires_in)
+
+    def upload_part(self, branch: str, path: str, upload: "PartedUpload", number: int, data: bytes) -> str:
+        """Upload one part; returns its ETag. Cost: one object request."""
+        from graveler.lake.uploads import upload_part
+
+        return upload_part(self.parts, branch, path, upload, number, data)
+
+    def abort_upload(self, branch: str, path: str, upload: "PartedUpload") -> None:
+        """Forget an upload in parts; an unknown one is success. Cost: one object request."""
+        from graveler.lake.uploads import abort_upload
+
+        abort_upload(self.parts, branch, path, upload)
+
+    def finish_upload(
+        self,
+        branch: str,
+        path: str,
+        upload: "PartedUpload",
+        parts: Sequence[tuple[int, str]],
+        *,
+        content_type: str = DEFAULT_CONTENT_TYPE,
+        metadata: Mapping[str, str] | None = None,
+        if_absent: bool = False,
+    ) -> ObjectEntry:
+        """See :func:`graveler.lake.uploads.finish_upload`."""
+        from graveler.lake.uploads import finish_upload
+
+        return finish_upload(
+            self.parts, branch, path, upload, parts, content_type=content_type, metadata=metadata, if_absent=if_absent
+        )
+
+    def stage_beside(self, branch: str, keys: Sequence[Key], decide: "Decide", *, force: bool = False) -> bool:
+        """See :func:`graveler.lake.joint.stage_beside`."""
+        from graveler.lake.joint import stage_beside
+
+        return stage_beside(self.parts, branch, keys, decide, force=force)
+
+    # Long work
+
+    def import_sources(
+        self,
+        branch: str,
+        sources: "Sequence[ImportSource]",
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+        allow_empty: bool = False,
+        dry_run: bool = False,
+        only_while: "Check | None" = None,
+    ) -> importing.Imported:
+        """Import several sorted listings to destinations that do not overlap, otherwise as
+        :class:`graveler.requests.importing.ImportFolder`. ``only_while`` as of :class:`Context`."""
+        from graveler.lake.importing.importer import Terms, import_sources
+
+        return import_sources(
+            self.parts,
+            branch,
+            sources,
+            CommitInfo(message, committer, metadata or {}, created, request_id),
+            force=force,
+            terms=Terms(allow_empty, dry_run),
+            only_while=only_while,
+        )
+
+    def in_parts(
+        self,
+        operation_id: str,
+        pinned: "Pinned[LongRequest]",
+        *,
+        request_id: str = "",
+        began: float,
+        sizes: "Sizes | None" = None,
+        only_while: "Check | None" = None,
+    ) -> "PartedOperation":
+        """A verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
+        ``operation_id``; its commit is known by ``request_id``, or else by that. ``began`` (Unix seconds) is when the operation
+        was first worked on: it has to be published within half the grace. ``only_while`` is a condition of the transaction
+        that publishes it: where it fails, :class:`graveler.lake.publish.StoppedError`. A cherry-pick reads its commit; otherwise
+        no request."""
+        from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
+        from graveler.lake.in_parts.opening import open_work, ticket_of
+        from graveler.lake.in_parts.parted import PartedOperation
+        from graveler.lake.in_parts.work import Sizes
+
+        until = self.parts.deadlines.since(began)
+        work = open_work(self.parts, pinned, request_id or operation_id, until, only_while, ticket_of(operation_id))
+        files = PartFiles(self._objects, operation_id)
+        chosen = sizes or (Sizes(records=_SHARED_PART) if self.parts.workers > 1 else Sizes())
+        return PartedOperation(work, files, chosen, self._branches.commit, until)
 
     def fsck(
         self,
@@ -39,17 +321,17 @@ class OpenRepository(StagingVerbs, ImportVerbs):
         from graveler.lake.fsck.findings import no_progress
 
         return fsck(
-            self._known,
-            self._tables,
+            self.parts.known,
+            self.tables,
             self._objects,
-            copies=self._copies,
+            copies=self.parts.copies,
             repair=repair,
             reflog=reflog,
             committed_objects=committed_objects,
             outside_objects=outside_objects,
             object_bytes=object_bytes,
             outside=self._outside,
-            folder_permissions=self._folder_permissions,
+            folder_permissions=self.parts.folder_permissions,
             progress=progress or no_progress,
         )
 
@@ -61,10 +343,10 @@ class OpenRepository(StagingVerbs, ImportVerbs):
 
         return dump(
             self.repository,
-            self._tables,
+            self.tables,
             self._objects,
-            self._clock,
+            self.clock,
             grace=self.grace,
-            skew=self.skew,
+            skew=self.parts.skew,
             progress=progress or no_progress,
         )

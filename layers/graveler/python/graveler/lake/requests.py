@@ -8,6 +8,7 @@ request's result is the commit in which the token goes.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID, RepositoryUID, Token
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.tables import Absent, Check, Condition, Item, Key, Matches, Put, Tables
@@ -73,3 +74,8 @@ class RequestResults:
 
 def _as_seen(item: Item | None) -> Condition:
     return Absent() if item is None else Matches(dict(item))
+
+
+def results_of(repository: RepositoryParts) -> RequestResults:
+    """Open those of one repository. No request."""
+    return RequestResults(repository.tables, repository.uid, repository.outcomes)

@@ -27,105 +27,123 @@ from itertools import chain
 
 import msgspec
 
-from graveler.history.refs import BranchState, Refs
-from graveler.lake.branches import Branches, busy
-from graveler.lake.clock import Backoff, Clock
+from graveler.errors import InvalidError
+from graveler.history.refs import BranchState
+from graveler.lake.branches import busy
+from graveler.lake.clock import Backoff
+from graveler.lake.context import Context
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.publish import HeadMovedError
-from graveler.lake.restage import Restager
+from graveler.lake.restage import stage_again, while_unchanged
 from graveler.lake.rules import Intent
-from graveler.lake.sealing import Sealer
-from graveler.staging.changes import Staged, StagedChanges
+from graveler.lake.sealing import take_sealed
+from graveler.lake.text import utf8
+from graveler.requests.staging import Reset
+from graveler.staging.changes import Staged
 from graveler.staging.tokens import TokenState
 from graveler.storage.tables import ConditionFailedError
+from graveler.tree.listing import prefix_end
+from graveler.tree.record import encode_key
 
 
-class Resetter:
-    """Drops uncommitted changes of branches of one repository."""
+def reset(repository: RepositoryParts, request: Reset, context: Context) -> None:
+    """See :class:`graveler.requests.staging.Reset`."""
+    branch, path, prefix, force = request.branch, request.path, request.prefix, request.force
+    if path is not None and prefix is not None:
+        raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, not both")
+    if path is not None:
+        key = encode_key(path)
+        _reset_interval(repository, branch, key, key + b"\0", context.by, force=force)
+    elif prefix:
+        first = utf8("prefix", prefix)
+        _reset_interval(repository, branch, first, prefix_end(first), context.by, force=force)
+    else:
+        _reset_all(repository, branch, context.by, force=force)
 
-    def __init__(
-        self, refs: Refs, branches: Branches, staged: StagedChanges, sealer: Sealer, restager: Restager, clock: Clock
-    ) -> None:
-        self._refs = refs
-        self._branches = branches
-        self._staged = staged
-        self._sealer = sealer
-        self._restager = restager
-        self._clock = clock
 
-    def reset_all(self, branch: str, by: str, *, force: bool = False) -> None:
-        """Drop all. See :meth:`graveler.lake.repository.OpenRepository.reset`."""
+def _reset_all(repository: RepositoryParts, branch: str, by: str, *, force: bool = False) -> None:
+    def attempt(state: BranchState) -> bool:
+        if not repository.staged.exists((state.open, *state.sealed)):
+            return True
+        if take_sealed(repository, state.sealed) is None:
+            return False
+        opened = msgspec.structs.replace(state, open=repository.staged.next_token(state.open), sealed=())
+        _move(repository, state, opened, by)
+        return True
 
-        def attempt(state: BranchState) -> bool:
-            if not self._staged.exists((state.open, *state.sealed)):
-                return True
-            if self._sealer.take(state.sealed) is None:
+    _try(repository, branch, attempt, force=force)
+
+
+def _reset_interval(
+    repository: RepositoryParts, branch: str, start: bytes, end: bytes | None, by: str, *, force: bool = False
+) -> None:
+    """Drop those with ``start <= key < end``."""
+
+    def attempt(state: BranchState) -> bool:
+        opened, older = _find(repository, state, start, end)
+        if older:
+            if take_sealed(repository, state.sealed) is None:
                 return False
-            opened = msgspec.structs.replace(state, open=self._staged.next_token(state.open), sealed=())
-            self._move(state, opened, by)
-            return True
-
-        self._try(branch, attempt, force=force)
-
-    def reset(self, branch: str, start: bytes, end: bytes | None, by: str, *, force: bool = False) -> None:
-        """Drop those with ``start <= key < end``. See :meth:`graveler.lake.repository.OpenRepository.reset`."""
-
-        def attempt(state: BranchState) -> bool:
-            opened, older = self._find(state, start, end)
-            if older:
-                if self._sealer.take(state.sealed) is None:
-                    return False
-                state = self._bring_back(state, start, end, by)
-                opened, _ = self._find(state, start, end)
-            self._restager.while_unchanged(
-                state, (self._staged.delete_write(state.open, key, Staged(packed)) for key, packed in opened)
-            )
-            return True
-
-        self._try(branch, attempt, force=force)
-
-    def _try(self, branch: str, attempt: Callable[[BranchState], bool], *, force: bool) -> None:
-        backoff = Backoff(self._clock)
-        while True:
-            try:
-                if attempt(self._branches.state(branch, Intent(direct=True, force=force))):
-                    return
-            except HeadMovedError:
-                pass
-            if not backoff.wait():
-                raise busy(branch)
-
-    def _find(
-        self, state: BranchState, start: bytes, end: bytes | None
-    ) -> tuple[Iterable[tuple[bytes, bytes | None]], bool]:
-        """What the open token holds, and whether sealed ones hold any. One table read for one key; else one for each token
-        and shard, and so many again for each thousand."""
-        if end == start + b"\0":
-            top, *older = self._staged.look((state.open, *state.sealed), start)
-            return [] if top is None else [(start, top.packed)], any(found is not None for found in older)
-        older_ones = bool(state.sealed) and bool(self._staged.chunk(state.sealed, start, end, 1).keys)
-        return self._staged.scan([state.open], start, end), older_ones
-
-    def _bring_back(self, state: BranchState, start: bytes, end: bytes | None, by: str) -> BranchState:
-        """Take the sealed tokens away, after what they hold of other keys was staged again. :class:`HeadMovedError`."""
-        newest_first = state.sealed[::-1]
-        kept = chain(
-            self._staged.scan(newest_first, b"", start),
-            () if end is None else self._staged.scan(newest_first, end),
+            state = _bring_back(repository, state, start, end, by)
+            opened, _ = _find(repository, state, start, end)
+        while_unchanged(
+            repository,
+            state,
+            (repository.staged.delete_write(state.open, key, Staged(packed)) for key, packed in opened),
         )
-        self._restager.stage_again(state, kept)
-        return self._move(state, msgspec.structs.replace(state, sealed=()), by)
+        return True
 
-    def _move(self, state: BranchState, after: BranchState, by: str) -> BranchState:
-        """Take the tokens from the branch that ``after`` does not have; the branch as it is then. One transaction.
-        :class:`HeadMovedError`."""
-        event = self._branches.event("reset", by)
-        writes = self._refs.move_branch_writes(state, after, event)
-        for token in (*state.sealed, state.open):
-            if token != after.open:
-                into = after.open if after.open == state.open else None  # what it held of other keys was staged again
-                writes += self._branches.drop_token_writes(token, TokenState.RESET, event.operation_id, into=into)
+    _try(repository, branch, attempt, force=force)
+
+
+def _try(repository: RepositoryParts, branch: str, attempt: Callable[[BranchState], bool], *, force: bool) -> None:
+    backoff = Backoff(repository.clock)
+    while True:
         try:
-            self._branches.change(state.name, writes, event)
-        except ConditionFailedError:
-            raise HeadMovedError from None
-        return msgspec.structs.replace(after, moves=state.moved(event).moves)
+            if attempt(repository.branches.state(branch, Intent(direct=True, force=force))):
+                return
+        except HeadMovedError:
+            pass
+        if not backoff.wait():
+            raise busy(branch)
+
+
+def _find(
+    repository: RepositoryParts, state: BranchState, start: bytes, end: bytes | None
+) -> tuple[Iterable[tuple[bytes, bytes | None]], bool]:
+    """What the open token holds, and whether sealed ones hold any. One table read for one key; else one for each token
+    and shard, and so many again for each thousand."""
+    if end == start + b"\0":
+        top, *older = repository.staged.look((state.open, *state.sealed), start)
+        return [] if top is None else [(start, top.packed)], any(found is not None for found in older)
+    older_ones = bool(state.sealed) and bool(repository.staged.chunk(state.sealed, start, end, 1).keys)
+    return repository.staged.scan([state.open], start, end), older_ones
+
+
+def _bring_back(
+    repository: RepositoryParts, state: BranchState, start: bytes, end: bytes | None, by: str
+) -> BranchState:
+    """Take the sealed tokens away, after what they hold of other keys was staged again. :class:`HeadMovedError`."""
+    newest_first = state.sealed[::-1]
+    kept = chain(
+        repository.staged.scan(newest_first, b"", start),
+        () if end is None else repository.staged.scan(newest_first, end),
+    )
+    stage_again(repository, state, kept)
+    return _move(repository, state, msgspec.structs.replace(state, sealed=()), by)
+
+
+def _move(repository: RepositoryParts, state: BranchState, after: BranchState, by: str) -> BranchState:
+    """Take the tokens from the branch that ``after`` does not have; the branch as it is then. One transaction.
+    :class:`HeadMovedError`."""
+    event = repository.branches.event("reset", by)
+    writes = repository.refs.move_branch_writes(state, after, event)
+    for token in (*state.sealed, state.open):
+        if token != after.open:
+            into = after.open if after.open == state.open else None  # what it held of other keys was staged again
+            writes += repository.branches.drop_token_writes(token, TokenState.RESET, event.operation_id, into=into)
+    try:
+        repository.branches.change(state.name, writes, event)
+    except ConditionFailedError:
+        raise HeadMovedError from None
+    return msgspec.structs.replace(after, moves=state.moved(event).moves)

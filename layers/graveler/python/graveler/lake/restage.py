@@ -13,13 +13,12 @@ from typing import Final
 
 import msgspec
 
-from graveler.history.refs import BranchState, Refs
-from graveler.lake.branches import Branches
-from graveler.lake.clock import Clock
+from graveler.history.refs import BranchState
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.publish import HeadMovedError
-from graveler.lake.requests import RequestResults
-from graveler.staging.changes import StagedChanges, firm_write
-from graveler.staging.tokens import Outcomes, TokenState
+from graveler.lake.requests import results_of
+from graveler.staging.changes import firm_write
+from graveler.staging.tokens import TokenState
 from graveler.storage.tables import (
     MAX_TRANSACTION_WRITES,
     Check,
@@ -28,7 +27,6 @@ from graveler.storage.tables import (
     Item,
     Matches,
     Put,
-    Tables,
     Write,
 )
 
@@ -37,85 +35,70 @@ _BATCH_BYTES: Final = 2_000_000
 """Of records in one transaction, which takes 4 MB, of what is deleted too: one record more, keys and names fit besides."""
 
 
-class Restager:
-    """Stages again on branches of one repository."""
+def empty_sealed(repository: RepositoryParts, state: BranchState, operation: str) -> None:
+    """Take the sealed tokens from the branch, after all that they hold was staged again; nobody may be at work on them.
 
-    def __init__(
-        self,
-        tables: Tables,
-        refs: Refs,
-        branches: Branches,
-        staged: StagedChanges,
-        outcomes: Outcomes,
-        requests: RequestResults,
-        clock: Clock,
-    ) -> None:
-        self._tables = tables
-        self._refs = refs
-        self._branches = branches
-        self._staged = staged
-        self._outcomes = outcomes
-        self._requests = requests
-        self._clock = clock
+    Reads what is staged under them, and writes it once more: one transaction for each 99 changes; two table reads and one
+    transaction besides. May be repeated after a crash at any place. :class:`HeadMovedError` if the branch is not as it was
+    read.
+    """
+    stage_again(repository, state, repository.staged.scan(state.sealed[::-1]))
+    outcomes = repository.outcomes.get_many(state.sealed)
+    requests = {outcome.request for outcome in outcomes if outcome is not None and outcome.request}
+    writes = repository.refs.move_branch_writes(state, msgspec.structs.replace(state, sealed=()), None)
+    for token in state.sealed:
+        writes += repository.branches.drop_token_writes(token, TokenState.RESTAGED, operation, into=state.open)
+    results = results_of(repository)
+    for request, seen in results.undone(requests).items():
+        writes.append(results.token_write(request, state.open, repository.clock.now(), seen))
+    try:
+        repository.tables.transact(writes)
+    except ConditionFailedError:
+        raise HeadMovedError from None
 
-    def empty_sealed(self, state: BranchState, operation: str) -> None:
-        """Take the sealed tokens from the branch, after all that they hold was staged again; nobody may be at work on them.
 
-        Reads what is staged under them, and writes it once more: one transaction for each 99 changes; two table reads and one
-        transaction besides. May be repeated after a crash at any place. :class:`HeadMovedError` if the branch is not as it was
-        read.
-        """
-        self.stage_again(state, self._staged.scan(state.sealed[::-1]))
-        outcomes = self._outcomes.get_many(state.sealed)
-        requests = {outcome.request for outcome in outcomes if outcome is not None and outcome.request}
-        writes = self._refs.move_branch_writes(state, msgspec.structs.replace(state, sealed=()), None)
-        for token in state.sealed:
-            writes += self._branches.drop_token_writes(token, TokenState.RESTAGED, operation, into=state.open)
-        for request, seen in self._requests.undone(requests).items():
-            writes.append(self._requests.token_write(request, state.open, self._clock.now(), seen))
-        try:
-            self._tables.transact(writes)
-        except ConditionFailedError:
-            raise HeadMovedError from None
+def stage_again(repository: RepositoryParts, state: BranchState, kept: Iterable[tuple[bytes, bytes | None]]) -> None:
+    """Put records under the open token, where it holds none, as :func:`while_unchanged`."""
+    while_unchanged(
+        repository, state, (repository.staged.put_write(state.open, key, packed, None) for key, packed in kept)
+    )
 
-    def stage_again(self, state: BranchState, kept: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Put records under the open token, where it holds none, as :meth:`while_unchanged`."""
-        self.while_unchanged(state, (self._staged.put_write(state.open, key, packed, None) for key, packed in kept))
 
-    def while_unchanged(self, state: BranchState, writes: Iterable[Put | Delete]) -> None:
-        """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says
-        (:class:`HeadMovedError`). One transaction for each 99, and one for each failure on a single put, which is made firm: it
-        has to stay, also if its write is refused (:mod:`graveler.lake.withdraw`)."""
-        check = self._refs.unchanged_check(state)
-        for batch in _batches(writes):
-            left: list[Write] = list(batch)
-            while left:
-                try:
-                    self._tables.transact([*left, check])
-                    break
-                except ConditionFailedError as error:
-                    if len(left) in error.failures:
-                        raise HeadMovedError from None
-                    failed = error.failures
-                    left = [
-                        write
-                        for number, write in enumerate(left)
-                        if number not in failed or self._is_free_again(write, failed[number], check)
-                    ]
+def while_unchanged(repository: RepositoryParts, state: BranchState, writes: Iterable[Put | Delete]) -> None:
+    """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says
+    (:class:`HeadMovedError`). One transaction for each 99, and one for each failure on a single put, which is made firm: it
+    has to stay, also if its write is refused (:mod:`graveler.lake.withdraw`)."""
+    check = repository.refs.unchanged_check(state)
+    for batch in _batches(writes):
+        left: list[Write] = list(batch)
+        while left:
+            try:
+                repository.tables.transact([*left, check])
+                break
+            except ConditionFailedError as error:
+                if len(left) in error.failures:
+                    raise HeadMovedError from None
+                failed = error.failures
+                left = [
+                    write
+                    for number, write in enumerate(left)
+                    if number not in failed or _is_free_again(repository, write, failed[number], check)
+                ]
 
-    def _is_free_again(self, write: Write, item: Item | None, check: Check) -> bool:
-        """Whether a write whose condition failed on ``item`` is to be tried again. It is given up only for what stays: an item
-        that its writer may still take back is made firm, in one transaction. :class:`HeadMovedError`."""
-        firm = firm_write(write.key, item)
-        if firm is None:
-            return False
-        try:
-            self._tables.transact([firm, check])
-        except ConditionFailedError as error:
-            if 1 in error.failures:
-                raise HeadMovedError from None
-            return True
+
+def _is_free_again(repository: RepositoryParts, write: Write, item: Item | None, check: Check) -> bool:
+    """Whether a write whose condition failed on ``item`` is to be tried again. It is given up only for what stays: an item
+    that its writer may still take back is made firm, in one transaction. :class:`HeadMovedError`."""
+    firm = firm_write(write.key, item)
+    if firm is None:
         return False
+    try:
+        repository.tables.transact([firm, check])
+    except ConditionFailedError as error:
+        if 1 in error.failures:
+            raise HeadMovedError from None
+        return True
+    return False
 
 
 def _batches(writes: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:

@@ -4,7 +4,9 @@ from msgspec.structs import replace
 
 from graveler.errors import NoChangesError, TooMuchWorkError
 from graveler.history.cuts import spelled, split_of
-from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.context import Context
+from graveler.lake.landing import Build, Draft, Landing, land
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.recut import recut
 from graveler.lake.rules import Intent
 from graveler.model import Commit, SplitParameters
@@ -14,41 +16,39 @@ from graveler.tree.split import validate_split
 from graveler.tree.tree import Tree
 
 
-class Rewriter:
-    """Rewrites branches of one repository, whose own parameters are ``own``."""
+def rewrite(repository: RepositoryParts, request: Rewrite, context: Context) -> Commit:
+    """See :class:`graveler.requests.committing.Rewrite`."""
+    limit = context.limit
+    split, landing = request.split, rewrite_landing(request)
+    validate_split(split)
 
-    def __init__(self, own: SplitParameters, lander: Lander) -> None:
-        self._own = own
-        self._lander = lander
+    def build(head: Commit, before: Tree) -> Draft:
+        if limit is not None and split_of(head, repository.split) != split and (records := before.count()) > limit:
+            raise TooMuchWorkError("rewriting", records, limit)
+        expect_other_split(repository, landing.branch, head, before, split)
+        return rewrite_draft(repository, recut(before, split), split)
 
-    def run(self, request: Rewrite, limit: int | None = None) -> Commit:
-        """See :class:`graveler.requests.committing.Rewrite`. ``limit`` as of :class:`graveler.lake.context.Context`."""
-        split, landing = request.split, rewrite_landing(request)
-        validate_split(split)
+    def prepare() -> Build:
+        return build
 
-        def build(head: Commit, before: Tree) -> Draft:
-            if limit is not None and split_of(head, self._own) != split and (records := before.count()) > limit:
-                raise TooMuchWorkError("rewriting", records, limit)
-            self.expect_other(landing.branch, head, before, split)
-            return self.draft(recut(before, split), split)
+    return land(repository, landing, prepare)
 
-        def prepare() -> Build:
-            return build
 
-        return self._lander.land(landing, prepare)
+def expect_other_split(
+    repository: RepositoryParts, branch: str, head: Commit, before: Tree, split: SplitParameters
+) -> None:
+    """:class:`NoChangesError` if the head is cut by these parameters already. No request unless its commit says so: then all
+    ranges are read, since earlier versions let trees pass that were cut otherwise."""
+    if split_of(head, repository.split) == split and is_canonical(before, split):
+        raise NoChangesError(
+            f"nothing to rewrite: branch {branch!r} is cut with min_size={split.min_size}, max_size={split.max_size}, "
+            f"raggedness={split.raggedness} already"
+        )
 
-    def expect_other(self, branch: str, head: Commit, before: Tree, split: SplitParameters) -> None:
-        """:class:`NoChangesError` if the head is cut by these parameters already. No request unless its commit says so: then all
-        ranges are read, since earlier versions let trees pass that were cut otherwise."""
-        if split_of(head, self._own) == split and is_canonical(before, split):
-            raise NoChangesError(
-                f"nothing to rewrite: branch {branch!r} is cut with min_size={split.min_size}, max_size={split.max_size}, "
-                f"raggedness={split.raggedness} already"
-            )
 
-    def draft(self, tree: Tree, split: SplitParameters) -> Draft:
-        """A tree by these parameters, and that it is."""
-        return Draft(tree, cuts=spelled(split, self._own))
+def rewrite_draft(repository: RepositoryParts, tree: Tree, split: SplitParameters) -> Draft:
+    """A tree by these parameters, and that it is."""
+    return Draft(tree, cuts=spelled(split, repository.split))
 
 
 def rewrite_landing(request: Rewrite) -> Landing:

@@ -24,171 +24,200 @@ from graveler.errors import (
     ReadOnlyRepositoryError,
     UnavailableError,
 )
-from graveler.history.refs import BranchState, Refs
-from graveler.lake.branches import Branches
-from graveler.lake.clock import Backoff, Clock
-from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.history.refs import BranchState
+from graveler.lake.clock import Backoff
+from graveler.lake.context import Context
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.publish import HeadMovedError, drop_tokens
 from graveler.lake.repositories import check_same, decode_repository, repository_key
 from graveler.lake.rules import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
-from graveler.model import Repository, RetentionRules, Settings
-from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import Outcomes
-from graveler.storage.tables import ConditionFailedError, Item, Matches, Tables, Value
+from graveler.model import Settings
+from graveler.requests import settings as requests
+from graveler.storage.tables import ConditionFailedError, Item, Matches, Value
 
 _PAGE = 1000
 
 
-class SettingsKeeper:
-    """Reads and changes the settings of one repository."""
+def read_settings(repository: RepositoryParts) -> Settings:
+    """The settings. One table read. :class:`RepositoryNotFoundError`."""
+    return _read(repository)[1]
 
-    def __init__(
-        self,
-        repository: Repository,
-        tables: Tables,
-        refs: Refs,
-        branches: Branches,
-        staged: StagedChanges,
-        outcomes: Outcomes,
-        publisher: Publisher,
-        clock: Clock,
-    ) -> None:
-        self._name, self._uid = repository.name, repository.uid
-        self._tables = tables
-        self._refs = refs
-        self._branches = branches
-        self._staged = staged
-        self._outcomes = outcomes
-        self._publisher = publisher
-        self._clock = clock
 
-    def read(self) -> Settings:
-        """The settings. One table read. :class:`RepositoryNotFoundError`."""
-        return self._read()[1]
+def set_metadata(repository: RepositoryParts, request: requests.SetMetadata, _: Context) -> Mapping[str, str]:
+    """See :class:`graveler.requests.settings.SetMetadata`."""
+    return _change_metadata(repository, request.metadata, (), force=request.force)
 
-    def change_metadata(self, new: Mapping[str, str], removed: Collection[str], *, force: bool) -> Settings:
-        """Set some keys of the metadata and remove others. See :meth:`OpenRepository.set_metadata`."""
 
-        def change(settings: Settings) -> Settings:
-            metadata = {key: value for key, value in settings.metadata.items() if key not in removed} | dict(new)
-            return msgspec.structs.replace(settings, metadata=metadata)
+def delete_metadata(repository: RepositoryParts, request: requests.DeleteMetadata, _: Context) -> Mapping[str, str]:
+    """See :class:`graveler.requests.settings.DeleteMetadata`."""
+    return _change_metadata(repository, {}, request.keys, force=request.force)
 
-        return self._change(change, force=force)
 
-    def set_protection(self, patterns: tuple[str, ...], if_match: str | None, *, force: bool) -> Settings:
-        """Replace the protection rules. See :meth:`OpenRepository.set_protection`."""
+def _change_metadata(
+    repository: RepositoryParts, new: Mapping[str, str], removed: Collection[str], *, force: bool
+) -> Mapping[str, str]:
+    def change(settings: Settings) -> Settings:
+        metadata = {key: value for key, value in settings.metadata.items() if key not in removed} | dict(new)
+        return msgspec.structs.replace(settings, metadata=metadata)
 
-        def change(settings: Settings) -> Settings:
-            if if_match is not None and etag(settings.protected) != if_match:
-                raise PreconditionError(
-                    f"the protection rules of repository {self._name!r} were changed by somebody else; read them again"
-                )
-            return msgspec.structs.replace(settings, protected=patterns)
+    return _change(repository, change, force=force).metadata
 
-        changed = self._change(change, force=force)
-        self._renew_tokens(changed)
-        return changed
 
-    def change_protection(self, added: tuple[str, ...], removed: tuple[str, ...], *, force: bool) -> Settings:
-        """Add patterns to the protection rules and take others away. :class:`NotFoundError` for one that is not among them."""
+def set_protection(repository: RepositoryParts, request: requests.SetProtection, _: Context) -> str:
+    """See :class:`graveler.requests.settings.SetProtection`."""
 
-        def change(settings: Settings) -> Settings:
-            for pattern in removed:
-                if pattern not in settings.protected:
-                    raise NotFoundError(f"no protection rule has the pattern {pattern!r}; list the ones there are")
-            patterns = dict.fromkeys([*settings.protected, *added])
-            kept = tuple(pattern for pattern in patterns if pattern not in removed)
-            return msgspec.structs.replace(settings, protected=kept)
+    def change(settings: Settings) -> Settings:
+        if request.if_match is not None and etag(settings.protected) != request.if_match:
+            raise PreconditionError(
+                f"the protection rules of repository {repository.name!r} were changed by somebody else; read them again"
+            )
+        return msgspec.structs.replace(settings, protected=tuple(dict.fromkeys(request.patterns)))
 
-        changed = self._change(change, force=force)
-        if added:
-            self._renew_tokens(changed)
-        return changed
+    changed = _change(repository, change, force=request.force)
+    _forbid_staging(repository, changed)
+    return etag(changed.protected)
 
-    def set_retention(self, rules: RetentionRules | None, *, force: bool) -> Settings:
-        """Replace the retention rules, or (None) remove them."""
-        return self._change(lambda settings: msgspec.structs.replace(settings, retention=rules), force=force)
 
-    def set_import_sources(self, prefixes: tuple[str, ...] | None, *, force: bool) -> Settings:
-        """Replace the import sources, or (None) allow all that the deployment does."""
-        return self._change(lambda settings: msgspec.structs.replace(settings, import_sources=prefixes), force=force)
+def protect(repository: RepositoryParts, request: requests.Protect, _: Context) -> tuple[str, ...]:
+    """See :class:`graveler.requests.settings.Protect`."""
 
-    def set_read_only(self, read_only: bool) -> Settings:
-        """See :meth:`OpenRepository.set_read_only`."""
-        changed = self._change(lambda settings: msgspec.structs.replace(settings, read_only=read_only), force=True)
-        self._renew_tokens(changed)
-        return changed
+    def change(settings: Settings) -> Settings:
+        patterns = tuple(dict.fromkeys([*settings.protected, *request.patterns]))
+        return msgspec.structs.replace(settings, protected=patterns)
 
-    def _read(self) -> tuple[Item, Settings]:
-        item = check_same(self._uid, self._name, self._tables.get(repository_key(self._name)))
-        return item, decode_repository(self._name, item).repository.settings
+    changed = _change(repository, change, force=request.force)
+    _forbid_staging(repository, changed)
+    return changed.protected
 
-    def _change(self, change: Callable[[Settings], Settings], *, force: bool) -> Settings:
-        """One table read, one write; none if nothing changes. Both again after losing a race."""
-        backoff = Backoff(self._clock)
-        tried: Settings | None = None
-        while True:
-            item, settings = self._read()
-            if settings == tried:
-                return settings  # the answer was lost, and no more
-            if settings.read_only and not force:
-                raise ReadOnlyRepositoryError(self._name)
-            wanted = change(settings)
-            if wanted == settings:
-                return settings
-            check_settings(wanted)
-            kept = {name: value for name, value in item.items() if name not in ATTRIBUTES}
-            as_read: dict[str, Value | None] = {**dict.fromkeys(ATTRIBUTES), **item}
-            tried = wanted
-            try:
-                self._tables.put(repository_key(self._name), {**kept, **settings_attributes(wanted)}, Matches(as_read))
-                return wanted
-            except ConditionFailedError:
-                if not backoff.wait():
-                    raise BusyError(
-                        f"the settings of repository {self._name!r} are being changed by too many others at once; try again"
-                    ) from None
-            except UnavailableError:
-                if self._read()[1] != wanted:
-                    raise
-                return wanted
 
-    def _renew_tokens(self, settings: Settings) -> None:
-        """Give each branch that may not be staged on any more a new open token, unless something is staged there.
+def unprotect(repository: RepositoryParts, request: requests.Unprotect, _: Context) -> tuple[str, ...]:
+    """See :class:`graveler.requests.settings.Unprotect`."""
 
-        Three table reads and two transactions for each, besides listing the branches; nothing without rules.
-        """
-        if not settings.read_only and not settings.protected:
+    def change(settings: Settings) -> Settings:
+        for pattern in request.patterns:
+            if pattern not in settings.protected:
+                raise NotFoundError(f"no protection rule has the pattern {pattern!r}; list the ones there are")
+        kept = tuple(pattern for pattern in settings.protected if pattern not in request.patterns)
+        return msgspec.structs.replace(settings, protected=kept)
+
+    return _change(repository, change, force=request.force).protected
+
+
+def set_retention(repository: RepositoryParts, request: requests.SetRetention, _: Context) -> None:
+    """See :class:`graveler.requests.settings.SetRetention`."""
+    _change(
+        repository,
+        lambda settings: msgspec.structs.replace(settings, retention=request.rules),
+        force=request.force,
+    )
+
+
+def delete_retention(repository: RepositoryParts, request: requests.DeleteRetention, _: Context) -> None:
+    """See :class:`graveler.requests.settings.DeleteRetention`."""
+    _change(repository, lambda settings: msgspec.structs.replace(settings, retention=None), force=request.force)
+
+
+def set_import_sources(repository: RepositoryParts, request: requests.SetImportSources, _: Context) -> None:
+    """See :class:`graveler.requests.settings.SetImportSources`."""
+    prefixes = None if request.prefixes is None else tuple(dict.fromkeys(request.prefixes))
+    _change(
+        repository,
+        lambda settings: msgspec.structs.replace(settings, import_sources=prefixes),
+        force=request.force,
+    )
+
+
+def set_read_only(repository: RepositoryParts, request: requests.SetReadOnly, _: Context) -> None:
+    """See :class:`graveler.requests.settings.SetReadOnly`."""
+    changed = _change(
+        repository, lambda settings: msgspec.structs.replace(settings, read_only=request.read_only), force=True
+    )
+    _forbid_staging(repository, changed)
+
+
+def _forbid_staging(repository: RepositoryParts, settings: Settings) -> None:
+    """Make new rules known to writers that remember open tokens: those of this process, and others by new tokens."""
+    _renew_tokens(repository, settings)
+    repository.stager.forget()
+
+
+def _read(repository: RepositoryParts) -> tuple[Item, Settings]:
+    item = check_same(repository.uid, repository.name, repository.tables.get(repository_key(repository.name)))
+    return item, decode_repository(repository.name, item).repository.settings
+
+
+def _change(repository: RepositoryParts, change: Callable[[Settings], Settings], *, force: bool) -> Settings:
+    """One table read, one write; none if nothing changes. Both again after losing a race."""
+    backoff = Backoff(repository.clock)
+    tried: Settings | None = None
+    while True:
+        item, settings = _read(repository)
+        if settings == tried:
+            return settings  # the answer was lost, and no more
+        if settings.read_only and not force:
+            raise ReadOnlyRepositoryError(repository.name)
+        wanted = change(settings)
+        if wanted == settings:
+            return settings
+        check_settings(wanted)
+        kept = {name: value for name, value in item.items() if name not in ATTRIBUTES}
+        as_read: dict[str, Value | None] = {**dict.fromkeys(ATTRIBUTES), **item}
+        tried = wanted
+        try:
+            repository.tables.put(
+                repository_key(repository.name), {**kept, **settings_attributes(wanted)}, Matches(as_read)
+            )
+            return wanted
+        except ConditionFailedError:
+            if not backoff.wait():
+                raise BusyError(
+                    f"the settings of repository {repository.name!r} are being changed by too many others at once; try again"
+                ) from None
+        except UnavailableError:
+            if _read(repository)[1] != wanted:
+                raise
+            return wanted
+
+
+def _renew_tokens(repository: RepositoryParts, settings: Settings) -> None:
+    """Give each branch that may not be staged on any more a new open token, unless something is staged there.
+
+    Three table reads and two transactions for each, besides listing the branches; nothing without rules.
+    """
+    if not settings.read_only and not settings.protected:
+        return
+    item = settings_attributes(settings)
+    for state in _states(repository):
+        try:
+            Intent(direct=True).check(repository.name, item, state.name, hidden=state.hidden)
+        except ForbiddenError:
+            _renew_token(repository, state.name)
+
+
+def _states(repository: RepositoryParts) -> Iterator[BranchState]:
+    after: str | None = ""
+    while after is not None:
+        page = repository.refs.list_branches("", after, _PAGE, show_hidden=True)
+        yield from page.results
+        after = page.next_after
+
+
+def _renew_token(repository: RepositoryParts, name: str) -> None:
+    """Where somebody else changes the branch meanwhile, look once more, then let it be: that opened a new token, or staged
+    something."""
+    for _ in range(2):
+        state = repository.branches.find(name)
+        if state is None or state.sealed or repository.staged.exists([state.open]):
             return
-        item = settings_attributes(settings)
-        for state in self._states():
-            try:
-                Intent(direct=True).check(self._name, item, state.name, hidden=state.hidden)
-            except ForbiddenError:
-                self._renew_token(state.name)
-
-    def _states(self) -> Iterator[BranchState]:
-        after: str | None = ""
-        while after is not None:
-            page = self._refs.list_branches("", after, _PAGE, show_hidden=True)
-            yield from page.results
-            after = page.next_after
-
-    def _renew_token(self, name: str) -> None:
-        """Where somebody else changes the branch meanwhile, look once more, then let it be: that opened a new token, or staged
-        something."""
-        for _ in range(2):
-            state = self._branches.find(name)
-            if state is None or state.sealed or self._staged.exists([state.open]):
-                return
-            operation = token_hex(16)
-            sealed = msgspec.structs.replace(state, open=self._staged.next_token(state.open), sealed=(state.open,))
-            writes = self._refs.move_branch_writes(state, sealed, None)
-            writes.append(self._outcomes.seal_write(state.open, operation, 0.0))
-            try:
-                self._tables.transact(writes)
-            except ConditionFailedError:
-                continue
-            if not self._staged.exists([state.open]):
-                with suppress(HeadMovedError):  # somebody takes the token
-                    self._publisher.drop(sealed, sealed.sealed, operation)
-            return
+        operation = token_hex(16)
+        sealed = msgspec.structs.replace(state, open=repository.staged.next_token(state.open), sealed=(state.open,))
+        writes = repository.refs.move_branch_writes(state, sealed, None)
+        writes.append(repository.outcomes.seal_write(state.open, operation, 0.0))
+        try:
+            repository.tables.transact(writes)
+        except ConditionFailedError:
+            continue
+        if not repository.staged.exists([state.open]):
+            with suppress(HeadMovedError):  # somebody takes the token
+                drop_tokens(repository, sealed, sealed.sealed, operation)
+        return

@@ -9,13 +9,14 @@ from graveler.history.cuts import split_of
 from graveler.lake.begun import keep, merge_terms
 from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
-from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.landing import Build, Draft, Landing, land
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.recut import as_cut
-from graveler.lake.sides import Sides
+from graveler.lake.sides import conflict_of, trees_of
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 from graveler.tree.writer import StoppedError
 
 
@@ -52,57 +53,55 @@ class Undertaking(msgspec.Struct, frozen=True):
         return result
 
 
-class ThreeWayLander:
-    """Lands three-way merges on branches of one repository."""
+def land_three_way(repository: RepositoryParts, undertaking: Undertaking, context: Context) -> Commit:
+    """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more records would have
+    to be read than the context allows, or at the end of a range once that says so; others as :func:`land`."""
 
-    def __init__(self, split: SplitParameters, sides: Sides, lander: Lander, trees: Trees) -> None:
-        self._trees = trees
-        self._split = split
-        self._sides = sides
-        self._lander = lander
+    def prepare() -> Build:
+        choose = undertaking.begin()
 
-    def land(self, undertaking: Undertaking, context: Context) -> Commit:
-        """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more records would have
-        to be read than the context allows, or at the end of a range once that says so; others as :meth:`Lander.land`."""
+        def build(head: Commit, before: Tree) -> Draft:
+            chosen = choose(head)
+            base, source = trees_of(repository, chosen.base, chosen.source)
+            if context.limit is not None:
+                load = total_load(merge_points(base, source, before))
+                if load.records > context.limit:
+                    verb = undertaking.landing.verb
+                    raise TooMuchWorkError(f"{verb} on {head.id[:12]}", load.records, context.limit)
+            split = split_of(head, repository.split)
+            as_here = as_cut(source, split_at(repository, chosen.source), split)
+            try:
+                result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop)
+            except StoppedError as stopped:
+                begun = keep(repository.trees, stopped, merge_terms(chosen.strategies, split), (base, source, before))
+                raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None
+            if result.tree is None:
+                raise conflict_error(repository, undertaking, result.conflicts)
+            return draft(undertaking, chosen, result.tree, head, before)
 
-        def prepare() -> Build:
-            choose = undertaking.begin()
+        return build
 
-            def build(head: Commit, before: Tree) -> Draft:
-                chosen = choose(head)
-                base, source = self._sides.trees(chosen.base, chosen.source)
-                if context.limit is not None:
-                    load = total_load(merge_points(base, source, before))
-                    if load.records > context.limit:
-                        verb = undertaking.landing.verb
-                        raise TooMuchWorkError(f"{verb} on {head.id[:12]}", load.records, context.limit)
-                split = split_of(head, self._split)
-                as_here = as_cut(source, self.split_of(chosen.source), split)
-                try:
-                    result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop)
-                except StoppedError as stopped:
-                    begun = keep(self._trees, stopped, merge_terms(chosen.strategies, split), (base, source, before))
-                    raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None
-                if result.tree is None:
-                    raise self.conflicts(undertaking, result.conflicts)
-                return draft(undertaking, chosen, result.tree, head, before)
+    return land(repository, undertaking.landing, prepare)
 
-            return build
 
-        return self._lander.land(undertaking.landing, prepare)
+def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParameters:
+    """Return the split parameters of a commit's tree (the repository's own for None)."""
+    return repository.split if commit is None else split_of(commit, repository.split)
 
-    def split_of(self, commit: Commit | None) -> SplitParameters:
-        """Return the split parameters of a commit's tree (the repository's own for None)."""
-        return self._split if commit is None else split_of(commit, self._split)
 
-    def conflicts(self, undertaking: Undertaking, found: tuple[TreeConflict, ...]) -> MergeConflictError:
-        """The error that lists these conflicts."""
-        conflicts = [self._sides.conflict(conflict) for conflict in found]
-        return MergeConflictError(undertaking.source, undertaking.destination, conflicts)
+def conflict_error(
+    repository: RepositoryParts, undertaking: Undertaking, found: tuple[TreeConflict, ...]
+) -> MergeConflictError:
+    """The error that lists these conflicts."""
+    conflicts = [conflict_of(repository, conflict) for conflict in found]
+    return MergeConflictError(undertaking.source, undertaking.destination, conflicts)
 
-    def land_built(self, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], until: Deadline) -> Commit:
-        """The commit of a tree that was built elsewhere; ``build`` gives it for a head. Otherwise as :meth:`land`."""
-        return self._lander.land(undertaking.landing, lambda: build, until)
+
+def land_built(
+    repository: RepositoryParts, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], until: Deadline
+) -> Commit:
+    """The commit of a tree that was built elsewhere; ``build`` gives it for a head. Otherwise as :func:`land_three_way`."""
+    return land(repository, undertaking.landing, lambda: build, until)
 
 
 def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, head: Commit, before: Tree) -> Draft:

@@ -11,10 +11,13 @@ from typing import Final
 import msgspec
 
 from graveler.errors import ForbiddenError
+from graveler.lake.context import Context
 from graveler.lake.importing.sent_listing import SENT_OPTIONS, addresses
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import Operations
 from graveler.operations.work import Report
+from graveler.requests.base import CommitInfo
+from graveler.requests.importing import ImportListing
 from graveler.storage.plain_addresses import is_plain
 from graveler.storage.spooled import SpooledFile
 
@@ -42,7 +45,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
     """Import, on condition that the operation still runs, and return the commit's ID (nothing for a dry run). Run again, it finds
     the commit that was made. The listing is on disk meanwhile.
 
-    Cost: one object read, and as :meth:`OpenRepository.import_listing`. :class:`ForbiddenError` for an address that is in none of
+    Cost: one object read, and as :class:`ImportListing`. :class:`ForbiddenError` for an address that is in none of
     the sources."""
     asked = msgspec.json.decode(request, type=ImportListingRequest)
     key = asked.address.removeprefix(f"{repository.repository.namespace}/")
@@ -53,20 +56,19 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
         file.flush()
         listing = file.path
         _expect_allowed(listing, asked.sources, asked.others, report)
-        imported = repository.import_listing(
-            asked.branch,
-            listing,
-            msgspec.structs.replace(SENT_OPTIONS, destination=asked.destination),
-            message=asked.message,
-            committer=asked.committer,
-            metadata=asked.metadata,
-            request_id=operation_id,
-            progress=report,
-            force=asked.force,
-            allow_empty=asked.allow_empty,
-            dry_run=asked.dry_run,
-            label="the uploaded listing",
-            only_while=Operations(repository.tables, repository.repository.uid).running(operation_id),
+        running = Operations(repository.tables, repository.repository.uid).running(operation_id)
+        imported = repository.run(
+            ImportListing(
+                branch=asked.branch,
+                listing=(listing,),
+                options=msgspec.structs.replace(SENT_OPTIONS, destination=asked.destination),
+                info=CommitInfo(asked.message, asked.committer, asked.metadata, request_id=operation_id),
+                force=asked.force,
+                allow_empty=asked.allow_empty,
+                dry_run=asked.dry_run,
+                label="the uploaded listing",
+            ),
+            Context(progress=report, only_while=running),
         )
     report.changes = imported.changes
     return imported.id

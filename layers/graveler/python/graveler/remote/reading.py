@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
@@ -27,13 +26,11 @@ from graveler.model import (
 from graveler.remote.connection import Connection, Query
 from graveler.remote.errors import refusal
 from graveler.remote.transfers import Transfers
-from graveler.verbs import Progress, no_progress
 from graveler.wire import differences, documents, objects, refs, repositories
 from graveler.wire.errors import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
 
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
-    from graveler.lake.exporting.export import ExportReport
     from graveler.lake.summary import Summary, Usage
 
 PAGE: Final = 1000
@@ -333,24 +330,6 @@ class RemoteReader:
             entry = entries.get(item.path)
             listed.append((CommonPrefix(item.path) if entry is None else entry, item.commit.value()))
         return Page(tuple(listed), found.pagination.next_after, commits)
-
-    def export(
-        self,
-        ref: str,
-        folder: Path,
-        *,
-        prefix: str = "",
-        verify: bool = False,
-        dry_run: bool = False,
-        progress: Progress = no_progress,
-        threads: int = 4,
-    ) -> "ExportReport":
-        """Write the objects of a ref's commit to a folder. As :func:`graveler.lake.exporting.export.export`, with these verbs."""
-        from graveler.lake.exporting.export import export  # few programs export
-
-        return export(
-            self, ref, folder, prefix=prefix, verify=verify, dry_run=dry_run, progress=progress, threads=threads
-        )
 
     def _summary(self, left: str, right: str, prefix: str, delimiter: str, kind: str) -> "Summary":
         path = (*self._base, "refs", left, "diff", right, "summary")

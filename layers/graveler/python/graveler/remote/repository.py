@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgspec.structs import replace
+
 from graveler.error_codes import rebuild
 from graveler.errors import (
     EmptySourceError,
@@ -18,9 +20,9 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.context import UNLIMITED, Context
+from graveler.lake.importing.progress import Progress
 from graveler.lake.methods import RequestMethods
 from graveler.model import (
-    DEFAULT_CONTENT_TYPE,
     Application,
     Branch,
     Commit,
@@ -34,19 +36,27 @@ from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import SETTINGS_RUNS, RemoteSettings
-from graveler.requests import committing
+from graveler.requests import committing, staging
 from graveler.requests import refs as requests
 from graveler.requests.base import CommitInfo, Request
-from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses, ImportChanges, Imported
+from graveler.requests.exporting import Export, ExportReport
+from graveler.requests.importing import (
+    AddressType,
+    ImportAddress,
+    ImportAddresses,
+    ImportChanges,
+    Imported,
+    ImportFolder,
+    ImportListing,
+)
 from graveler.requests.merging import CherryPick, Merge, Replay, Revert
 from graveler.storage.folders import temporary_files
 from graveler.temporary import own_folder
-from graveler.verbs import Progress, no_progress
 from graveler.wire import documents, imports, objects, refs
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error
 
 if TYPE_CHECKING:
-    from graveler.lake.importing.object_listing import ListingOptions
+    pass
 
 T = TypeVar("T")
 
@@ -110,95 +120,100 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     # Uncommitted changes
 
-    def upload(
-        self,
-        branch: str,
-        path: str,
-        data: bytes | Path,
-        *,
-        content_type: str = DEFAULT_CONTENT_TYPE,
-        metadata: Mapping[str, str] | None = None,
-        if_absent: bool = False,
-        force: bool = False,
-    ) -> ObjectEntry:
-        """Write an object's bytes and stage it. Cost: two requests and one object write."""
-        return self._transfers.upload(
-            branch,
-            path,
-            data,
-            content_type=content_type,
-            metadata=metadata or {},
-            if_absent=if_absent,
-            force=force,
-        )
+    def _run_upload(self, request: staging.Upload, context: Context) -> ObjectEntry:
+        return self._transfers.upload(request, context.body)
 
-    def delete(self, branch: str, paths: Iterable[str], *, force: bool = False) -> None:
-        """Remove objects from the branch; a path that is not there is no error. Cost: one request for each thousand."""
-        left = iter(dict.fromkeys(paths))
+    def _run_link(self, request: staging.Link, _: Context) -> None:
+        """:class:`InvalidError` for ``if_absent``."""
+        if request.if_absent:
+            raise InvalidError(
+                "a server links no object on condition that it be absent; upload it with if_absent instead"
+            )
+        self._link_many(request.branch, [request.entry], force=request.force)
+
+    def _run_link_many(self, request: staging.LinkMany, _: Context) -> None:
+        """One request for each thousand."""
+        self._link_many(request.branch, request.entries, force=request.force)
+
+    def _link_many(self, branch: str, entries: Iterable[ObjectEntry], *, force: bool) -> None:
+        left = iter(entries)
+        path = (*self._base, "branches", branch, "staging", "links")
+        while some := [_link_document(entry) for entry in islice(left, PAGE)]:
+            self._connection.call("POST", path, None, {"objects": some, "force": force})
+
+    def _run_delete(self, request: staging.Delete, _: Context) -> None:
+        """One request for each thousand."""
+        left = iter(dict.fromkeys(request.objects))
+        path = (*self._base, "branches", request.branch, "objects", "delete")
         first = True
         while (some := list(islice(left, PAGE))) or first:
             first = False
-            answer = self._connection.call(
-                "POST", (*self._base, "branches", branch, "objects", "delete"), {"force": force}, {"paths": some}
-            )
+            answer = self._connection.call("POST", path, {"force": request.force}, {"paths": some})
             for error in answer.read(objects.ObjectErrorList).errors:
                 said = Error(error.message, "", error.code, error.fields)
-                raise refusal(error.status_code, said, f"deleting from {branch!r}")
+                raise refusal(error.status_code, said, f"deleting from {request.branch!r}")
 
-    def copy(
-        self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
-    ) -> ObjectEntry:
-        """Stage on a branch another object with the same bytes, which are not copied."""
-        document = {"src_path": source_path, "src_ref": source_ref or None, "force": force}
-        path = (*self._base, "branches", branch, "objects", "copy")
-        answer = self._connection.call("POST", path, {"dest_path": destination_path}, document)
+    def _run_copy(self, request: staging.Copy, _: Context) -> ObjectEntry:
+        document = {
+            "src_path": request.source_path,
+            "src_ref": request.source_ref or None,
+            "force": request.force,
+        }
+        path = (*self._base, "branches", request.branch, "objects", "copy")
+        answer = self._connection.call("POST", path, {"dest_path": request.destination_path}, document)
         return answer.read(objects.ObjectStats).entry()
 
-    def copy_prefix(
-        self, branch: str, source_prefix: str, destination_prefix: str, *, source_ref: str = "", force: bool = False
-    ) -> Iterator[ObjectEntry]:
-        """As :meth:`copy`, of all objects whose path begins with ``source_prefix``. Cost: one request for each object."""
-        source = source_ref or branch
-        _expect_apart(source == branch, source_prefix, destination_prefix)
-        for entry in self.objects(source, source_prefix):
-            to = destination_prefix + entry.path.removeprefix(source_prefix)
-            yield self.copy(branch, entry.path, to, source_ref=source_ref, force=force)
+    def _run_copy_prefix(self, request: staging.CopyPrefix, _: Context) -> Iterator[ObjectEntry]:
+        """One request for each object."""
+        branch, prefix, to = request.branch, request.source_prefix, request.destination_prefix
+        source = request.source_ref or branch
+        _expect_apart(source == branch, prefix, to)
+        return (
+            self.copy(
+                branch,
+                entry.path,
+                to + entry.path.removeprefix(prefix),
+                source_ref=request.source_ref,
+                force=request.force,
+            )
+            for entry in self.objects(source, prefix)
+        )
 
-    def move(self, branch: str, source_path: str, destination_path: str, *, force: bool = False) -> ObjectEntry:
-        """Give an object another path: a :meth:`copy`, and then a :meth:`delete`. Cost: both of them."""
-        if source_path == destination_path:
-            raise InvalidError(f"{source_path!r} is to be moved to itself; name another path")
-        moved = self.copy(branch, source_path, destination_path, force=force)
-        self.delete(branch, [source_path], force=force)
+    def _run_move(self, request: staging.Move, _: Context) -> ObjectEntry:
+        """A copy, and then a delete."""
+        branch, source, force = request.branch, request.source_path, request.force
+        if source == request.destination_path:
+            raise InvalidError(f"{source!r} is to be moved to itself; name another path")
+        moved = self.copy(branch, source, request.destination_path, force=force)
+        self.delete(branch, [source], force=force)
         return moved
 
-    def move_prefix(
-        self, branch: str, source_prefix: str, destination_prefix: str, *, force: bool = False
-    ) -> Iterator[tuple[str, ObjectEntry]]:
-        """As :meth:`move`, of all objects whose path begins with ``source_prefix``. Cost: one request for each object, and
-        :meth:`delete` of each thousand."""
-        _expect_apart(True, source_prefix, destination_prefix)
-        listed = self.objects(branch, source_prefix)
-        while some := list(islice(listed, PAGE)):
-            moved = []
-            for entry in some:
-                to = destination_prefix + entry.path.removeprefix(source_prefix)
-                moved.append((entry.path, self.copy(branch, entry.path, to, force=force)))
-            self.delete(branch, [path for path, _ in moved], force=force)
-            yield from moved
+    def _run_move_prefix(self, request: staging.MovePrefix, _: Context) -> Iterator[tuple[str, ObjectEntry]]:
+        """One request for each object, and one to delete each thousand."""
+        branch, prefix, force = request.branch, request.source_prefix, request.force
+        _expect_apart(True, prefix, request.destination_prefix)
 
-    def update_metadata(
-        self, branch: str, path: str, metadata: Mapping[str, str], *, force: bool = False
-    ) -> ObjectEntry:
-        """Replace an object's own metadata; the object as it is then. Cost: two requests."""
-        place = (*self._base, "branches", branch, "objects", "stat", "user_metadata")
-        self._connection.call("PUT", place, {"path": path, "force": force}, {"set": dict(metadata)})
-        return self.stat(branch, path)
+        def moving() -> Iterator[tuple[str, ObjectEntry]]:
+            listed = self.objects(branch, prefix)
+            while some := list(islice(listed, PAGE)):
+                moved = []
+                for entry in some:
+                    to = request.destination_prefix + entry.path.removeprefix(prefix)
+                    moved.append((entry.path, self.copy(branch, entry.path, to, force=force)))
+                self.delete(branch, [path for path, _ in moved], force=force)
+                yield from moved
 
-    def reset(
-        self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "", force: bool = False
-    ) -> None:
-        """Drop uncommitted changes: all, or those of one path, or of the paths that begin with a prefix."""
+        return moving()
+
+    def _run_update_metadata(self, request: staging.UpdateMetadata, _: Context) -> ObjectEntry:
+        """Two requests."""
+        place = (*self._base, "branches", request.branch, "objects", "stat", "user_metadata")
+        query: Query = {"path": request.path, "force": request.force}
+        self._connection.call("PUT", place, query, {"set": dict(request.metadata)})
+        return self.stat(request.branch, request.path)
+
+    def _run_reset(self, request: staging.Reset, _: Context) -> None:
+        path, prefix, force = request.path, request.prefix, request.force
         if path is not None and prefix is not None:
             raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, not both")
         if path is not None:
@@ -207,7 +222,13 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             document = {"type": "common_prefix", "path": prefix, "force": force}
         else:
             document = {"type": "reset", "force": force}
-        self._connection.call("PUT", (*self._base, "branches", branch), None, document)
+        self._connection.call("PUT", (*self._base, "branches", request.branch), None, document)
+
+    def _run_export(self, request: Export, context: Context) -> ExportReport:
+        """As of a lake here, with these verbs."""
+        from graveler.lake.exporting.export import export  # few programs export
+
+        return export(self, request, context)
 
     # Commits
 
@@ -326,78 +347,48 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         conflicts = replay_conflicts(self, request.branch, base, source)
         return MergeConflictError(request.ref, request.branch, conflicts) if conflicts else refused
 
-    def import_folder(
-        self,
-        branch: str,
-        folder: Path,
-        destination: str = "",
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        progress: Progress = no_progress,
-        force: bool = False,
-        allow_empty: bool = False,
-        dry_run: bool = False,
-        trust_mtime: bool = False,
-    ) -> Imported:
-        """As :meth:`import_addresses`, of a folder of the machine that serves the lake."""
-        return self.import_addresses(
-            branch,
-            [ImportAddress(AddressType.COMMON_PREFIX, f"file://{folder.absolute()}/", destination)],
-            message=message or f"Import {folder}",
-            metadata=metadata,
-            request_id=request_id,
-            progress=progress,
-            force=force,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
-            trust_mtime=trust_mtime,
+    def _run_import_folder(self, request: ImportFolder, context: Context) -> Imported:
+        """An import of addresses of the machine that serves the lake."""
+        folder = request.folder
+        address = ImportAddress(AddressType.COMMON_PREFIX, f"file://{folder.absolute()}/", request.destination)
+        addresses = ImportAddresses(
+            branch=request.branch,
+            sources=(address,),
+            info=replace(request.info, message=request.info.message or f"Import {folder}"),
+            force=request.force,
+            allow_empty=request.allow_empty,
+            dry_run=request.dry_run,
+            trust_mtime=request.trust_mtime,
         )
+        return self._run_import_addresses(addresses, context)
 
-    def import_listing(
-        self,
-        branch: str,
-        listing: Path | Sequence[Path],
-        options: "ListingOptions | None" = None,
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        progress: Progress = no_progress,
-        force: bool = False,
-        allow_empty: bool = False,
-        dry_run: bool = False,
-    ) -> Imported:
-        """Take over the objects that a listing of this machine names, where they lie, as one commit, and wait for it; Ctrl-C ends
-        it. The listing is read here, and what it names is sent. Cost: four requests, one object write, and one for each
-        look at how far it is; on disk about 50 bytes an object. Of a dry run two requests more."""
-        from graveler.lake.importing.object_listing import ListingOptions, listing_name  # few programs import listings
+    def _run_import_listing(self, request: ImportListing, context: Context) -> Imported:
+        from graveler.lake.importing.object_listing import listing_name  # few programs import listings
         from graveler.lake.importing.sent_listing import write_listing
         from graveler.remote.operations import RemoteOperations
 
-        options = options or ListingOptions()
+        _expect_no_date(request.info)
+        branch, options, info, progress = request.branch, request.options, request.info, context.progress
         namespace = self._connection.get(self._base, documents.Repository).storage_namespace
         with ExitStack() as stack:
             with temporary_files("writing down what the listing names"):
                 folder = stack.enter_context(TemporaryDirectory(dir=own_folder(), prefix="listing-"))
                 file = Path(folder) / "listing"
-                written = write_listing(listing, namespace, options, file, progress)
-            if not written and not allow_empty:  # the server, which does not see its name, would refuse it too
-                raise EmptySourceError([(listing_name(listing, options), options.destination)])
-            address = self._transfers.send(branch, _LISTING, file, force=force)
+                written = write_listing(request.listing, namespace, options, file, progress)
+            if not written and not request.allow_empty:  # the server, which does not see its name, would refuse it too
+                name = request.label or listing_name(request.listing, options)
+                raise EmptySourceError([(name, options.destination)])
+            address = self._transfers.send(branch, _LISTING, file, force=request.force)
         document = {
             "path": _LISTING,
             "physical_address": address,
             "destination": options.destination,
-            "commit": {"message": message, "metadata": dict(metadata or {})},
-            "force": force,
-            "allow_empty": allow_empty,
+            "commit": {"message": info.message, "metadata": dict(info.metadata)},
+            "force": request.force,
+            "allow_empty": request.allow_empty,
         }
         path = (*self._base, "branches", branch, "import", "listing")
-        begun = self._begin_import(path, document, request_id, dry_run=dry_run)
+        begun = self._begin_import(path, document, info.request_id, dry_run=request.dry_run)
         operations = RemoteOperations(self._connection, self._name)
         try:
             ended = operations.wait(begun.id)
@@ -405,7 +396,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             operations.cancel(begun.id)
             raise
         commit = self.commit_of(ended.result) if ended.result else None
-        return self._imported(branch, commit, ended.changes, CommitInfo(message, metadata=metadata or {}))
+        return self._imported(branch, commit, ended.changes, info)
 
     def _run_import_addresses(self, request: ImportAddresses, context: Context) -> Imported:
         """Waits for it; Ctrl-C cancels it. Two requests, and one for each look at how far it is; of a dry run two more."""
@@ -500,6 +491,19 @@ def _import_failure(failure: Error) -> GravelerError:
     )
 
 
+def _link_document(entry: ObjectEntry) -> dict[str, object]:
+    """An object to link, as the API has it."""
+    return {
+        "path": entry.path,
+        "staging": {"physical_address": entry.address},
+        "checksum": entry.checksum,
+        "size_bytes": entry.size,
+        "mtime": entry.mtime,
+        "content_type": entry.content_type,
+        "user_metadata": dict(entry.metadata),
+    }
+
+
 def _expect_apart(same: bool, source: str, destination: str) -> None:
     if same and (source.startswith(destination) or destination.startswith(source)):
         raise InvalidError(
@@ -524,5 +528,18 @@ _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Contex
     Merge: RemoteRepository._run_merge,
     Revert: RemoteRepository._run_revert,
     CherryPick: RemoteRepository._run_cherry_pick,
+    Export: RemoteRepository._run_export,
     ImportAddresses: RemoteRepository._run_import_addresses,
+    ImportFolder: RemoteRepository._run_import_folder,
+    ImportListing: RemoteRepository._run_import_listing,
+    staging.Copy: RemoteRepository._run_copy,
+    staging.CopyPrefix: RemoteRepository._run_copy_prefix,
+    staging.Delete: RemoteRepository._run_delete,
+    staging.Link: RemoteRepository._run_link,
+    staging.LinkMany: RemoteRepository._run_link_many,
+    staging.Move: RemoteRepository._run_move,
+    staging.MovePrefix: RemoteRepository._run_move_prefix,
+    staging.Reset: RemoteRepository._run_reset,
+    staging.UpdateMetadata: RemoteRepository._run_update_metadata,
+    staging.Upload: RemoteRepository._run_upload,
 }

@@ -23,6 +23,7 @@ from graveler.lake.checked import checked, damaged
 from graveler.lake.noted_times import noted_time
 from graveler.model import ObjectEntry
 from graveler.remote.connection import Connection, OpenFile, Query
+from graveler.requests.staging import Upload
 from graveler.storage.presigned import has_opaque_etag
 from graveler.wire.config import Config
 from graveler.wire.objects import ObjectStats, PresignMultipartUpload, StagingLocation, UploadTo
@@ -136,47 +137,19 @@ class Transfers:
                 raise _replaced(ref, entry)
             yield answer.body
 
-    def upload(
-        self,
-        branch: str,
-        path: str,
-        data: bytes | Path,
-        *,
-        content_type: str,
-        metadata: Mapping[str, str],
-        if_absent: bool,
-        force: bool,
-    ) -> ObjectEntry:
+    def upload(self, request: Upload, data: bytes | Path) -> ObjectEntry:
         """Write an object's bytes and stage it. ``data`` is the bytes, or a file. Cost: two requests, and the object write (with
         two requests more for each part of a very large file)."""
         if isinstance(data, bytes):
-            return self._put(
-                branch,
-                path,
-                data,
-                len(data),
-                md5(data, usedforsecurity=False).hexdigest(),
-                content_type,
-                metadata,
-                if_absent=if_absent,
-                force=force,
-            )
+            return self._put(request, data, len(data), md5(data, usedforsecurity=False).hexdigest())
         try:
             with data.open("rb") as file:
                 size, checksum = _digest(file)
-                if size > MAX_WHOLE and not if_absent and not force:
-                    return self._put_parts(branch, path, file, size, content_type, metadata)
-                return self._put(
-                    branch,
-                    path,
-                    OpenFile(file, size),
-                    size,
-                    checksum,
-                    content_type,
-                    metadata,
-                    if_absent=if_absent,
-                    force=force,
-                )
+                if size > MAX_WHOLE and not request.if_absent and not request.force:
+                    return self._put_parts(
+                        request.branch, request.path, file, size, request.content_type, request.metadata
+                    )
+                return self._put(request, OpenFile(file, size), size, checksum)
         except FileNotFoundError:
             raise NotFoundError(f"file {str(data)!r} does not exist; name one that does") from None
         except OSError as error:
@@ -184,20 +157,9 @@ class Transfers:
                 f"cannot read {str(data)!r}: {error.strerror or error}; nothing was staged"
             ) from None
 
-    def _put(
-        self,
-        branch: str,
-        path: str,
-        data: bytes | OpenFile,
-        size: int,
-        checksum: str,
-        content_type: str,
-        metadata: Mapping[str, str],
-        *,
-        if_absent: bool,
-        force: bool,
-    ) -> ObjectEntry:
-        address = self._send(branch, path, data, checksum, force=force)
+    def _put(self, request: Upload, data: bytes | OpenFile, size: int, checksum: str) -> ObjectEntry:
+        branch, path = request.branch, request.path
+        address = self._send(branch, path, data, checksum, force=request.force)
         answer = self._connection.call(
             "PUT",
             self._backing(branch),
@@ -206,11 +168,11 @@ class Transfers:
                 "staging": {"physical_address": address},
                 "checksum": checksum,
                 "size_bytes": size,
-                "user_metadata": dict(metadata),
-                "content_type": content_type,
-                "force": force,
+                "user_metadata": dict(request.metadata),
+                "content_type": request.content_type,
+                "force": request.force,
             },
-            headers={"if-none-match": "*"} if if_absent else None,
+            headers={"if-none-match": "*"} if request.if_absent else None,
         )
         return answer.read(ObjectStats).entry()
 

@@ -1,6 +1,7 @@
 """Requests that take objects over where they lie."""
 
 from enum import Enum
+from pathlib import Path
 from typing import ClassVar
 
 from msgspec import Struct
@@ -112,3 +113,82 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
     allow_empty: bool = False
     dry_run: bool = False
     trust_mtime: bool = False
+
+
+class ListingOptions(Struct, frozen=True):
+    """How the rows of a listing become records.
+
+    ``source``: rows count whose key begins so, and it is taken off. With ``://`` in it, it is the addresses that begin so.
+    ``destination``: what is put in front, empty or ending with ``/``.
+    ``base``: a URL; objects are at this and their key. Without it, they are where the column ``physical_address`` says, or at
+    ``s3://<Bucket>/<Key>``.
+    ``columns``: the names of the columns of CSV files without a header, in order.
+    ``url_encoded``: whether keys are; by default, those of CSV files without a header that have a column ``Bucket``, as S3
+    Inventory writes them.
+    ``folders``: take objects of size 0 whose key ends with ``/`` too.
+    ``last_wins``: of several rows with one key the last one counts; otherwise they are an error.
+    """
+
+    source: str = ""
+    destination: str = ""
+    base: str = ""
+    columns: tuple[str, ...] = ()
+    url_encoded: bool | None = None
+    folders: bool = False
+    last_wins: bool = False
+
+
+class ImportFolder(Request[Imported], frozen=True, kw_only=True):
+    """Import the files of a folder, where they lie, as one commit: a zero-copy import. They replace all that is under
+    ``destination``, a prefix, empty or ending with ``/``. Behind a server it is a folder of the machine that serves the lake.
+
+    Each file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
+    record says so (:mod:`graveler.lake.noted_times`).
+
+    Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one transaction.
+    Two table reads, before the listing, to see that nothing is staged; again for each time that the head moves. To say what it
+    adds, replaces and removes: the ranges at the destination read that differ from what comes and overlap it.
+
+    A folder without files is an :class:`EmptySourceError`, unless ``allow_empty``: it would remove all that is under the
+    destination. With ``dry_run`` the branch stays as it is, and the result says what the import would change; what was built for
+    that is garbage, and costs as much. :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`: then nothing
+    was changed, and so it is if the folder cannot be read to its end.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+
+    branch: str
+    folder: Path
+    destination: str = ""
+    info: CommitInfo = CommitInfo()
+    force: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
+    trust_mtime: bool = False
+
+
+class ImportListing(Request[Imported], frozen=True, kw_only=True):
+    """Import the objects that a listing names, where they lie, as one commit. They replace all that is under the options'
+    destination. Nothing looks at the objects themselves.
+
+    ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Several files (or row
+    groups of Parquet) in order are shared among worker processes, where the lake has some. ``label`` is what messages call it.
+    Cost: as :class:`ImportFolder`, and two passes over the listing. :class:`InvalidError` names file, row and column; also for a
+    file that was cut short.
+
+    Behind a server the listing is read here, and what it names is sent; Ctrl-C ends the import. Cost: four requests, one object
+    write, and one for each look at how far it is; on disk about 50 bytes an object. Of a dry run two requests more.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+
+    branch: str
+    listing: tuple[Path, ...]
+    options: ListingOptions = ListingOptions()
+    info: CommitInfo = CommitInfo()
+    force: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
+    label: str = ""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from graveler.verbs import RepositoryVerbs
+from graveler.anywhere import AnyRepository
 
 
 class RepositoryAccess(Protocol):
@@ -16,6 +16,6 @@ class RepositoryAccess(Protocol):
         ...
 
     @property
-    def verbs(self) -> RepositoryVerbs:
+    def verbs(self) -> AnyRepository:
         """The use cases."""
         ...

@@ -13,8 +13,7 @@ from graveler.sdk.reference import Reference, ReferenceType, ref_of
 from graveler.sdk.stored import StoredObject, WriteableObject
 
 if TYPE_CHECKING:
-    from graveler.lake.importing.object_listing import ListingOptions
-    from graveler.requests.importing import Imported
+    from graveler.requests.importing import Imported, ListingOptions
     from graveler.sdk.importing import ImportManager
     from graveler.sdk.transaction import Transaction
 
@@ -53,7 +52,7 @@ class WritableReference(Reference):
     def reset_changes(self, path_type: ResetType = "reset", path: str = "") -> None:
         """Drop uncommitted changes: all of them, those of one ``"object"``, or of all paths with a ``"common_prefix"``.
 
-        Cost and errors as :meth:`OpenRepository.reset`.
+        Cost and errors as :class:`Reset`.
         """
         verbs, by = self._repository.verbs, self._repository.user
         if (path_type == "reset") == bool(path):
@@ -92,7 +91,7 @@ class Branch(WritableReference):
 
     def rename(self, branch_id: str) -> "Branch":
         """Give the branch another name; uncommitted changes go with it. Cost and errors as
-        :meth:`OpenRepository.rename_branch`."""
+        :class:`RenameBranch`."""
         self._repository.verbs.rename_branch(self._id, branch_id, by=self._repository.user)
         return Branch(self._repository, branch_id)
 
@@ -113,7 +112,7 @@ class Branch(WritableReference):
         """Make all uncommitted changes a commit, at once or not at all. ``date`` in Unix seconds.
 
         With a ``request_id``, a repeated call returns the first one's commit. Cost and errors as
-        :meth:`OpenRepository.commit`: :class:`NoChangesError`, :class:`BusyError`.
+        :class:`Commit`: :class:`NoChangesError`, :class:`BusyError`.
         """
         if not isinstance(message, str):
             raise TypeError(f"a commit's message is text, not {type(message).__name__}")
@@ -139,7 +138,7 @@ class Branch(WritableReference):
     ) -> Commit:
         """Take back what one commit changed, as a commit. ``parent_number`` (from 1) says against which parent of a merge.
 
-        Cost and errors as :meth:`OpenRepository.revert`.
+        Cost and errors as :class:`Revert`.
         """
         return self._repository.verbs.revert(
             self._id,
@@ -161,7 +160,7 @@ class Branch(WritableReference):
         allow_empty: bool = False,
     ) -> Commit:
         """Make here what one commit changed elsewhere, with its message and metadata. Cost and errors as
-        :meth:`OpenRepository.cherry_pick`."""
+        :class:`CherryPick`."""
         return self._repository.verbs.cherry_pick(
             self._id,
             ref_of(reference),
@@ -173,13 +172,13 @@ class Branch(WritableReference):
         )
 
     def hard_reset(self, reference: ReferenceType) -> Reference:
-        """Move the branch to the commit of any ref; its head then. Cost and errors as :meth:`OpenRepository.hard_reset`."""
+        """Move the branch to the commit of any ref; its head then. Cost and errors as :class:`HardReset`."""
         moved = self._repository.verbs.hard_reset(self._id, ref_of(reference), by=self._repository.user)
         return Reference(self._repository, moved.commit_id)
 
     def undo(self) -> Reference:
         """Move the branch back to where it was before what moved it last; its head then. Cost and errors as
-        :meth:`OpenRepository.undo`."""
+        :class:`Undo`."""
         moved = self._repository.verbs.undo(self._id, by=self._repository.user)
         return Reference(self._repository, moved.commit_id)
 
@@ -201,7 +200,7 @@ class Branch(WritableReference):
     ) -> "Imported":
         """Take over the objects that a listing names (CSV, Parquet, S3 Inventory), where they lie, as one commit. The
         result, ``allow_empty`` and ``dry_run`` as of :meth:`ImportManager.run`. Cost and errors as
-        :meth:`OpenRepository.import_listing`."""
+        :class:`ImportListing`."""
         return self._repository.verbs.import_listing(
             self._id,
             Path(listing).expanduser(),
@@ -229,7 +228,7 @@ class Branch(WritableReference):
 
         Cost: :meth:`uncommitted` to see that there is none, and :meth:`create`; at the end a commit, a merge, and deleting a
         branch. :class:`DirtyBranchError` before the block or at its end; :class:`NoChangesError` if the block changed
-        nothing; those of :meth:`OpenRepository.merge`.
+        nothing; those of :class:`Merge`.
         """
         from graveler.sdk.transaction import transaction  # it stands on this module
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
 from graveler.lake.place import create_at, open_at
 from graveler.paging import items
@@ -13,7 +14,6 @@ from graveler.places import Named, ServedLake, find_lake, find_place, user_name
 from graveler.remote.opening import open_served
 from graveler.sdk.page_size import page_size
 from graveler.sdk.repository import Repository
-from graveler.verbs import LakeVerbs
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake as OwnLake
@@ -25,7 +25,7 @@ class Lake:
     ``verbs`` is the room below, for whatever has no word here. ``user`` is who makes the changes, and signs the commits.
     """
 
-    def __init__(self, verbs: LakeVerbs, user: str = "") -> None:
+    def __init__(self, verbs: AnyLake, user: str = "") -> None:
         self.verbs = verbs
         self.user = user
 

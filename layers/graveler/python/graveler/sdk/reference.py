@@ -22,8 +22,8 @@ from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
 
 if TYPE_CHECKING:
-    from graveler.lake.exporting.export import ExportReport
     from graveler.lake.summary import Summary, Usage
+    from graveler.requests.exporting import ExportReport
 
 DiffType: TypeAlias = Literal["three_dot", "two_dot"]
 
@@ -171,7 +171,7 @@ class Reference:
         """Bring what this ref changed into a branch; the ID of the merge commit.
 
         ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one for each prefix. Cost and
-        errors as :meth:`OpenRepository.merge`: :class:`MergeConflictError` holds all conflicts, and nothing was changed then.
+        errors as :class:`Merge`: :class:`MergeConflictError` holds all conflicts, and nothing was changed then.
         """
         return self._repository.verbs.merge(
             self._id,
@@ -198,7 +198,7 @@ class Reference:
     ) -> "ExportReport":
         """Write the objects of the ref's commit to a folder, only those that differ from an earlier export there.
 
-        Cost and errors as :meth:`OpenRepository.export`.
+        Cost and errors as :class:`Export`.
         """
         return self._repository.verbs.export(
             self._id, Path(folder).expanduser(), prefix=prefix, verify=verify, dry_run=dry_run, threads=threads

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from graveler.anywhere import AnyLake, AnyRepository
 from graveler.errors import AlreadyExistsError, InvalidError
 from graveler.model import Repository as RepositoryProperties
 from graveler.paging import items
@@ -10,7 +11,6 @@ from graveler.sdk.branch import Branch
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.tag import Tag
-from graveler.verbs import LakeVerbs, RepositoryVerbs
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
@@ -21,10 +21,10 @@ class Repository:
     :class:`RepositoryNotFoundError` comes from there. Handles made of it share what it has read. Safe to share between
     threads."""
 
-    def __init__(self, lake: LakeVerbs, repository_id: str, user: str = "") -> None:
+    def __init__(self, lake: AnyLake, repository_id: str, user: str = "") -> None:
         self._lake = lake
         self._id = repository_id
-        self._open: RepositoryVerbs | None = None
+        self._open: AnyRepository | None = None
         self.user = user
 
     @property
@@ -33,7 +33,7 @@ class Repository:
         return self._id
 
     @property
-    def verbs(self) -> RepositoryVerbs:
+    def verbs(self) -> AnyRepository:
         """The use cases, for whatever has no word here. Cost: one table read, the first time."""
         if self._open is None:
             self._open = self._lake.repository(self._id)
@@ -96,11 +96,11 @@ class Repository:
         self._open = None
 
     def set_metadata(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
-        """Add to the metadata, or change it; all of it then. Cost and errors as :meth:`OpenRepository.set_metadata`."""
+        """Add to the metadata, or change it; all of it then. Cost and errors as :class:`SetMetadata`."""
         return self.verbs.set_metadata(metadata)
 
     def delete_metadata(self, keys: Iterable[str]) -> Mapping[str, str]:
-        """Remove keys from the metadata; what stays. Cost and errors as :meth:`OpenRepository.delete_metadata`."""
+        """Remove keys from the metadata; what stays. Cost and errors as :class:`DeleteMetadata`."""
         return self.verbs.delete_metadata(keys)
 
     @property
@@ -110,7 +110,7 @@ class Repository:
 
     def protect(self, *patterns: str) -> tuple[str, ...]:
         """Protect the branches that a pattern matches (``*``, ``?``); all patterns then. Cost and errors as
-        :meth:`OpenRepository.protect`."""
+        :class:`Protect`."""
         return self.verbs.protect(patterns)
 
     def unprotect(self, *patterns: str) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Repository:
         return self.verbs.unprotect(patterns)
 
     def set_read_only(self, read_only: bool) -> None:
-        """Refuse every change, or allow them again. Cost as :meth:`OpenRepository.set_read_only`."""
+        """Refuse every change, or allow them again. Cost as :class:`SetReadOnly`."""
         self.verbs.set_read_only(read_only)
 
     def branch(self, branch_id: str) -> Branch:

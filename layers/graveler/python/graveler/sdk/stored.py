@@ -94,7 +94,7 @@ class StoredObject:
 
     def copy(self, destination_branch_id: str, destination_path: str) -> "WriteableObject":
         """Stage the same object on a branch under another path, or on another branch. No byte is copied. Cost and errors as
-        :meth:`OpenRepository.copy`."""
+        :class:`Copy`."""
         self._repository.verbs.copy(destination_branch_id, self._path, destination_path, source_ref=self._ref)
         return WriteableObject(self._repository, destination_branch_id, destination_path)
 
@@ -119,7 +119,7 @@ class WriteableObject(StoredObject):
         """Write the object and stage it; readers of the branch see it at once.
 
         ``data`` is bytes, text (written as UTF-8), or the path of a file, which is uploaded whatever its size. With mode
-        ``"x"``, only if the branch has no such object: of several at once, one wins. Cost: as :meth:`OpenRepository.upload`.
+        ``"x"``, only if the branch has no such object: of several at once, one wins. Cost: as :class:`Upload`.
         :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of another kind.
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
@@ -178,17 +178,17 @@ class WriteableObject(StoredObject):
         return writer if binary else TextObjectWriter(writer, encoding or "utf-8", errors, newline)
 
     def delete(self) -> None:
-        """Remove the object from the branch; one that is not there is no error. Cost: as :meth:`OpenRepository.delete`."""
+        """Remove the object from the branch; one that is not there is no error. Cost: as :class:`Delete`."""
         self._repository.verbs.delete(self._ref, [self._path])
 
     def move(self, destination_path: str) -> "WriteableObject":
-        """Give the object another path on its branch; the handle on it there. Cost and errors as :meth:`OpenRepository.move`."""
+        """Give the object another path on its branch; the handle on it there. Cost and errors as :class:`Move`."""
         self._repository.verbs.move(self._ref, self._path, destination_path)
         return WriteableObject(self._repository, self._ref, destination_path)
 
     def update_metadata(self, metadata: Mapping[str, str]) -> ObjectEntry:
         """Replace the object's own metadata; the object as it is then. Cost and errors as
-        :meth:`OpenRepository.update_metadata`."""
+        :class:`UpdateMetadata`."""
         return self._repository.verbs.update_metadata(self._ref, self._path, metadata)
 
     def _upload(

@@ -13,7 +13,7 @@ below is looked up when it is first used. ::
 
 TYPE_CHECKING = False  # type checkers take it for True by its name
 if TYPE_CHECKING:
-    from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.requests.importing import ListingOptions
     from graveler.spark.batches import each_batch
     from graveler.spark.datasets import read
     from graveler.spark.differences import diff

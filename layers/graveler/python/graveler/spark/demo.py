@@ -18,8 +18,8 @@ from pyspark.sql import functions as sql
 
 import graveler.spark
 from graveler.lake.folder import create_folder_lake, open_folder_lake
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
+from graveler.requests.importing import ListingOptions
 from graveler.secret_variables import without_secrets
 from graveler.spark.linking import Mode
 from graveler.spark.session import local_session

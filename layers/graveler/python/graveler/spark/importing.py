@@ -20,10 +20,9 @@ from pyspark.sql import functions as sql
 
 from graveler.errors import CorruptError, InvalidError, PreconditionError
 from graveler.lake.importing.importer import ImportSource
-from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.text import utf8
 from graveler.places import ServedLake
-from graveler.requests.importing import ImportChanges, Imported
+from graveler.requests.importing import ImportChanges, Imported, ListingOptions
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.comparing import compare_by_tasks
 from graveler.spark.connect import cores

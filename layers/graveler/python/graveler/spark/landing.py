@@ -217,7 +217,7 @@ def merge_hidden(
     repository: Reached, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
     """Merge a hidden branch, whose commit is ``tip``, on its terms, as one commit; repeated within a week, the same one.
-    Cost and errors as :meth:`graveler.lake.repository.OpenRepository.merge`; for a numbered write as of :func:`later_write`,
+    Cost and errors as :class:`~graveler.requests.merging.Merge`; for a numbered write as of :func:`later_write`,
     too, and :class:`ConflictError` if a later one has come to the branch before this one: then nothing was changed."""
     joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
     merged = repository.merge(

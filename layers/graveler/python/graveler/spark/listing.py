@@ -41,7 +41,7 @@ from graveler.lake.importing.listing_tables import (
     Batch,
     meanings,
 )
-from graveler.lake.importing.object_listing import ListingOptions
+from graveler.requests.importing import ListingOptions
 from graveler.tree.record import RecordCodec
 
 PROBLEM: Final = "problem"

@@ -6,10 +6,9 @@ transaction are of files that were linked to its hidden branch. Files of trees a
 the job's own credentials there; a right to the table is not needed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -22,11 +21,10 @@ from graveler.lake.importing.importer import Comparison, ImportSource, expect_ob
 from graveler.lake.records import COMMITS_FOLDER
 from graveler.lake.recut import as_cut
 from graveler.lake.repositories import Repositories
-from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, Repository, SplitParameters
+from graveler.model import Commit, CommitID, MetarangeName, Repository, SplitParameters
 from graveler.places import ServedLake
 from graveler.remote.connection import Connection
 from graveler.remote.opening import connect
-from graveler.remote.reading import PAGE
 from graveler.remote.repository import RemoteRepository, not_made
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import Imported
@@ -128,14 +126,6 @@ class ServedRepository(RemoteRepository):
             raise UnavailableError(f"the server gave no address for {path!r}")
         return address
 
-    def link_many(self, branch: str, entries: Iterable[ObjectEntry]) -> None:
-        """As :meth:`graveler.lake.repository.OpenRepository.link_many`. One request for each thousand."""
-        left = iter(entries)
-        while some := [_link(entry) for entry in islice(left, PAGE)]:
-            self._connection.call(
-                "POST", (*self._base, "branches", branch, "staging", "links"), None, {"objects": some}
-            )
-
     def import_sources(
         self,
         branch: str,
@@ -219,16 +209,3 @@ def served_by(verbs: object, name: str, s3: "S3Settings | None" = None) -> Serve
     """The same by the connection of a handle's verbs, which stays open. Cost and errors as :class:`ServedRepository`."""
     assert isinstance(verbs, RemoteRepository)
     return ServedRepository(verbs.connection, name, s3)
-
-
-def _link(entry: ObjectEntry) -> dict[str, object]:
-    """An object to link, as the API has it."""
-    return {
-        "path": entry.path,
-        "staging": {"physical_address": entry.address},
-        "checksum": entry.checksum,
-        "size_bytes": entry.size,
-        "mtime": entry.mtime,
-        "content_type": entry.content_type,
-        "user_metadata": dict(entry.metadata),
-    }

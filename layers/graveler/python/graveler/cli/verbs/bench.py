@@ -15,7 +15,7 @@ from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix
 
 if TYPE_CHECKING:
-    from graveler.verbs import RepositoryVerbs
+    from graveler.anywhere import AnyRepository
 
 _PAGE = 1000
 _SCAN = 200_000
@@ -83,7 +83,7 @@ class _Measured:
         self.rows.setdefault(operation, ([], items))[0].append(time.perf_counter() - start)
 
 
-def _reading(measured: _Measured, repository: "RepositoryVerbs", ref: str, prefix: str) -> list[str]:
+def _reading(measured: _Measured, repository: "AnyRepository", ref: str, prefix: str) -> list[str]:
     """Reads; returns some paths that there are."""
     start = time.perf_counter()
     paths: list[str] = []
@@ -109,7 +109,7 @@ def _reading(measured: _Measured, repository: "RepositoryVerbs", ref: str, prefi
     return paths
 
 
-def _writing(measured: _Measured, repository: "RepositoryVerbs", ref: str, paths: list[str]) -> None:
+def _writing(measured: _Measured, repository: "AnyRepository", ref: str, paths: list[str]) -> None:
     """Changes, on a branch of its own."""
     chosen = random.Random(1).sample(paths, min(measured.repeat, len(paths)))
     by = user_name()

@@ -16,7 +16,7 @@ from graveler.cli.values import count, entry_json
 from graveler.errors import InvalidError, NotFoundError
 
 if TYPE_CHECKING:
-    from graveler.verbs import RepositoryVerbs
+    from graveler.anywhere import AnyRepository
 
 One = TypeVar("One")
 
@@ -108,7 +108,7 @@ def mv(
 
 
 def _moves(
-    repository: "RepositoryVerbs", branch: str, at: ObjectURI, to: ObjectURI, *, recursive: bool, dry_run: bool
+    repository: "AnyRepository", branch: str, at: ObjectURI, to: ObjectURI, *, recursive: bool, dry_run: bool
 ) -> Iterator[tuple[str, str]]:
     """Old and new paths; unless it is a dry run, each is moved when it is given."""
     if not recursive:

@@ -16,7 +16,7 @@ from graveler.cli.values import SHORT, count, human_size
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
-    from graveler.lake.exporting.export import ExportReport
+    from graveler.requests.exporting import ExportReport
 
 
 def export(
@@ -53,9 +53,10 @@ def export(
       problems are {path, why} of objects that cannot be files, modified are
       files that somebody changed: if there are any, commit_id is null.
     """
-    from graveler.lake.exporting.export import ExportReport, ModifiedExportError
+    from graveler.lake.exporting.export import ModifiedExportError
     from graveler.lake.exporting.export_names import UnwritableKeysError
     from graveler.model import CommitID
+    from graveler.requests.exporting import ExportReport
 
     at = parse_prefix(uri)
     if at.path and not at.path.endswith("/"):

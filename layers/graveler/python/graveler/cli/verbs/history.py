@@ -29,8 +29,8 @@ from graveler.errors import InvalidError
 from graveler.paging import items
 
 if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
     from graveler.model import Commit, CommitID
-    from graveler.verbs import RepositoryVerbs
 
 _PAGE = 100
 _NAMES = 1000
@@ -226,7 +226,7 @@ def _position(after: str) -> "CommitID | None":
     return CommitID(after) if after else None
 
 
-def _names(repository: "RepositoryVerbs") -> dict[str, list[str]]:
+def _names(repository: "AnyRepository") -> dict[str, list[str]]:
     """Which branches and tags stand at which commit."""
     found: dict[str, list[str]] = {}
     for branch in items(lambda after: repository.branches(after=after, amount=_NAMES), _NAMES):

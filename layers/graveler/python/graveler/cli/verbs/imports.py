@@ -140,7 +140,7 @@ def import_(
     repository = open_repository(lake, to.repository)
     with moving(repository, to.ref), counting("importing") as progress:
         if listing:
-            from graveler.lake.importing.object_listing import ListingOptions
+            from graveler.requests.importing import ListingOptions
 
             options = ListingOptions(
                 check_utf8("--source", source),

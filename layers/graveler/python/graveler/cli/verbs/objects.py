@@ -19,7 +19,7 @@ from graveler.lake.noted_times import noted_time
 from graveler.paging import items
 
 if TYPE_CHECKING:
-    from graveler.verbs import RepositoryVerbs
+    from graveler.anywhere import AnyRepository
 
 _PAGE = 1000
 
@@ -181,7 +181,7 @@ def rm(
         screen.line(f"{'would remove' if dry_run else 'removed'} {count(removed, 'object')}")
 
 
-def _batches(repository: "RepositoryVerbs", branch: str, path: str, *, recursive: bool) -> Iterator[list[str]]:
+def _batches(repository: "AnyRepository", branch: str, path: str, *, recursive: bool) -> Iterator[list[str]]:
     """The paths to remove, a page at a time. :class:`ObjectNotFoundError` for a single one that is not there."""
     if not recursive:
         yield [repository.stat(branch, path).path]

@@ -14,8 +14,8 @@ from graveler.cli.values import SHORT, commit_json, first_line, moment
 from graveler.paging import items
 
 if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
     from graveler.model import Commit
-    from graveler.verbs import RepositoryVerbs
 
 _PAGE = 1000
 
@@ -64,11 +64,11 @@ def blame(
         )
 
 
-def _one(repository: "RepositoryVerbs", at: ObjectURI) -> Iterator[tuple[str, bool, "Commit"]]:
+def _one(repository: "AnyRepository", at: ObjectURI) -> Iterator[tuple[str, bool, "Commit"]]:
     yield at.path, False, repository.blame(at.ref, at.path)
 
 
-def _folder(repository: "RepositoryVerbs", at: ObjectURI, cut: str) -> Iterator[tuple[str, bool, "Commit"]]:
+def _folder(repository: "AnyRepository", at: ObjectURI, cut: str) -> Iterator[tuple[str, bool, "Commit"]]:
     """Path, whether it is a folder, and the commit."""
     from graveler.model import CommonPrefix
 

@@ -14,8 +14,8 @@ from graveler.errors import InvalidError, PreconditionError
 from graveler.paging import items
 
 if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
     from graveler.model import Change
-    from graveler.verbs import RepositoryVerbs
 
 _PAGE = 1000
 
@@ -115,12 +115,12 @@ def undo(
         screen.line(f"moved {uri.ref} back to {screen.paint(moved.commit_id[:SHORT], 'yellow')}")
 
 
-def _changes(repository: "RepositoryVerbs", branch: str, path: str, *, whole: bool) -> "list[Change]":
+def _changes(repository: "AnyRepository", branch: str, path: str, *, whole: bool) -> "list[Change]":
     found = items(lambda after: repository.uncommitted(branch, prefix=path, after=after, amount=_PAGE))
     return [change for change in found if whole or change.path == path]
 
 
-def _drop(repository: "RepositoryVerbs", branch: str, path: str, *, recursive: bool) -> None:
+def _drop(repository: "AnyRepository", branch: str, path: str, *, recursive: bool) -> None:
     if not path:
         repository.reset(branch, by=user_name())
     elif recursive:

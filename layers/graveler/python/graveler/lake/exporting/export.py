@@ -30,6 +30,7 @@ from graveler.errors import (
     PreconditionError,
     RefNotFoundError,
 )
+from graveler.lake.context import Context
 from graveler.lake.exporting.export_folder import (
     OWN_NAMES,
     ExportFolder,
@@ -43,8 +44,11 @@ from graveler.lake.exporting.export_names import (
     UnwritableKeysError,
     files_that_are_folders,
 )
-from graveler.lake.importing.progress import Progress, no_progress
+from graveler.lake.importing.progress import Progress
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.reading import RepositoryReader
 from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository
+from graveler.requests.exporting import Export, ExportReport
 
 _PAGE: Final = 1000
 _IN_FLIGHT: Final = 64
@@ -90,49 +94,10 @@ class ModifiedExportError(ConflictError):
         )
 
 
-class ExportReport(msgspec.Struct, frozen=True):
-    """What an export did. ``written`` and ``removed`` are numbers of files, ``size`` is the bytes written. Files that were as
-    they should be do not count."""
-
-    commit_id: CommitID
-    written: int = 0
-    removed: int = 0
-    size: int = 0
-
-
-def export(
-    repository: ExportedRepository,
-    ref: str,
-    folder: Path,
-    *,
-    prefix: str = "",
-    verify: bool = False,
-    dry_run: bool = False,
-    progress: Progress = no_progress,
-    threads: int = 4,
-) -> ExportReport:
-    """Make ``folder`` hold the objects of the ref's commit whose path begins with ``prefix``, named by what follows it.
-
-    The folder is new, empty, or one that an earlier export from this repository and prefix made; what that one wrote and
-    differs is written again or removed. An export that did not come to its end is finished by the next one, to whatever commit.
-    Other files in the folder stay, unless an object has their name. Uncommitted changes are not exported.
-
-    With ``verify``, each exported file is read and compared first, and what is missing is written again; a file whose MD5 is
-    not the lake's checksum is compared with the object's bytes, since an ETag may be no MD5. Without it, changes that somebody
-    made in the folder are neither seen nor kept. ``dry_run`` only counts. ``threads`` write files at the same time. Each object's
-    bytes are compared with what the lake noted, before their file appears. Files are not synced: after a power cut, use
-    ``verify``.
-
-    Cost: three times :meth:`~graveler.lake.repository.OpenRepository.diff` (of a new folder: a listing of all), for each object
-    that is new :meth:`~graveler.lake.repository.OpenRepository.stat` of it and of the folders above, and a read of each that
-    differs. With ``verify``, also a read of each object whose checksum is not the MD5 of its file. Memory for some thousand
-    entries.
-
-    :class:`UnwritableKeysError` lists all objects that cannot be files, before anything is changed; :class:`ExportFolderError`,
-    :class:`ModifiedExportError`, :class:`graveler.errors.BusyError`, :class:`graveler.errors.DamagedObjectError`,
-    :class:`graveler.errors.PreconditionError` if the commit that was exported before is gone,
-    :class:`graveler.errors.UnavailableError`.
-    """
+def export(repository: ExportedRepository, request: Export, context: Context) -> ExportReport:
+    """See :class:`graveler.requests.exporting.Export`."""
+    ref, folder, prefix, verify = request.ref, request.folder, request.prefix, request.verify
+    dry_run, threads, progress = request.dry_run, request.threads, context.progress
     if prefix and not prefix.endswith("/"):
         raise InvalidError(f"prefix {prefix!r} of an export must be empty or end with '/'")
     if threads < 1:
@@ -388,3 +353,8 @@ def _refuse_other(place: ExportFolder, marker: ExportMarker, repository: Exporte
         raise ExportFolderError(
             f"{str(place.root)!r} holds an export of prefix {marker.prefix!r}, not of {prefix!r}; export to another folder"
         )
+
+
+def export_here(repository: RepositoryParts, request: Export, context: Context) -> ExportReport:
+    """Export from a lake of this process."""
+    return export(RepositoryReader(repository), request, context)

@@ -17,7 +17,8 @@ from graveler.history.cuts import split_of
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.changes import Compare, compare_here
 from graveler.lake.importing.progress import Progress, no_progress
-from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.landing import Build, Draft, Landing, land, rehearse
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.recut import as_cut
 from graveler.lake.rules import Intent
 from graveler.model import Commit, CommitID, SplitParameters, Totals
@@ -27,7 +28,7 @@ from graveler.storage.tables import Check
 from graveler.tree.apply import Interval
 from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.parts import digest
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
 
 Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
@@ -68,107 +69,104 @@ class Terms(Struct, frozen=True):
 _STRICT = Terms()
 
 
-class Importer:
-    """Imports into branches of one repository."""
+def import_sources(
+    repository: RepositoryParts,
+    branch: str,
+    sources: Sequence[ImportSource],
+    info: CommitInfo,
+    *,
+    force: bool = False,
+    terms: Terms = _STRICT,
+    only_while: Check | None = None,
+) -> Imported:
+    """See :class:`graveler.requests.importing.ImportAddresses`. Without a source, the commit has the head's tree."""
+    ordered = sorted_sources(sources)
+    landing = replace(import_landing(branch, info, force=force), only_while=only_while)
+    return _end(
+        repository, landing, ordered, lambda: [build_source(repository, source) for source in ordered], None, terms
+    )
 
-    def __init__(
-        self, split: SplitParameters, lander: Lander, trees: Trees, commit_of: Callable[[CommitID], Commit]
-    ) -> None:
-        self._split = split
-        self._lander = lander
-        self._trees = trees
-        self._commit_of = commit_of
 
-    def run(
-        self,
-        branch: str,
-        sources: Sequence[ImportSource],
-        info: CommitInfo,
-        *,
-        force: bool = False,
-        terms: Terms = _STRICT,
-        only_while: Check | None = None,
-    ) -> Imported:
-        """See :class:`graveler.requests.importing.ImportAddresses`. Without a source, the commit has the head's tree."""
-        ordered = sorted_sources(sources)
-        landing = replace(import_landing(branch, info, force=force), only_while=only_while)
-        return self._end(landing, ordered, lambda: [self.build(source) for source in ordered], None, terms)
+def land_imported(
+    repository: RepositoryParts,
+    landing: Landing,
+    imported: Sequence[tuple[ImportSource, Tree]],
+    until: Deadline,
+    terms: Terms = _STRICT,
+) -> Imported:
+    """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
+    return _end(
+        repository, landing, [source for source, _ in imported], lambda: [tree for _, tree in imported], until, terms
+    )
 
-    def land(
-        self,
-        landing: Landing,
-        imported: Sequence[tuple[ImportSource, Tree]],
-        until: Deadline,
-        terms: Terms = _STRICT,
-    ) -> Imported:
-        """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
-        return self._end(
-            landing, [source for source, _ in imported], lambda: [tree for _, tree in imported], until, terms
-        )
 
-    def _end(
-        self,
-        landing: Landing,
-        sources: Sequence[ImportSource],
-        build_all: Callable[[], Sequence[Tree]],
-        until: Deadline | None,
-        terms: Terms,
-    ) -> Imported:
-        """Whatever lists, and whoever has built the trees: the one way to the branch."""
-        trees: list[Tree] = []
-        comparison = Comparison()
-        told: dict[CommitID, tuple[ImportChanges, Tree]] = {}
+def _end(
+    repository: RepositoryParts,
+    landing: Landing,
+    sources: Sequence[ImportSource],
+    build_all: Callable[[], Sequence[Tree]],
+    until: Deadline | None,
+    terms: Terms,
+) -> Imported:
+    """Whatever lists, and whoever has built the trees: the one way to the branch."""
+    trees: list[Tree] = []
+    comparison = Comparison()
+    told: dict[CommitID, tuple[ImportChanges, Tree]] = {}
 
-        def build_trees() -> None:
-            if not trees:  # once, however often the head moves
-                trees.extend(build_all())
-                expect_objects(list(zip(sources, trees, strict=True)), allow_empty=terms.allow_empty)
+    def build_trees() -> None:
+        if not trees:  # once, however often the head moves
+            trees.extend(build_all())
+            expect_objects(list(zip(sources, trees, strict=True)), allow_empty=terms.allow_empty)
 
-        def prepare() -> Build:
-            def make(head: Commit, before: Tree) -> Draft:
-                build_trees()
-                split = split_of(head, self._split)
-                imported = [(s, as_cut(tree, self._split, split)) for s, tree in zip(sources, trees, strict=True)]
-                draft = Draft(replaced(before, split, imported))
-                told[head.id] = comparison.changes(before, imported), draft.tree
-                return draft
+    def prepare() -> Build:
+        def make(head: Commit, before: Tree) -> Draft:
+            build_trees()
+            split = split_of(head, repository.split)
+            imported = [(s, as_cut(tree, repository.split, split)) for s, tree in zip(sources, trees, strict=True)]
+            draft = Draft(replaced(before, split, imported))
+            told[head.id] = comparison.changes(before, imported), draft.tree
+            return draft
 
-            return make
+        return make
 
-        if terms.dry_run:
-            commit = self._lander.rehearse(landing, prepare)
-            return Imported.by(commit, told[commit.parents[0]][0])
-        commit = self._lander.land(landing, prepare, until, build_trees)
-        changes, tree = told.get(commit.parents[0], (None, None))
-        if changes is None or tree is None or tree.name() != commit.metarange:
-            changes = self._changes_by(commit, sources)  # an earlier request, or another try of it, made the commit
-        return Imported.by(commit, changes)
+    if terms.dry_run:
+        commit = rehearse(repository, landing, prepare)
+        return Imported.by(commit, told[commit.parents[0]][0])
+    commit = land(repository, landing, prepare, until, build_trees)
+    changes, tree = told.get(commit.parents[0], (None, None))
+    if changes is None or tree is None or tree.name() != commit.metarange:
+        changes = _changes_by(repository, commit, sources)  # an earlier request, or another try of it, made the commit
+    return Imported.by(commit, changes)
 
-    def _changes_by(self, commit: Commit, sources: Sequence[ImportSource]) -> ImportChanges:
-        """What the commit of an import changed, seen afterwards. Two metaranges read; what differs is compared."""
-        before, after = (self._trees.load(one.metarange) for one in (self._commit_of(commit.parents[0]), commit))
-        none = self._trees.empty()
-        totals = held = Totals()
-        for source in sources:
-            compare = compare_here(source.destination, source.is_prefix)
-            totals, held = totals + compare(before, after), held + compare(none, after)
-        return ImportChanges.of(totals, held.added, held.added_bytes)
 
-    def build(self, source: ImportSource) -> Tree:
-        """The tree of a source. Its listing read, its ranges written. :class:`InvalidError` for what lies outside of its
-        destination."""
-        if source.tree is not None:
-            return _at_destination(source, source.tree())
-        store = self._trees.empty().store
-        parts = source.parts() if source.parts is not None and store.workers > 1 else ()
-        if len(parts) > 1:
-            return _at_destination(source, build_parallel(store, self._split, parts, partial(_tell, source.progress)))
-        records = source.records()
-        try:
-            return _at_destination(source, build(store, self._split, records))
-        finally:
-            if isinstance(records, Generator):
-                records.close()  # its threads end now, and not when somebody collects the garbage
+def _changes_by(repository: RepositoryParts, commit: Commit, sources: Sequence[ImportSource]) -> ImportChanges:
+    """What the commit of an import changed, seen afterwards. Two metaranges read; what differs is compared."""
+    before, after = (
+        repository.trees.load(one.metarange) for one in (repository.commits.get(commit.parents[0]), commit)
+    )
+    none = repository.trees.empty()
+    totals = held = Totals()
+    for source in sources:
+        compare = compare_here(source.destination, source.is_prefix)
+        totals, held = totals + compare(before, after), held + compare(none, after)
+    return ImportChanges.of(totals, held.added, held.added_bytes)
+
+
+def build_source(repository: RepositoryParts, source: ImportSource) -> Tree:
+    """The tree of a source. Its listing read, its ranges written. :class:`InvalidError` for what lies outside of its
+    destination."""
+    if source.tree is not None:
+        return _at_destination(source, source.tree())
+    store = repository.trees.empty().store
+    parts = source.parts() if source.parts is not None and store.workers > 1 else ()
+    if len(parts) > 1:
+        return _at_destination(source, build_parallel(store, repository.split, parts, partial(_tell, source.progress)))
+    records = source.records()
+    try:
+        return _at_destination(source, build(store, repository.split, records))
+    finally:
+        if isinstance(records, Generator):
+            records.close()  # its threads end now, and not when somebody collects the garbage
 
 
 class Comparison:

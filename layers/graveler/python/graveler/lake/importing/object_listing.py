@@ -19,6 +19,7 @@ from graveler.lake.importing.listing_files import ListingError, ListingFile, fin
 from graveler.lake.importing.listing_rows import RowReader, RowRules
 from graveler.lake.importing.listing_tables import Table, open_table
 from graveler.lake.importing.progress import Progress, no_progress
+from graveler.requests.importing import ListingOptions
 from graveler.tree.parallel import Part
 from graveler.tree.record import RecordCodec
 
@@ -29,29 +30,6 @@ _SHOWN: Final = 3
 """Files of a listing that a message names."""
 _ROW_BITS: Final = 44
 _ROW: Final = (1 << _ROW_BITS) - 1
-
-
-class ListingOptions(msgspec.Struct, frozen=True):
-    """How the rows of a listing become records.
-
-    ``source``: rows count whose key begins so, and it is taken off. With ``://`` in it, it is the addresses that begin so.
-    ``destination``: what is put in front, empty or ending with ``/``.
-    ``base``: a URL; objects are at this and their key. Without it, they are where the column ``physical_address`` says, or at
-    ``s3://<Bucket>/<Key>``.
-    ``columns``: the names of the columns of CSV files without a header, in order.
-    ``url_encoded``: whether keys are; by default, those of CSV files without a header that have a column ``Bucket``, as S3
-    Inventory writes them.
-    ``folders``: take objects of size 0 whose key ends with ``/`` too.
-    ``last_wins``: of several rows with one key the last one counts; otherwise they are an error.
-    """
-
-    source: str = ""
-    destination: str = ""
-    base: str = ""
-    columns: tuple[str, ...] = ()
-    url_encoded: bool | None = None
-    folders: bool = False
-    last_wins: bool = False
 
 
 def listing_name(listing: Path | Sequence[Path], options: ListingOptions) -> str:

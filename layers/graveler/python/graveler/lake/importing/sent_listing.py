@@ -15,9 +15,10 @@ from typing import Final
 import msgspec
 
 from graveler.errors import InvalidError
-from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
+from graveler.lake.importing.object_listing import ObjectListing
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
+from graveler.requests.importing import ListingOptions
 from graveler.tree.record import RecordCodec
 
 SENT_OPTIONS: Final = ListingOptions(url_encoded=False, folders=True)

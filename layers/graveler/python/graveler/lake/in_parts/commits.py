@@ -13,18 +13,28 @@ from graveler.history.commits import check_info
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.begun import commit_terms
-from graveler.lake.branches import Branches, busy
-from graveler.lake.clock import Backoff, Clock
-from graveler.lake.commit import Build, Committer, RestagedError, no_changes, staged_changes
+from graveler.lake.branches import busy
+from graveler.lake.clock import Backoff
+from graveler.lake.commit import (
+    Build,
+    RestagedError,
+    commit_of_changes,
+    no_changes,
+    publish_built,
+    seal_once,
+    staged_changes,
+    taken_by_another,
+)
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
-from graveler.lake.publish import Publisher
-from graveler.lake.sealing import Sealed, Sealer
-from graveler.lake.sides import Sides
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.publish import done_before
+from graveler.lake.sealing import Sealed, holding, own_token, release, take_sealed
+from graveler.lake.sides import tree_of
 from graveler.model import Commit, SplitParameters, Token
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
@@ -32,7 +42,7 @@ from graveler.staging.tokens import shard_count
 from graveler.storage.tables import Check
 from graveler.tree.apply import Change, Interval
 from graveler.tree.parts import apply_part, apply_points, join_parts
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 
 HANDOVER: Final = 20.0
 """Seconds for which the changes stay claimed between two steps; less than another commit's patience."""
@@ -48,40 +58,24 @@ class CommitWork:
 
     def __init__(
         self,
+        repository: RepositoryParts,
         pinned: Pinned[requests.Commit],
-        split: SplitParameters,
-        branches: Branches,
-        staged: StagedChanges,
-        sealer: Sealer,
-        committer: Committer,
-        publisher: Publisher,
-        sides: Sides,
-        trees: Trees,
-        clock: Clock,
         until: Deadline,
         only_while: Check | None,
     ) -> None:
+        self._repository = repository
         self._request = pinned.request
         self._begun = pinned.begun
         self._operation = pinned.owner or f"operation-{pinned.request.info.request_id}"
-        self._split = split
-        self._branches = branches
-        self._staged = staged
-        self._sealer = sealer
-        self._committer = committer
-        self._publisher = publisher
-        self._sides = sides
-        self._trees = trees
-        self._clock = clock
         self._until = until
         self._only_while = only_while
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Seals, as commit in one call; reads the head's metarange, and a sample of what is staged: for each
         token one table read for each of :data:`_STRATA` places, and some more behind the last of the head's keys."""
-        check_info(self._request.info, self._clock.now())
+        check_info(self._request.info, self._repository.clock.now())
         earlier = None if before is None else before.own
-        sealed = self._committer.seal(self._request, self._operation)
+        sealed = seal_once(self._repository, self._request, self._operation)
         with self._holding(sealed.own):
             state, tokens = self._wait_for_turn(sealed)
             if state is None or (not tokens and not self._request.allow_empty):
@@ -89,22 +83,22 @@ class CommitWork:
                     return self._taken(sealed.own, earlier)
                 except RestagedError:
                     return self.plan(sizes, before)
-            head = self._sides.commit(state.commit_id)
-            tree = self._sides.tree(head)
-            split = split_of(head, self._split)
-            points = apply_points(tree, sample(self._staged, tokens, tree))
+            head = self._repository.branches.commit(state.commit_id)
+            tree = tree_of(self._repository, head)
+            split = split_of(head, self._repository.split)
+            points = apply_points(tree, sample(self._repository.staged, tokens, tree))
             parts = planned(commit_terms(tokens, split), (tree,), points, sizes, before, self._begun)
             return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
         """The branch when no older token is somebody else's, and the tokens to take; None if the own one is gone."""
-        backoff = Backoff(self._clock)
+        backoff = Backoff(self._repository.clock)
         while True:
-            state = self._branches.state(self._request.branch)
+            state = self._repository.branches.state(self._request.branch)
             tokens = tuple(token for token in state.sealed if token in sealed.tokens)
             if sealed.own is not None and sealed.own not in tokens:
                 return None, ()
-            if self._sealer.take(tuple(token for token in tokens if token != sealed.own)) is not None:
+            if take_sealed(self._repository, tuple(token for token in tokens if token != sealed.own)) is not None:
                 return state, tokens
             if not backoff.wait():
                 raise busy(self._request.branch)
@@ -112,11 +106,11 @@ class CommitWork:
     def _taken(self, own: Token | None, earlier: Token | None) -> Plan:
         """Nothing is left to commit: by an earlier try, or by another commit that took the changes over, those of the round
         before too, whose token was ``earlier``. :class:`RestagedError`."""
-        if (done := self._publisher.done_before(self._request.info.request_id)) is not None:
+        if (done := done_before(self._repository, self._request.info.request_id)) is not None:
             return Plan((), done=done)
         if own is not None:
-            return Plan((), done=self._committer.taken_by_another(self._request.branch, own).id)
-        made = self._committer.commit_of_changes(earlier)
+            return Plan((), done=taken_by_another(self._repository, self._request.branch, own).id)
+        made = commit_of_changes(self._repository, earlier)
         if made is None:
             raise no_changes(self._request.branch)
         return Plan((), done=made.id)
@@ -125,12 +119,12 @@ class CommitWork:
         """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each shard and
         thousand changes; its new ranges written. Of what the call had built already that handed it over, one metarange."""
         part = plan.parts[number]
-        done = begun_result(self._trees, self._begun, part)
+        done = begun_result(self._repository.trees, self._begun, part)
         if done is not None:
             progress(done.records, done.bytes)
             return done
         count = 0
-        scan = staged_changes(self._staged, plan.tokens)
+        scan = staged_changes(self._repository.staged, plan.tokens)
 
         def changes(interval: Interval) -> Iterator[Change]:
             nonlocal count
@@ -140,7 +134,7 @@ class CommitWork:
                 yield change
 
         with self._holding(plan.own):
-            tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, self._cut(plan))
+            tree = apply_part(self._repository.trees.load(plan.trees[0]), changes, part.interval, self._cut(plan))
         progress(count % _TELL, part.load.bytes)
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
 
@@ -148,15 +142,15 @@ class CommitWork:
         """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on; where the head has
         moved, besides as :meth:`Joined.on`, with the changes there."""
         joined: Joined | None = None
-        changes = staged_changes(self._staged, plan.tokens)
+        changes = staged_changes(self._repository.staged, plan.tokens)
 
         def build(head: Commit, before: Tree, tokens: tuple[Token, ...]) -> Tree:
             nonlocal joined
             split = self._cut(plan)
-            if tokens != plan.tokens or split_of(head, self._split) != split:
+            if tokens != plan.tokens or split_of(head, self._repository.split) != split:
                 raise AnotherRoundError
             if joined is None:
-                planned_on = self._trees.load(plan.trees[0])
+                planned_on = self._repository.trees.load(plan.trees[0])
                 parts = (Tree(before.store, result.lasts, result.packed) for result in results())
                 made = join_parts(before.store, split, parts, [planned_on])
                 joined = Joined((planned_on,), made, sizes.in_place)
@@ -171,12 +165,19 @@ class CommitWork:
 
     def _cut(self, plan: Plan) -> SplitParameters:
         """How the head is cut that was planned on."""
-        return plan.split or split_of(self._sides.commit(plan.head), self._split)
+        return plan.split or split_of(self._repository.branches.commit(plan.head), self._repository.split)
 
     def _publish(self, plan: Plan, build: Build) -> Commit:
         with self._holding(plan.own):
-            return self._committer.publish_built(
-                self._request, self._operation, plan.tokens, plan.own, build, self._until, self._only_while
+            return publish_built(
+                self._repository,
+                self._request,
+                self._operation,
+                plan.tokens,
+                plan.own,
+                build,
+                self._until,
+                self._only_while,
             )
 
     def keeping(self) -> AbstractContextManager[None]:
@@ -185,12 +186,12 @@ class CommitWork:
 
     def give_up(self) -> None:
         """See :class:`Work`. The next commit takes what was sealed, at once. Two table reads, one write."""
-        own = self._sealer.own(self._branches.state(self._request.branch), self._operation)
+        own = own_token(self._repository, self._repository.branches.state(self._request.branch), self._operation)
         if own is not None:
-            self._sealer.let_go(own, self._operation)
+            release(self._repository, own, self._operation)
 
     def _holding(self, own: Token | None) -> AbstractContextManager[None]:
-        return self._sealer.holding(own, self._operation, self._request.info.request_id, HANDOVER)
+        return holding(self._repository, own, self._operation, self._request.info.request_id, HANDOVER)
 
 
 def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[tuple[bytes, int]]:

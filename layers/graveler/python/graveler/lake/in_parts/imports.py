@@ -6,15 +6,16 @@ from functools import cached_property
 from hashlib import sha256
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.importer import Importer, ImportSource, Terms, sorted_sources
+from graveler.lake.importing.importer import ImportSource, Terms, build_source, land_imported, sorted_sources
 from graveler.lake.importing.prefix_listing import destination_of
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
-from graveler.lake.landing import Lander, Landing
+from graveler.lake.landing import Landing, give_back_turn, keeping_turn, look_at_head
+from graveler.lake.parts import RepositoryParts
 from graveler.requests.importing import ImportAddress, Imported
 from graveler.tree.parts import Load
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 
 
 class ImportWork:
@@ -23,21 +24,17 @@ class ImportWork:
 
     def __init__(
         self,
-        importer: Importer,
-        lander: Lander,
+        repository: RepositoryParts,
         landing: Landing,
         addresses: Sequence[ImportAddress],
         source_at: Callable[[ImportAddress, Progress], ImportSource],
-        trees: Trees,
         until: Deadline,
         terms: Terms,
     ) -> None:
-        self._lander = lander
-        self._importer = importer
+        self._repository = repository
         self._landing = landing
         self._addresses = addresses
         self._source_at = source_at
-        self._trees = trees
         self._until = until
         self._terms = terms
 
@@ -45,7 +42,7 @@ class ImportWork:
         """See :class:`Work`: a part for each source. How much a listing holds is not known before it is read."""
         del sizes, before
         sources = self._all_sources()
-        self._lander.look(self._landing)  # refused before the listing
+        look_at_head(self._repository, self._landing)  # refused before the listing
         return Plan(
             tuple(
                 PlannedPart(
@@ -58,7 +55,7 @@ class ImportWork:
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. The listing; its ranges written."""
         del plan
-        tree = self._importer.build(self._source_at(self._in_order[number], progress))
+        tree = build_source(self._repository, self._source_at(self._in_order[number], progress))
         infos = [tree.info(at) for at in range(len(tree))]
         records, size = sum(info.count for info in infos), sum(info.size for info in infos)
         return PartResult(tree.lasts, tree.packed, (), records, size)
@@ -67,10 +64,12 @@ class ImportWork:
         """See :class:`Work`. One object read for each part, and as import in one call behind the listing; on any head. Of a dry
         run the commit has no ID."""
         del plan, sizes
-        store = self._trees.empty().store
+        store = self._repository.trees.empty().store
         sources = self._all_sources()
         built = [Tree(store, result.lasts, result.packed) for result in results()]
-        return self._importer.land(self._landing, list(zip(sources, built, strict=True)), self._until, self._terms)
+        return land_imported(
+            self._repository, self._landing, list(zip(sources, built, strict=True)), self._until, self._terms
+        )
 
     def _all_sources(self) -> list[ImportSource]:
         return sorted_sources([self._source_at(address, no_progress) for address in self._addresses])
@@ -82,8 +81,8 @@ class ImportWork:
 
     def keeping(self) -> AbstractContextManager[None]:
         """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
-        return self._lander.keeping(self._landing)
+        return keeping_turn(self._repository, self._landing)
 
     def give_up(self) -> None:
         """See :class:`Work`. One table write."""
-        self._lander.let_go(self._landing)
+        give_back_turn(self._repository, self._landing)

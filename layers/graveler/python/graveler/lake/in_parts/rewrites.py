@@ -10,14 +10,16 @@ from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import Results, Sizes, planned
-from graveler.lake.landing import Draft, Lander, Landing
+from graveler.lake.landing import Draft, Landing, give_back_turn, keeping_turn, land, look_at_head
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.publish import commit_of_request
 from graveler.lake.recut import recut
-from graveler.lake.rewrite import Rewriter
+from graveler.lake.rewrite import expect_other_split, rewrite_draft
 from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.parts import Load, Point, join_parts
 from graveler.tree.split import validate_split
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 
 
 class RewriteWork:
@@ -25,29 +27,25 @@ class RewriteWork:
 
     def __init__(
         self,
+        repository: RepositoryParts,
         landing: Landing,
         split: SplitParameters,
-        rewriter: Rewriter,
-        lander: Lander,
-        trees: Trees,
         until: Deadline,
     ) -> None:
+        self._repository = repository
         self._landing = landing
         self._split = split
-        self._rewriter = rewriter
-        self._lander = lander
-        self._trees = trees
         self._until = until
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. The head's metarange read. Parts end where ranges do, and their union has to be all of them: so they
         are cut anew each round, and have the name of an earlier one where nothing moved."""
         validate_split(self._split)
-        done = self._lander.done_before(self._landing.info.request_id)
+        done = commit_of_request(self._repository, self._landing.info.request_id)
         if done is not None:
             return Plan((), done=done.id)
-        head, tree = self._lander.look(self._landing, keep=before is not None)
-        self._rewriter.expect_other(self._landing.branch, head, tree, self._split)
+        head, tree = look_at_head(self._repository, self._landing, keep=before is not None)
+        expect_other_split(self._repository, self._landing.branch, head, tree, self._split)
         infos = (tree.info(number) for number in range(len(tree)))
         points = [Point(info.last, Load(info.count, 1, info.size)) for info in infos]
         what = b"rewrite\0" + msgspec.msgpack.encode(self._split)
@@ -56,7 +54,7 @@ class RewriteWork:
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. The metarange, and the ranges of the interval; as much written."""
         part = plan.parts[number]
-        done = recut(_ranges(self._trees.load(plan.trees[0]), part.interval), self._split)
+        done = recut(_ranges(self._repository.trees.load(plan.trees[0]), part.interval), self._split)
         progress(part.load.records, part.load.bytes)
         return PartResult(done.lasts, done.packed, (), part.load.records, part.load.bytes)
 
@@ -67,23 +65,23 @@ class RewriteWork:
 
         def build(head: Commit, before: Tree) -> Draft:
             nonlocal joined
-            self._rewriter.expect_other(self._landing.branch, head, before, self._split)
+            expect_other_split(self._repository, self._landing.branch, head, before, self._split)
             if joined is None:
                 parts = (Tree(before.store, result.lasts, result.packed) for result in results())
                 made = join_parts(before.store, self._split, parts)
-                joined = Joined((self._trees.load(plan.trees[0]),), made, sizes.in_place)
+                joined = Joined((self._repository.trees.load(plan.trees[0]),), made, sizes.in_place)
             made = joined.on((before,), self._split, lambda interval: recut(_ranges(before, interval), self._split))
-            return self._rewriter.draft(made, self._split)
+            return rewrite_draft(self._repository, made, self._split)
 
-        return self._lander.land(self._landing, lambda: build, self._until)
+        return land(self._repository, self._landing, lambda: build, self._until)
 
     def keeping(self) -> AbstractContextManager[None]:
         """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
-        return self._lander.keeping(self._landing)
+        return keeping_turn(self._repository, self._landing)
 
     def give_up(self) -> None:
         """See :class:`Work`. One table write."""
-        self._lander.let_go(self._landing)
+        give_back_turn(self._repository, self._landing)
 
 
 def _ranges(tree: Tree, interval: Interval) -> Tree:

@@ -9,15 +9,23 @@ from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
-from graveler.lake.landing import Draft, Lander
+from graveler.lake.landing import Draft, give_back_turn, keeping_turn, look_at_head, written_before
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.recut import recut
-from graveler.lake.sides import Sides
-from graveler.lake.three_way import ThreeWayLander, Undertaking, draft, strategy_by_key
+from graveler.lake.sides import trees_of
+from graveler.lake.three_way import (
+    Undertaking,
+    conflict_error,
+    draft,
+    land_built,
+    split_at,
+    strategy_by_key,
+)
 from graveler.model import Begun, Commit, MergeStrategies, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.merge import MergeResult, TreeConflict
 from graveler.tree.parts import clip, join_parts, merge_part, merge_points
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 
 
 class ThreeWayWork:
@@ -25,52 +33,46 @@ class ThreeWayWork:
 
     def __init__(
         self,
+        repository: RepositoryParts,
         undertaking: Undertaking,
         strategies: MergeStrategies,
-        sides: Sides,
-        trees: Trees,
-        lander: Lander,
-        three_way: ThreeWayLander,
         until: Deadline,
         begun: Begun | None = None,
     ) -> None:
+        self._repository = repository
         self._undertaking = undertaking
         self._strategies = strategies
-        self._sides = sides
-        self._trees = trees
-        self._lander = lander
-        self._three_way = three_way
         self._until = until
         self._begun = begun
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Three metaranges read, and what finding base and head takes: as merge in one call."""
-        done = self._lander.written_before(self._undertaking.landing)
+        done = written_before(self._repository, self._undertaking.landing)
         if done is not None:
             return Plan((), done=done.id)
         choose = self._undertaking.begin()
-        head, destination = self._lander.look(self._undertaking.landing, keep=before is not None)
+        head, destination = look_at_head(self._repository, self._undertaking.landing, keep=before is not None)
         chosen = choose(head)
-        base, source = self._sides.trees(chosen.base, chosen.source)
-        split = self._three_way.split_of(head)
+        base, source = trees_of(self._repository, chosen.base, chosen.source)
+        split = split_at(self._repository, head)
         trees = base, source, destination
         what = merge_terms(self._strategies, split)
         parts = planned(what, trees, merge_points(*trees), sizes, before, self._begun)
         names = base.name(), source.name(), destination.name()
-        return Plan(parts, head.id, names, recut=self._three_way.split_of(chosen.source) != split, split=split)
+        return Plan(parts, head.id, names, recut=split_at(self._repository, chosen.source) != split, split=split)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written. Of
         what the call had built already that handed it over, one metarange."""
         part = plan.parts[number]
-        begun = begun_result(self._trees, self._begun, part)
+        begun = begun_result(self._repository.trees, self._begun, part)
         if begun is not None:
             progress(begun.records, begun.bytes)
             return begun
-        base, source, destination = map(self._trees.load, plan.trees)
+        base, source, destination = map(self._repository.trees.load, plan.trees)
         merged = self._merge((base, source, destination), part.interval, self._split(plan), recuts=plan.recut)
         progress(part.load.records, part.load.bytes)
-        done = merged.tree or self._trees.empty()
+        done = merged.tree or self._repository.trees.empty()
         return PartResult(done.lasts, done.packed, merged.conflicts, part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
@@ -82,24 +84,24 @@ class ThreeWayWork:
             nonlocal joined
             joined = joined or self._joined(plan, results(), head, sizes.in_place)
             chosen = self._undertaking.begin()(head)
-            split = self._three_way.split_of(head)
-            is_cut = split, self._three_way.split_of(chosen.source) != split
+            split = split_at(self._repository, head)
+            is_cut = split, split_at(self._repository, chosen.source) != split
             if is_cut != (self._split(plan), plan.recut):
                 raise AnotherRoundError
-            base, source = self._sides.trees(chosen.base, chosen.source)
+            base, source = trees_of(self._repository, chosen.base, chosen.source)
             conflicts: list[TreeConflict] = []
 
             def make(interval: Interval) -> Tree:
                 merged = self._merge((base, source, before), interval, split, recuts=plan.recut)
                 conflicts.extend(merged.conflicts)
-                return merged.tree or self._trees.empty()
+                return merged.tree or self._repository.trees.empty()
 
             made = joined.on((base, source, before), split, make)
             if conflicts:
-                raise self._three_way.conflicts(self._undertaking, tuple(conflicts))
+                raise conflict_error(self._repository, self._undertaking, tuple(conflicts))
             return draft(self._undertaking, chosen, made, head, before)
 
-        return self._three_way.land_built(self._undertaking, build, self._until)
+        return land_built(self._repository, self._undertaking, build, self._until)
 
     def _joined(self, plan: Plan, found: Sequence[PartResult], head: Commit, limit: int) -> Joined:
         """What the parts came to on the head that was planned on. :class:`MergeConflictError`, if that is the head still."""
@@ -107,8 +109,8 @@ class ThreeWayWork:
         if conflicts and head.id != plan.head:
             raise AnotherRoundError  # some may have gone
         if conflicts:
-            raise self._three_way.conflicts(self._undertaking, conflicts)
-        base, source, destination = map(self._trees.load, plan.trees)
+            raise conflict_error(self._repository, self._undertaking, conflicts)
+        base, source, destination = map(self._repository.trees.load, plan.trees)
         known = [destination] if plan.recut else [destination, source]
         parts = (Tree(destination.store, result.lasts, result.packed) for result in found)
         made = join_parts(destination.store, self._split(plan), parts, known)
@@ -116,7 +118,7 @@ class ThreeWayWork:
 
     def _split(self, plan: Plan) -> SplitParameters:
         """How the head is cut that was planned on."""
-        return plan.split or self._three_way.split_of(self._sides.commit(plan.head))
+        return plan.split or split_at(self._repository, self._repository.branches.commit(plan.head))
 
     def _merge(
         self, trees: tuple[Tree, Tree, Tree], interval: Interval, split: SplitParameters, *, recuts: bool
@@ -128,8 +130,8 @@ class ThreeWayWork:
 
     def keeping(self) -> AbstractContextManager[None]:
         """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
-        return self._lander.keeping(self._undertaking.landing)
+        return keeping_turn(self._repository, self._undertaking.landing)
 
     def give_up(self) -> None:
         """See :class:`Work`. One table write."""
-        self._lander.let_go(self._undertaking.landing)
+        give_back_turn(self._repository, self._undertaking.landing)

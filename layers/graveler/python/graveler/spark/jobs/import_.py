@@ -7,7 +7,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from graveler.errors import InvalidError
-from graveler.lake.importing.object_listing import ListingOptions
+from graveler.requests.importing import ListingOptions
 from graveler.spark.jobs.frame import Figures, Given, Job, run_job
 
 _ABOUT = """\

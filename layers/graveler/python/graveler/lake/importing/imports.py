@@ -1,0 +1,76 @@
+"""Imports of addresses, of a folder's files and of listings, each as one commit."""
+
+import os
+
+from msgspec.structs import replace
+
+from graveler.errors import InvalidError
+from graveler.lake.context import Context
+from graveler.lake.importing.folder_listing import FolderListing
+from graveler.lake.importing.importer import ImportSource, Terms, import_sources
+from graveler.lake.importing.object_listing import ObjectListing, listing_name
+from graveler.lake.importing.prefix_listing import source_at
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.text import utf8
+from graveler.requests.importing import ImportAddresses, Imported, ImportFolder, ImportListing
+
+
+def import_addresses(repository: RepositoryParts, request: ImportAddresses, context: Context) -> Imported:
+    """See :class:`graveler.requests.importing.ImportAddresses`."""
+    sources = [
+        source_at(
+            address,
+            repository.codec,
+            repository.outside,
+            context.progress,
+            repository.workers,
+            trust_mtime=request.trust_mtime,
+        )
+        for address in request.sources
+    ]
+    return _run(repository, request, sources, context)
+
+
+def import_folder(repository: RepositoryParts, request: ImportFolder, context: Context) -> Imported:
+    """See :class:`graveler.requests.importing.ImportFolder`."""
+    prefix = utf8("destination", request.destination)
+    if prefix and not prefix.endswith(b"/"):
+        raise InvalidError(f"destination {request.destination!r} of a folder must be empty or end with '/'")
+    listing = FolderListing(
+        request.folder,
+        request.destination,
+        repository.codec,
+        context.progress,
+        workers=repository.workers,
+        trust_mtime=request.trust_mtime,
+    )
+    shown = os.fsencode(request.folder).decode("utf-8", "backslashreplace")
+    sources = [ImportSource(prefix, True, listing, name=f"folder '{shown}'")]
+    return _run(repository, request, sources, context, f"Import {shown}")
+
+
+def import_listing(repository: RepositoryParts, request: ImportListing, context: Context) -> Imported:
+    """See :class:`graveler.requests.importing.ImportListing`."""
+    options, progress = request.options, context.progress
+    listing = ObjectListing(request.listing, repository.namespace, options, progress)
+    name = request.label or listing_name(request.listing, options)
+    sources = [ImportSource(options.destination.encode(), True, listing, listing.parts, progress, name=name)]
+    return _run(repository, request, sources, context, "Import a listing")
+
+
+def _run(
+    repository: RepositoryParts,
+    request: ImportAddresses | ImportFolder | ImportListing,
+    sources: list[ImportSource],
+    context: Context,
+    message: str = "",
+) -> Imported:
+    return import_sources(
+        repository,
+        request.branch,
+        sources,
+        replace(request.info, message=request.info.message or message),
+        force=request.force,
+        terms=Terms(request.allow_empty, request.dry_run),
+        only_while=context.only_while,
+    )

@@ -1,0 +1,218 @@
+"""The collaborators of one open repository, which functions that change it take."""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+from graveler.history.commits import CommitStore
+from graveler.history.expressions import Resolved
+from graveler.history.reflog import RefLog
+from graveler.history.refs import Refs
+from graveler.lake.addresses import DataNames
+from graveler.lake.branches import Branches
+from graveler.lake.clock import GRACE, Clock
+from graveler.lake.deadline import SKEW, Deadlines
+from graveler.lake.leases import LeaseWatch
+from graveler.lake.repositories import KnownRepository
+from graveler.lake.stage import Stager
+from graveler.lake.traces import Traces
+from graveler.lake.turns import Turns
+from graveler.model import CommitID, ObjectEntry, RepositoryUID, SplitParameters, Token
+from graveler.staging.changes import StagedChanges
+from graveler.staging.cleanup import CleanupQueue
+from graveler.staging.tokens import Outcomes
+from graveler.storage.lines import Lines
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Item, Key, Tables
+from graveler.tree.files import TreeFiles, TreeStore
+from graveler.tree.ids import Notes
+from graveler.tree.record import RecordCodec
+from graveler.tree.rendered import Renderer
+from graveler.tree.tree import Trees
+
+if TYPE_CHECKING:
+    from graveler.lake.folder_permissions import FolderPermissions
+    from graveler.lake.withdraw import Withdrawer
+
+Locate = Callable[[str], tuple[Objects, str]]
+"""From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
+
+
+class Seen(Struct, frozen=True):
+    """What a ref meant when it was read last, by the items that stood under these keys, and the tokens of its changes."""
+
+    keys: Sequence[Key]
+    items: Sequence[Item | None]
+    resolved: Resolved
+    tokens: tuple[Token, ...]
+
+
+class RepositoryParts(Struct, frozen=True, kw_only=True):
+    """What one repository is made of: adapters, and what knows the items and files that it has there. All of it is what reading
+    needs, too. Safe to share between threads.
+
+    ``grace`` is for how many seconds garbage collection leaves young files alone, ``skew`` by how many clocks may differ.
+    ``leases`` is what this process has seen of the lake's leases; ``copies`` are the files of its trees as a cache has them.
+    """
+
+    known: KnownRepository
+    tables: Tables
+    objects: Objects
+    outside: Locate
+    clock: Clock
+    leases: LeaseWatch
+    grace: float
+    skew: float
+    codec: RecordCodec
+    renderer: Renderer
+    trees: Trees
+    commits: CommitStore
+    reflog: RefLog
+    refs: Refs
+    staged: StagedChanges
+    outcomes: Outcomes
+    cleanup: CleanupQueue
+    traces: Traces
+    branches: Branches
+    names: DataNames
+    stager: Stager
+    turns: Turns
+    deadlines: Deadlines
+    seen: dict[str, Seen]
+    """By ref."""
+    copies: TreeFiles | None
+    folder_permissions: "FolderPermissions | None"
+
+    @property
+    def name(self) -> str:
+        """The repository's name."""
+        return self.known.repository.name
+
+    @property
+    def uid(self) -> RepositoryUID:
+        """Its ID, which no other one of any name has."""
+        return self.known.repository.uid
+
+    @property
+    def namespace(self) -> str:
+        """The address below which its objects are."""
+        return self.known.repository.namespace
+
+    @property
+    def default_branch(self) -> str:
+        """The branch that cannot be deleted."""
+        return self.known.repository.default_branch
+
+    @property
+    def split(self) -> SplitParameters:
+        """How its trees are cut into ranges, unless a commit says otherwise."""
+        return self.known.repository.split
+
+    @property
+    def workers(self) -> int:
+        """How many processes may work for this one."""
+        return self.trees.empty().store.workers
+
+    def pack(self, entry: ObjectEntry) -> bytes:
+        """Encode the entry as a record. :class:`InvalidError` if it cannot be one."""
+        try:
+            return self.codec.encode(entry)
+        except (UnicodeEncodeError, OverflowError, struct.error) as error:
+            raise InvalidError(f"object {entry.path!r} cannot be described like this: {error}") from None
+
+
+def open_parts(
+    known: KnownRepository,
+    tables: Tables,
+    objects: Objects,
+    store: TreeStore,
+    clock: Clock,
+    outside: Locate,
+    grace: float = GRACE,
+    skew: float = SKEW,
+    *,
+    leases: LeaseWatch,
+    staging_shards: int = 1,
+    rendered: Notes | None = None,
+    copies: TreeFiles | None = None,
+    folder_permissions: "FolderPermissions | None" = None,
+    lines: Lines | None = None,
+) -> RepositoryParts:
+    """Assemble the parts of a repository. ``rendered`` keeps pages of listings; in ``lines`` the processes of this machine stand.
+    No request."""
+    repository = known.repository
+    uid = repository.uid
+    codec = RecordCodec(repository.namespace)
+    trees = Trees(store)
+    commits, reflog = CommitStore(tables, uid), RefLog(tables, uid)
+    refs = Refs(tables, uid, reflog)
+    staged = StagedChanges(tables, uid, staging_shards)
+    outcomes, cleanup = Outcomes(tables, uid), CleanupQueue(tables, uid)
+    traces = Traces(repository, tables, clock, grace)
+    branches = Branches(
+        repository,
+        tables,
+        refs,
+        reflog,
+        commits,
+        outcomes,
+        cleanup,
+        traces,
+        clock,
+        leases,
+        staged.first_token,
+    )
+
+    def make_withdrawer() -> "Withdrawer":
+        from graveler.lake.collected import is_collecting
+        from graveler.lake.withdraw import Withdrawer
+        from graveler.storage.objects import ObjectMissingError
+
+        def committed(commit_id: CommitID, key: bytes) -> bytes | None:
+            return trees.load(branches.commit(commit_id).metarange).get(key)
+
+        def kept(key: bytes, packed: bytes) -> bool:
+            needed = traces.needed([codec.decode(key, packed).address])
+            traces.leave(needed)
+            if needed and is_collecting(tables, uid):
+                return False
+            try:
+                for name in needed:
+                    objects.head(name)
+            except ObjectMissingError:
+                return False
+            return True
+
+        return Withdrawer(tables, refs, staged, outcomes, committed, kept, clock)
+
+    return RepositoryParts(
+        known=known,
+        tables=tables,
+        objects=objects,
+        outside=outside,
+        clock=clock,
+        leases=leases,
+        grace=grace,
+        skew=skew,
+        codec=codec,
+        renderer=Renderer(repository.namespace, rendered),
+        trees=trees,
+        commits=commits,
+        reflog=reflog,
+        refs=refs,
+        staged=staged,
+        outcomes=outcomes,
+        cleanup=cleanup,
+        traces=traces,
+        branches=branches,
+        names=DataNames(uid, known.secret, grace / 2),
+        stager=Stager(branches, staged, clock, make_withdrawer),
+        turns=Turns(uid, tables, branches, clock, leases, lines),
+        deadlines=Deadlines(clock, grace, skew),
+        seen={},
+        copies=copies,
+        folder_permissions=folder_permissions,
+    )

@@ -1,0 +1,208 @@
+"""Requests that change what is not committed yet on a branch: objects staged, copied, moved, deleted; changes dropped."""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.requests.base import Permission, Request
+
+
+class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
+    """Write an object's bytes, the context's ``body``, and stage it; readers of the branch see it at once (promise C3).
+
+    With ``if_absent``, only if the branch has no object of this path, now or at the end: of several who do so at once, one wins.
+    Cost: one object write, and :class:`Link`; behind a server two requests and one object write. :class:`AlreadyExistsError`,
+    before a byte is written if it is so already.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    paths: ClassVar = ("path",)
+
+    branch: str
+    path: str
+    content_type: str = DEFAULT_CONTENT_TYPE
+    metadata: Mapping[str, str] = {}
+    if_absent: bool = False
+    force: bool = False
+
+
+class Link(Request[None], frozen=True, kw_only=True):
+    """Stage an object whose bytes are at ``entry.address`` already.
+
+    An address inside the namespace must be one that ``new_address`` gave for this path and branch, and not be older than half a
+    day; outside, any address goes. Cost: one table write, one table read (once more on the first use of a branch).
+    :class:`InvalidError`.
+
+    With ``if_absent``, only if the branch has no object of this path: of several who do so at once, one wins. Cost: two table
+    reads (the branch, what is staged for the path); unless a delete is staged there, the commit, its metarange, one range at
+    most; one transaction. Those who do so on one branch, and commits there, exclude each other: whoever loses looks again.
+    :class:`AlreadyExistsError`, :class:`BusyError`.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+
+    branch: str
+    entry: ObjectEntry
+    if_absent: bool = False
+    force: bool = False
+
+
+class LinkMany(Request[None], frozen=True, kw_only=True):
+    """Stage many objects with distinct paths, as :class:`Link`. Each is staged, and acknowledged, by itself: after an error some
+    may be, and repeating all of them is safe. Cost: of one object as :class:`Link`; of several one table read, one table write
+    for each 25, one table read for each thousand."""
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+
+    branch: str
+    entries: tuple[ObjectEntry, ...]
+    force: bool = False
+
+
+class Delete(Request[None], frozen=True, kw_only=True):
+    """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
+
+    Cost: of one path one table write, one table read; of several one table read, one table write for each 25, one table read
+    for each thousand. Behind a server one request for each thousand.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+
+    branch: str
+    objects: tuple[str, ...]
+    force: bool = False
+
+
+class Copy(Request[ObjectEntry], frozen=True, kw_only=True):
+    """Stage on a branch another object with the same bytes: ``source_path`` in ``source_ref`` (this branch, if empty).
+
+    No byte is copied: both have one address, which is safe, since objects are never changed and stay as long as anything refers
+    to them. Checksum, content type and metadata are the source's, the time is now. Cost: a stat and :class:`Link`.
+    :class:`ObjectNotFoundError`, :class:`RefNotFoundError`.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    paths: ClassVar = ("destination_path",)
+
+    branch: str
+    source_path: str
+    destination_path: str
+    source_ref: str = ""
+    force: bool = False
+
+
+class Duplicate(Request[ObjectEntry], frozen=True, kw_only=True):
+    """Copy an object as :class:`Copy` does, but have the store copy the bytes, so that the copy has an address of its own.
+    Objects outside of the namespace, and those larger than 256 MiB, are only copied as there: it would take too long for one
+    call.
+
+    Cost: a stat, a copy within the store, and :class:`Link`. Errors as :class:`Copy`, and :class:`BytesGoneError`.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    paths: ClassVar = ("destination_path",)
+
+    branch: str
+    source_path: str
+    destination_path: str
+    source_ref: str = ""
+    force: bool = False
+
+
+class CopyPrefix(Request[Iterator[ObjectEntry]], frozen=True, kw_only=True):
+    """Copy all objects whose path begins with ``source_prefix``, as :class:`Copy`; ``destination_prefix`` replaces it.
+
+    Yields what is staged, a page at a time, while it is consumed; after an error some is staged, and repeating it is safe.
+    Cost: a listing of each thousand, and :class:`LinkMany`; behind a server one request for each object.
+    :class:`InvalidError` for a prefix that begins with the other, on one branch.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    paths: ClassVar = ("destination_prefix",)
+
+    branch: str
+    source_prefix: str
+    destination_prefix: str
+    source_ref: str = ""
+    force: bool = False
+
+
+class Move(Request[ObjectEntry], frozen=True, kw_only=True):
+    """Give an object of a branch another path: :class:`Copy`, and then :class:`Delete`.
+
+    A failure between the two leaves both, never none; repeating it is safe. Cost: both of them. :class:`ObjectNotFoundError`;
+    :class:`InvalidError` for one path twice.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    paths: ClassVar = ("source_path", "destination_path")
+
+    branch: str
+    source_path: str
+    destination_path: str
+    force: bool = False
+
+
+class MovePrefix(Request[Iterator[tuple[str, ObjectEntry]]], frozen=True, kw_only=True):
+    """Move all objects whose path begins with ``source_prefix``, as :class:`Move`: old path and new object, a page at a time.
+
+    Each page is copied before it is deleted; after an error some are moved, and repeating it is safe. Cost: as
+    :class:`CopyPrefix`, and :class:`Delete` of each thousand. :class:`InvalidError` for a prefix that begins with the other.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    paths: ClassVar = ("source_prefix", "destination_prefix")
+
+    branch: str
+    source_prefix: str
+    destination_prefix: str
+    force: bool = False
+
+
+class UpdateMetadata(Request[ObjectEntry], frozen=True, kw_only=True):
+    """Replace an object's own metadata; address, time and all else stay. The result is the object as it is then.
+
+    A concurrent replacement is never overwritten. Cost: two table reads; unless it is staged, the commit, its metarange, one
+    range at most; one transaction; all again after losing a race. Behind a server two requests. :class:`ObjectNotFoundError`,
+    :class:`BusyError`.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    paths: ClassVar = ("path",)
+
+    branch: str
+    path: str
+    metadata: Mapping[str, str]
+    force: bool = False
+
+
+class Reset(Request[None], frozen=True, kw_only=True):
+    """Drop uncommitted changes: all, or those of one path, or of the paths that begin with a prefix. Resetting nothing is no
+    error. What is staged while this runs may go or stay.
+
+    All of them go at once. Those of a prefix go one by one: after an error some may be gone, and repeating it is safe.
+    Cost of all: one table read of the branch, one for each staging token and shard to see that something is staged, and one
+    transaction, whatever is staged. Of a path: two table reads, one transaction if it is staged. Of a prefix: the branch, one
+    table read for each token and shard and thousand staged there, one transaction for each 99. Waits for a commit that is at
+    work. If one died that had taken such changes, the other changes that it had taken are first staged again: one table read for
+    each token and shard and thousand of them, one transaction for each 99 and one at the end. :class:`InvalidError` for both path
+    and prefix, :class:`BusyError`.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+
+    branch: str
+    path: str | None = None
+    prefix: str | None = None
+    force: bool = False
