@@ -17,11 +17,12 @@ from tests.spark import buckets
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import CHECKSUM, KEY, MTIME, SIZE
 from graveler.model import SplitParameters
+from graveler.spark.built import pack
 from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.cutting import cut_points
 from graveler.spark.importing import partitions_of
 from graveler.spark.listing import Columns
-from graveler.spark.subtrees import SubtreeTask, pack
+from graveler.spark.subtrees import SubtreeTask
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.objects import PAGE, Objects, StoredObject

@@ -852,7 +852,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F5",
         "a file without a label has the ends, count and size of its description",
-        "tree/tree.py",
+        "tree/range_info.py",
         "        if wrong:\n",
         "        if False:\n",
         "tree/test_exchanged.py::test_of_files_without_labels_ends_count_and_size_are_compared",

@@ -22,8 +22,9 @@ from graveler.storage.objects import Objects
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Item, Key, Tables
 from graveler.tree.files import TreeFiles, TreeStore
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import write_table
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 from tests.lake.support import FakeClock
 
 NAME = "repo"

@@ -18,8 +18,9 @@ from graveler.lake.repositories import Repositories
 from graveler.model import CommitID, MetarangeName
 from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.storage.tables import Key
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.split import cuts_after
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 from tests.lake.fsck_support import NAME, NAMESPACE, SPLIT, FolderLake, kinds, link, names, one
 from tests.lake.support import World, commit, put
 from tests.support.instruments import (

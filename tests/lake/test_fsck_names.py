@@ -8,8 +8,9 @@ from graveler.lake.fsck.files import misdescribed, open_file
 from graveler.model import MetarangeName
 from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.identify import names_of
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import MalformedTableError
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 from tests.tree.make_golden import FolderFiles
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import graveler
-from graveler.spark.connect import SparkConnectError, cores, expect_jvm, in_each_task, is_connect
+from graveler.spark.connect import SparkConnectError, cores, expect_jvm, is_connect
+from graveler.spark.frames import in_each_task
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS = "needs the JVM of the driver, which Spark Connect does not give: "

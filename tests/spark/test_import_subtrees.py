@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from graveler.errors import InvalidError
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import Batch
+from graveler.spark.built import Subtree, Subtrees
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import Columns
-from graveler.spark.subtrees import Subtree, Subtrees, SubtreeTask
+from graveler.spark.subtrees import SubtreeTask
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.tree.files import TreeStore

@@ -23,8 +23,8 @@ from graveler.daemon_pool import DaemonPool
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Query, QueryPage, Tables, query_in_turn
 from graveler.tree.files import TreeStore
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import Table
-from graveler.tree.tree import RangeInfo
 from graveler.tree.writes import Writes, _Threads
 from tests.support.instruments import CountingObjects, CountingTables
 

@@ -23,7 +23,8 @@ from graveler.tree.expected import listed
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.listing import list_page
 from graveler.tree.merge import merge
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.range_info import RangeInfo
+from graveler.tree.tree import Tree
 from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE
 from tests.support.trees import MemoryFiles, build_tree

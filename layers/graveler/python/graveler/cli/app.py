@@ -1,6 +1,5 @@
 """The command tree: which verbs there are, in which order the help shows them, and how a command line is run."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final
@@ -9,8 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from graveler import __version__
-from graveler.cli.completion import join_words
-from graveler.cli.exits import EXIT_CODES, UNSURE, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
+from graveler.cli.exits import EXIT_CODES, UNSURE, InterruptedVerbError, ReaderGoneError
+from graveler.cli.running import CommandTree, run_line
 from graveler.cli.verbs import (
     bench,
     changes,
@@ -221,22 +220,11 @@ _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.benc
 
 
 @cache
-def _command() -> Any:
+def _command() -> CommandTree:
     """The tree as Typer builds it: 50 ms for seventy commands, so once for all command lines of a process."""
     return typer.main.get_command(app)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; whatever goes wrong is said on stderr."""
-    os.environ.update(join_words(dict(os.environ)))
-    try:
-        result = _command().main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)
-        return result if isinstance(result, int) else ExitCode.OK
-    except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
-        message = error.format_message().rstrip(".")
-        if message.startswith("No such option") and context is not None and context.parent is None:
-            message += "; a verb's own options stand behind it"
-        return report_usage(message, context.command_path if context else "graveler")
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can turn it into words
-        return report(error)
+    return run_line(_command(), arguments)

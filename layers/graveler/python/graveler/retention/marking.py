@@ -30,9 +30,9 @@ from graveler.storage.files import FOLDER as FILES
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import METARANGES, RANGES, expect_label, wrong_with
 from graveler.tree.identify import expect_name
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import own_name
 from graveler.tree.sstable import MalformedTableError, Table
-from graveler.tree.tree import RangeInfo
 
 FOLDER: Final = "_graveler/gc/marks"
 STATE: Final = f"{FOLDER}/state.msgpack"

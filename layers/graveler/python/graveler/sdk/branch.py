@@ -1,70 +1,19 @@
 """A branch: where objects are written, and what can be done with a branch as a whole."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from graveler.errors import AlreadyExistsError, InvalidError
-from graveler.model import Change, Commit, ObjectEntry
-from graveler.paging import items
-from graveler.sdk.page_size import page_size
+from graveler.errors import AlreadyExistsError
+from graveler.model import Commit
 from graveler.sdk.reference import Reference, ReferenceType, ref_of
-from graveler.sdk.stored import StoredObject, WriteableObject
+from graveler.sdk.writable import WritableReference, commit_branch
 
 if TYPE_CHECKING:
     from graveler.requests.importing import Imported, ListingOptions
     from graveler.sdk.importing import ImportManager
     from graveler.sdk.transaction import Transaction
-
-ResetType: TypeAlias = Literal["reset", "object", "common_prefix"]
-PathOrObject: TypeAlias = str | StoredObject | ObjectEntry
-
-
-class WritableReference(Reference):
-    """What can be done to the objects of a branch, also inside a transaction. Read from, it shows its uncommitted changes."""
-
-    def object(self, path: str) -> WriteableObject:
-        """An object of this branch, to read and to write. No request."""
-        return WriteableObject(self._repository, self._id, path)
-
-    def uncommitted(
-        self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
-    ) -> Iterator[Change]:
-        """What is staged and differs from the last commit, by path. Cost: as :meth:`OpenRepository.uncommitted` for each
-        thousand."""
-        amount = page_size(max_amount)
-        return items(
-            lambda position: self._repository.verbs.uncommitted(
-                self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
-            ),
-            max_amount,
-            after,
-        )
-
-    def delete_objects(self, object_paths: PathOrObject | Iterable[PathOrObject]) -> None:
-        """Remove objects; paths that are not there are no error. Cost: one table write for each 25, one table read for each
-        thousand."""
-        if isinstance(object_paths, str | StoredObject | ObjectEntry):
-            object_paths = [object_paths]
-        self._repository.verbs.delete(self._id, (path if isinstance(path, str) else path.path for path in object_paths))
-
-    def reset_changes(self, path_type: ResetType = "reset", path: str = "") -> None:
-        """Drop uncommitted changes: all of them, those of one ``"object"``, or of all paths with a ``"common_prefix"``.
-
-        Cost and errors as :class:`Reset`.
-        """
-        verbs, by = self._repository.verbs, self._repository.user
-        if (path_type == "reset") == bool(path):
-            raise InvalidError(
-                f"path {path!r} does not go with {path_type!r}; give a path with 'object' or 'common_prefix', none with 'reset'"
-            )
-        if path_type == "object":
-            verbs.reset(self._id, path=path, by=by)
-        elif path_type == "common_prefix":
-            verbs.reset(self._id, prefix=path, by=by)
-        else:
-            verbs.reset(self._id, by=by)
 
 
 class Branch(WritableReference):
@@ -114,13 +63,11 @@ class Branch(WritableReference):
         With a ``request_id``, a repeated call returns the first one's commit. Cost and errors as
         :class:`Commit`: :class:`NoChangesError`, :class:`BusyError`.
         """
-        if not isinstance(message, str):
-            raise TypeError(f"a commit's message is text, not {type(message).__name__}")
-        made = self._repository.verbs.commit(
+        made = commit_branch(
+            self._repository,
             self._id,
             message,
-            committer=self._repository.user,
-            metadata=metadata,
+            metadata,
             allow_empty=allow_empty,
             created=date,
             request_id=request_id,
@@ -230,7 +177,7 @@ class Branch(WritableReference):
         branch. :class:`DirtyBranchError` before the block or at its end; :class:`NoChangesError` if the block changed
         nothing; those of :class:`Merge`.
         """
-        from graveler.sdk.transaction import transaction  # it stands on this module
+        from graveler.sdk.transaction import transaction  # few programs need one
 
         return transaction(self._repository, self._id, message, metadata, tag, keep_on_error=keep_on_error)
 

@@ -8,7 +8,7 @@ from graveler.history.names import check_tag
 from graveler.lake.hidden_branch import hidden_branch
 from graveler.model import CommitID
 from graveler.sdk.access import RepositoryAccess
-from graveler.sdk.branch import Branch, WritableReference
+from graveler.sdk.writable import WritableReference, commit_branch
 
 
 class Transaction(WritableReference):
@@ -48,17 +48,16 @@ def transaction(
     keep_on_error: bool,
 ) -> Generator[Transaction]:
     """See :meth:`graveler.sdk.branch.Branch.transaction`."""
-    source = Branch(repository, branch_id)
+    source = WritableReference(repository, branch_id)
     if next(source.uncommitted(max_amount=1), None) is not None:
         raise DirtyBranchError(branch_id, "a transaction on it")  # its merge would be refused, after all the work
     with hidden_branch(repository.verbs, branch_id, repository.user, keep_on_error=keep_on_error) as name:
-        hidden = Branch(repository, name)
         work = Transaction(repository, name, branch_id, message, metadata, tag)
         yield work
         if work.tag is not None:
             _refuse_taken(repository, work.tag)
-        hidden.commit(work.commit_message, work.commit_metadata)
-        work.merged = hidden.merge_into(
+        commit_branch(repository, name, work.commit_message, work.commit_metadata)
+        work.merged = work.merge_into(
             source,
             message=f"Merge transaction: {work.commit_message}" if work.commit_message else "Merge transaction",
             metadata=work.commit_metadata,

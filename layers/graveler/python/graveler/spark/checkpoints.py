@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError
-from graveler.spark.subtrees import Span, Subtree, Subtrees, pack, unpack
+from graveler.spark.built import Span, Subtree, Subtrees, pack, unpack
 from graveler.storage.objects import Objects, StoredObject
 
 FOLDER: Final = "_graveler/imports"

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from graveler.lake.importing.changes import Compare
 from graveler.model import Totals
 from graveler.spark.ahead import read_ahead
-from graveler.spark.connect import in_each_task
+from graveler.spark.frames import in_each_task
 from graveler.spark.places import Files
 from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
 from graveler.tree.summary import total_between

@@ -3,22 +3,15 @@
 A client of Spark Connect has no JVM and no RDDs. It has frames, ``mapInArrow``, and data sources.
 """
 
-import pickle
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.utils import is_remote
 
 from graveler.errors import InvalidError
 
-In = TypeVar("In")
-Out = TypeVar("Out")
-
 _MODULE: Final = "pyspark.sql.connect"
-_ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 _MOST_CORES: Final = 1 << 16
 
 
@@ -47,13 +40,3 @@ def cores(spark: SparkSession) -> int:
         return spark.sparkContext.defaultParallelism
     # As many partitions as there are cores; with fewer rows some would be empty.
     return spark.range(_MOST_CORES).select(sql.spark_partition_id().alias("number")).distinct().count()
-
-
-def in_each_task(spark: SparkSession, parts: Sequence[In], work: Callable[[In], Out]) -> list[Out]:
-    """What ``work`` makes of each part, each in a task of its own, in their order. Parts and answers are pickled."""
-    from graveler.spark.frames import in_tasks  # which asks here whose session it has
-
-    def answer(part: In) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch([pa.array([pickle.dumps(work(part))], pa.binary())], schema=_ANSWER)
-
-    return [pickle.loads(row.answer) for row in in_tasks(spark, parts, answer, _ANSWER).collect()]

@@ -55,6 +55,7 @@ RANGE: Final = pa.schema(
     ]
 )
 
+_ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 _PAGE: Final = 1000
 
 SENT_BYTES: Final = 1 << 20
@@ -62,6 +63,7 @@ SENT_BYTES: Final = 1 << 20
 (``spark.broadcast.UDFCompressionThreshold``)."""
 
 T = TypeVar("T")
+Out = TypeVar("Out")
 
 
 def objects(
@@ -195,6 +197,15 @@ def in_tasks(
         return reduce(
             lambda one, other: one.unionAll(other), (_tasks(spark, some, read, wanted) for some in _packed(parts))
         )
+
+
+def in_each_task(spark: SparkSession, parts: Sequence[T], work: Callable[[T], Out]) -> list[Out]:
+    """What ``work`` makes of each part, each in a task of its own, in their order. Parts and answers are pickled."""
+
+    def answer(part: T) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([pickle.dumps(work(part))], pa.binary())], schema=_ANSWER)
+
+    return [pickle.loads(row.answer) for row in in_tasks(spark, parts, answer, _ANSWER).collect()]
 
 
 def _packed(parts: Iterable[object]) -> Iterator[list[bytes]]:

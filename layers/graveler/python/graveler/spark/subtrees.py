@@ -8,11 +8,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import lt
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import msgspec
 import pyarrow as arrow
-from msgspec import Struct
 from pyspark import TaskContext
 
 from graveler.errors import InvalidError
@@ -20,71 +18,20 @@ from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.listing_rows import RowReader
 from graveler.lake.importing.listing_tables import Batch
 from graveler.model import SplitParameters
+from graveler.spark.built import BadRow, Span, Subtree, Subtrees, pack
+from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import PROBLEM, Columns
 from graveler.tree.files import TreeStore
 from graveler.tree.ids import ID_BYTES
 from graveler.tree.record import RecordCodec
-from graveler.tree.tree import Part, Tree
+from graveler.tree.tree import Part
 from graveler.tree.writer import TreeWriter
-
-if TYPE_CHECKING:
-    from graveler.spark.checkpoints import Checkpoint
 
 SCHEMA: Final = "result binary"
 """Of what tasks return: a :class:`Subtrees` in each row."""
 SAMPLES: Final = 20
 """Bad rows that are told in detail."""
-
-Span = tuple[bytes, bytes]
-"""The first and the last key of an interval."""
-
-
-class BadRow(Struct, frozen=True):
-    """A row that cannot be imported: its name in the listing, and why."""
-
-    name: str
-    why: str
-
-
-class Subtree(Struct, frozen=True):
-    """The tree of the records from key ``first`` on: last keys and packed descriptions of its ranges, which are written. It holds
-    all that the listing has up to its last key. ``duplicates`` are rows that gave way to a later one of the same key.
-
-    ``run`` and ``partition`` say which task built it, ``begins`` and ``ends`` whether it is that one's first, and its last.
-    ``after`` is the last key of the nearest interval before it that the run left out (empty: there is none).
-    """
-
-    first: bytes
-    lasts: list[bytes]
-    packed: list[bytes]
-    duplicates: int
-    run: str
-    partition: int
-    begins: bool
-    ends: bool
-    after: bytes
-
-    @property
-    def last(self) -> bytes:
-        """Its last key."""
-        return self.lasts[-1]
-
-    def tree(self, store: TreeStore) -> Tree:
-        """As a tree whose files are in ``store``."""
-        return Tree(store, self.lasts, self.packed)
-
-
-class Subtrees(Struct, frozen=True):
-    """What one task did: trees of ascending intervals; how many rows cannot be imported, and some of these."""
-
-    trees: list[Subtree]
-    bad: int
-    samples: list[BadRow]
-
-
-pack: Final = msgspec.msgpack.Encoder().encode
-unpack: Final = msgspec.msgpack.Decoder(Subtrees).decode
 
 
 class SubtreeTask:
@@ -101,7 +48,7 @@ class SubtreeTask:
         columns: Columns,
         run: str,
         done: Sequence[Span] = (),
-        checkpoint: "Checkpoint | None" = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._store = store
         self._split = split

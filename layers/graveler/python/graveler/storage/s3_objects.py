@@ -327,7 +327,9 @@ class S3Objects:
         """What was deleted in this namespace, for a bucket that keeps versions. No request."""
         from graveler.storage.s3_versions import S3Versions
 
-        return S3Versions(self._bucket, self._base, self._settings, self._client())
+        return S3Versions(
+            self._bucket, self._base, self._client(), retries=self._settings.retries, list_page=self._settings.list_page
+        )
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """A URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends no

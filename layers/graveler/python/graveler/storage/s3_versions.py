@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from graveler.errors import InvalidError, UnavailableError
-from graveler.storage.aws_requests import FAILURES, explained, send
+from graveler.storage.aws_requests import FAILURES, Retries, explained, send
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
-
-    from graveler.storage.s3_objects import S3Settings
 
 
 class DeletedObject(Struct, frozen=True):
@@ -29,16 +27,17 @@ class DeletedObject(Struct, frozen=True):
 
 
 class S3Versions:
-    """Deleted objects of one namespace. ``client`` is made when it is first needed."""
+    """Deleted objects of one namespace. ``retries`` are for each request; a listing asks for ``list_page`` entries at once."""
 
-    def __init__(self, bucket: str, base: str, settings: "S3Settings", client: "S3Client") -> None:
-        self._bucket, self._base, self._settings, self._s3 = bucket, base, settings, client
+    def __init__(self, bucket: str, base: str, client: "S3Client", *, retries: Retries, list_page: int) -> None:
+        self._bucket, self._base, self._s3 = bucket, base, client
+        self._retries, self._list_page = retries, list_page
 
     def check(self) -> None:
         """:class:`InvalidError` if the bucket keeps no versions. One request."""
         what = f"s3://{self._bucket}: versions"
         try:
-            answer = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), what, self._settings.retries)
+            answer = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), what, self._retries)
         except FAILURES as error:
             raise explained(error, what) from error
         if answer.get("Status") not in ("Enabled", "Suspended"):
@@ -68,7 +67,7 @@ class S3Versions:
             answer = send(
                 lambda: self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": markers, "Quiet": True}),
                 what,
-                self._settings.retries,
+                self._retries,
             )
         except FAILURES as error:
             raise explained(error, what) from error
@@ -99,10 +98,10 @@ class S3Versions:
         try:
             return send(
                 lambda: self._s3.list_object_versions(
-                    Bucket=self._bucket, Prefix=self._base + prefix, MaxKeys=self._settings.list_page, **begin
+                    Bucket=self._bucket, Prefix=self._base + prefix, MaxKeys=self._list_page, **begin
                 ),
                 what,
-                self._settings.retries,
+                self._retries,
             )
         except FAILURES as error:
             raise explained(error, what) from error

@@ -3,9 +3,10 @@
 from itertools import pairwise
 
 from graveler.model import SplitParameters
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import IDENTITY_OVERHEAD
 from graveler.tree.split import cuts_after, first_cut
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 
 
 def is_canonical(tree: Tree, split: SplitParameters, like: Tree | None = None) -> bool:

@@ -3,8 +3,9 @@
 from bisect import bisect_left, bisect_right
 
 from graveler.tree.ids import ID_BYTES
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import MalformedTableError, Table
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 
 
 class Cursor:

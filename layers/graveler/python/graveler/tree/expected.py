@@ -10,8 +10,9 @@ from heapq import merge
 from itertools import islice
 
 from graveler.tree.listing import prefix_end
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.reads import ReadAhead
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 
 _SAID_AT_ONCE = 32
 Span = tuple[bytes, bytes]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from graveler.tree.crew import Crew
-    from graveler.tree.tree import RangeInfo
+    from graveler.tree.range_info import RangeInfo
 
 RANGES: Final = "ranges"
 METARANGES: Final = "metaranges"

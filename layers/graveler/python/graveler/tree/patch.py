@@ -23,12 +23,13 @@ from graveler.tree.block import BLOCK_SIZE, SEQUENCE_SIZE, encode, entries
 from graveler.tree.files import RANGES
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import IDENTITY_OVERHEAD, object_size, record_ids, same_identity
 from graveler.tree.splice import Splice, values_of
 from graveler.tree.split import cuts_after, is_candidate
 from graveler.tree.sstable import MalformedTableError, Records, Table
 from graveler.tree.tail import Label
-from graveler.tree.tree import MAX_TOTAL, RangeInfo, Tree
+from graveler.tree.tree import MAX_TOTAL, Tree
 
 Change = tuple[bytes, bytes | None]
 """A key and the packed bytes that it gets, or None to remove it."""

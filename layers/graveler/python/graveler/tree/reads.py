@@ -12,7 +12,7 @@ from graveler.forks import new_lock
 
 if TYPE_CHECKING:
     from graveler.daemon_pool import DaemonPool
-    from graveler.tree.tree import RangeInfo
+    from graveler.tree.range_info import RangeInfo
 
 _readers: "dict[tuple[int, int], DaemonPool]" = {}
 _lock: Final = new_lock()

@@ -27,9 +27,10 @@ from graveler.pauses import expect_at_hand
 from graveler.tree.block import zstd
 from graveler.tree.ids import Notes
 from graveler.tree.listing import out_of_order
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import Made, RecordCodec
 from graveler.tree.sstable import Lookups, MalformedTableError, Records
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 
 T = TypeVar("T")
 

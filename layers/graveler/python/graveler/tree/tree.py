@@ -12,8 +12,6 @@ from itertools import islice, repeat
 from operator import gt
 from typing import Final
 
-import msgspec
-
 from graveler.errors import DamagedFileError, InvalidError
 from graveler.forks import new_lock
 from graveler.model import MetarangeID, MetarangeName, SplitParameters
@@ -21,74 +19,21 @@ from graveler.tree.assemble import table_file
 from graveler.tree.files import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
+from graveler.tree.range_info import ID, RangeInfo
 from graveler.tree.reads import readers
-from graveler.tree.record import IDENTITY_OVERHEAD, frame, record_ids
+from graveler.tree.record import record_ids
 from graveler.tree.sstable import Lookups, MalformedTableError, OtherFileError, Records, Table
 from graveler.tree.tail import Label
 from graveler.tree.writes import Writes
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
-_ID_SIZE: Final = 32
-_PREFIX: Final = 2 + _ID_SIZE
-"""Bytes of a packed range description that hold its ID (and the length before it)."""
 _EXPECTED_AT_ONCE: Final = 32
 _FEW_KEYS: Final = 8
 """So many keys are looked up in a closed file, a block each at most; for more of them it is opened."""
 
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(tuple[bytes, int, int, int, bytes]).decode
-
-
 Part = tuple[list[bytes], list[bytes], bytes | None]
 """Keys, the packed bytes of each, and their concatenated record IDs where these are known."""
-
-
-class RangeInfo(msgspec.Struct, frozen=True):
-    """What a metarange says of one range.
-
-    ``first`` and ``last`` are its outermost keys, ``count`` its records, ``size`` its logical size in bytes (what the split
-    rule counts), ``total`` the sum of its objects' sizes in bytes. ``suffix`` pins addresses and times in the file's name.
-    """
-
-    last: bytes
-    id: bytes
-    first: bytes
-    count: int
-    size: int
-    total: int
-    suffix: bytes
-
-    @property
-    def name(self) -> str:
-        """The file's name."""
-        return f"{self.id.hex()}-{self.suffix.hex()}"
-
-    def check(self, table: Table) -> None:
-        """:class:`OtherFileError` if the range's file has another first or last key, number of records or logical size. For files
-        without a label: one that has some was compared by its name, which says more. 70 µs; nothing with a label."""
-        if table.label is not None:
-            return
-        first, last = table.ends()
-        count, key_bytes = table.measures()
-        found = {"first": first, "last": last, "count": count, "size": key_bytes + IDENTITY_OVERHEAD * count}
-        wrong = [
-            f"{what} is {value!r}, where {getattr(self, what)!r} belongs"
-            for what, value in found.items()
-            if value != getattr(self, what)
-        ]
-        if wrong:
-            raise OtherFileError(f"holds another range: {'; '.join(wrong)}")
-
-    def pack(self) -> bytes:
-        """Identity (the range ID) and rest, as a record of the metarange under the key ``last``."""
-        return frame(self.id, _pack((self.first, self.count, self.size, self.total, self.suffix)))
-
-    @classmethod
-    def unpack(cls, last: bytes, packed: bytes) -> "RangeInfo":
-        """The inverse of :meth:`pack`."""
-        first, count, size, total, suffix = _unpack(packed[_PREFIX:])
-        return cls(last, packed[2:_PREFIX], first, count, size, total, suffix)
 
 
 class Tree:
@@ -181,7 +126,7 @@ class Tree:
 
     def range_id(self, number: int) -> bytes:
         """ID of range ``number``, without unpacking the rest."""
-        return self.packed[number][2:_PREFIX]
+        return self.packed[number][ID]
 
     def count(self) -> int:
         """Number of records. No request."""

@@ -23,11 +23,12 @@ from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import chunk_digests, suffix
 from graveler.tree.patch import Change, Patch
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
 from graveler.tree.split import SEED, cuts_after, slack, slack_window, validate_split
 from graveler.tree.sstable import layout_of
 from graveler.tree.tail import Label
-from graveler.tree.tree import MAX_TOTAL, RangeInfo, Tree
+from graveler.tree.tree import MAX_TOTAL, Tree
 
 Stop = Callable[[], bool]
 """Says that whoever builds a tree is to stop."""

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from graveler.cli.exits import InterruptedVerbError, ReaderGoneError
 from graveler.cli.files import check_folder
 from graveler.cli.options import AsJson
 from graveler.cli.places import LAKE, working_folder
+from graveler.cli.running import run_line
 from graveler.cli.terminal import has_colours, output
 from graveler.cli.values import count
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 
 def demo(
+    context: typer.Context,
     source: Annotated[
         Path | None,
         typer.Option("--from", metavar="FOLDER", help="Files to import. [default: this Python's site-packages]"),
@@ -68,7 +71,7 @@ def demo(
     place.prepare(folder, files)
     plan = make_plan(files)
     console = None if as_json else _console()
-    stage = Stage(folder, REPOSITORY, _run_line, console)
+    stage = Stage(folder, REPOSITORY, partial(run_line, context.find_root().command), console)
     if console:
         _open_scene(console, plan, named)
     began = time.perf_counter()
@@ -96,12 +99,6 @@ def demo(
             }
         )
     screen.json({"lake": str(folder) if keep else None, "next": list(next_steps)})
-
-
-def _run_line(arguments: list[str]) -> int:
-    from graveler.cli.app import run  # the command tree holds this module
-
-    return run(arguments)
 
 
 def _console() -> "Console":

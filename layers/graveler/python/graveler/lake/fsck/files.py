@@ -15,10 +15,10 @@ from graveler.model import ObjectEntry, SplitParameters
 from graveler.tree.files import expect_label
 from graveler.tree.identify import expect_name
 from graveler.tree.naming import SUFFIX_BYTES, chunk_digests, plain_suffix, suffix
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import IDENTITY_OVERHEAD, MAX_KEY_BYTES, RecordCodec, identity, record_ids
 from graveler.tree.split import cuts_after, first_cut
 from graveler.tree.sstable import MalformedTableError, Records, Table
-from graveler.tree.tree import RangeInfo
 
 _ID_BYTES = 32
 _MAX_TOTAL: Final = (1 << 64) - 1

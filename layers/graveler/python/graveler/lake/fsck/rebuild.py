@@ -24,9 +24,10 @@ from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import RANGES, TreeFiles, TreeStore
 from graveler.tree.identify import names_of
 from graveler.tree.merge import merge
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import MalformedTableError, write_table
 from graveler.tree.tail import Label, labelled
-from graveler.tree.tree import RangeInfo, Tree
+from graveler.tree.tree import Tree
 
 _FAILURES: Final = (GravelerError, *UNREADABLE)
 """What a source raises that is itself not whole."""

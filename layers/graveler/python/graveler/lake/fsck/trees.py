@@ -27,9 +27,9 @@ from graveler.lake.fsck.rebuild import Found, Rebuilder
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
 from graveler.storage.files import FOLDER
 from graveler.tree.files import METARANGES, RANGES, wrong_with
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import RecordCodec
 from graveler.tree.sstable import MalformedTableError, Records
-from graveler.tree.tree import RangeInfo
 
 _FROM_COPY: Final = "restore this file from a copy of the storage namespace"
 _ANEW: Final = f"Restore the branch to an earlier commit and do its changes again, or {_FROM_COPY}"

@@ -1,0 +1,34 @@
+"""How a command line is run with a tree of commands, and how it ends."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import typer
+
+from graveler.cli.completion import join_words
+from graveler.cli.exits import ExitCode, report, report_usage
+
+
+class CommandTree(Protocol):
+    """What Typer makes of the verbs."""
+
+    def main(self, args: Sequence[str], prog_name: str, *, standalone_mode: bool) -> Any:
+        """Run one command line; the exit code, or what its verb returned."""
+        ...
+
+
+def run_line(command: CommandTree, arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; whatever goes wrong is said on stderr."""
+    os.environ.update(join_words(dict(os.environ)))
+    try:
+        result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)
+        return result if isinstance(result, int) else ExitCode.OK
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        message = error.format_message().rstrip(".")
+        if message.startswith("No such option") and context is not None and context.parent is None:
+            message += "; a verb's own options stand behind it"
+        return report_usage(message, context.command_path if context else "graveler")
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can turn it into words
+        return report(error)

@@ -1,0 +1,85 @@
+"""What can be written on: a branch, and the hidden branch of a transaction."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias
+
+from graveler.errors import InvalidError
+from graveler.model import Change, Commit, ObjectEntry
+from graveler.paging import items
+from graveler.sdk.access import RepositoryAccess
+from graveler.sdk.page_size import page_size
+from graveler.sdk.reference import Reference
+from graveler.sdk.stored import StoredObject, WriteableObject
+
+ResetType: TypeAlias = Literal["reset", "object", "common_prefix"]
+PathOrObject: TypeAlias = str | StoredObject | ObjectEntry
+
+
+class WritableReference(Reference):
+    """What can be done to the objects of a branch, also inside a transaction. Read from, it shows its uncommitted changes."""
+
+    def object(self, path: str) -> WriteableObject:
+        """An object of this branch, to read and to write. No request."""
+        return WriteableObject(self._repository, self._id, path)
+
+    def uncommitted(
+        self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
+    ) -> Iterator[Change]:
+        """What is staged and differs from the last commit, by path. Cost: as :meth:`OpenRepository.uncommitted` for each
+        thousand."""
+        amount = page_size(max_amount)
+        return items(
+            lambda position: self._repository.verbs.uncommitted(
+                self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
+            ),
+            max_amount,
+            after,
+        )
+
+    def delete_objects(self, object_paths: PathOrObject | Iterable[PathOrObject]) -> None:
+        """Remove objects; paths that are not there are no error. Cost: one table write for each 25, one table read for each
+        thousand."""
+        if isinstance(object_paths, str | StoredObject | ObjectEntry):
+            object_paths = [object_paths]
+        self._repository.verbs.delete(self._id, (path if isinstance(path, str) else path.path for path in object_paths))
+
+    def reset_changes(self, path_type: ResetType = "reset", path: str = "") -> None:
+        """Drop uncommitted changes: all of them, those of one ``"object"``, or of all paths with a ``"common_prefix"``.
+
+        Cost and errors as :class:`Reset`.
+        """
+        verbs, by = self._repository.verbs, self._repository.user
+        if (path_type == "reset") == bool(path):
+            raise InvalidError(
+                f"path {path!r} does not go with {path_type!r}; give a path with 'object' or 'common_prefix', none with 'reset'"
+            )
+        if path_type == "object":
+            verbs.reset(self._id, path=path, by=by)
+        elif path_type == "common_prefix":
+            verbs.reset(self._id, prefix=path, by=by)
+        else:
+            verbs.reset(self._id, by=by)
+
+
+def commit_branch(
+    repository: RepositoryAccess,
+    branch_id: str,
+    message: str,
+    metadata: Mapping[str, str] | None,
+    *,
+    allow_empty: bool = False,
+    created: int | None = None,
+    request_id: str = "",
+) -> Commit:
+    """See :meth:`graveler.sdk.branch.Branch.commit`."""
+    if not isinstance(message, str):
+        raise TypeError(f"a commit's message is text, not {type(message).__name__}")
+    return repository.verbs.commit(
+        branch_id,
+        message,
+        committer=repository.user,
+        metadata=metadata,
+        allow_empty=allow_empty,
+        created=created,
+        request_id=request_id,
+    )
