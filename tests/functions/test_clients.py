@@ -10,6 +10,8 @@ from graveler.errors import UnavailableError
 from graveler.functions import clients
 from graveler.functions.executions import ExecutionStarter
 from graveler.functions.queue import QueueStarter
+from graveler.functions.sqs import SqsQueue
+from graveler.functions.step_functions import StateMachine
 from graveler.operations.dispatch import Starter
 from graveler.operations.store import Operation, OperationState
 
@@ -28,7 +30,11 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize(
-    "starter", [QueueStarter("http://127.0.0.1/queue"), ExecutionStarter("arn:aws:states:eu-west-1:1:stateMachine:m")]
+    "starter",
+    [
+        QueueStarter(SqsQueue("http://127.0.0.1/queue")),
+        ExecutionStarter(StateMachine("arn:aws:states:eu-west-1:1:stateMachine:m")),
+    ],
 )
 def test_a_service_that_hangs_is_given_up_after_some_attempts(silent: socket.socket, starter: Starter) -> None:
     with pytest.raises(UnavailableError, match="nobody can be told to begin"):

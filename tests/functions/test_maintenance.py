@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from typing import Any
 
 import boto3
 import pytest
@@ -13,6 +14,7 @@ from graveler.functions.configuration import read_configuration
 from graveler.functions.maintenance import AGAIN_SECONDS, maintain_handler, sweep, work_on
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.queue import OperationMessage, QueueStarter
+from graveler.functions.sqs import SqsQueue
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
 from graveler.operations.dispatch import Dispatcher
@@ -77,7 +79,9 @@ def test_a_long_operation_is_worked_on_by_another_function(queue: str, write: Ha
 
 def test_an_operation_that_does_not_end_in_time_is_left_for_the_next_run(queue: str, lake: Lake) -> None:
     repository = lake.create_repository("slow", "s3://lake/slow")
-    runner = Dispatcher(lake.tables, {"no such kind": QueueStarter(queue)})  # a newer version, this one cannot do that
+    runner = Dispatcher(
+        lake.tables, {"no such kind": QueueStarter(SqsQueue(queue))}
+    )  # a newer version, this one cannot do that
     operation = runner.start(repository, "no such kind", b"{}")
     with pytest.raises(UnavailableError, match="another one goes on"):
         work_on(lake, OperationMessage("slow", operation.id), deadline=time.time())
@@ -94,10 +98,11 @@ class Waits:
         self.told: list[tuple[str, str, int]] = []
         self._refused = refused
 
-    def change_message_visibility(self, *, QueueUrl: str, ReceiptHandle: str, VisibilityTimeout: int) -> None:  # noqa: N803
+    def change_message_visibility_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
         if self._refused is not None:
             raise self._refused
-        self.told.append((QueueUrl, ReceiptHandle, VisibilityTimeout))
+        self.told += [(QueueUrl, entry["ReceiptHandle"], entry["VisibilityTimeout"]) for entry in Entries]
+        return {}
 
 
 @pytest.mark.parametrize("refused", [None, EndpointConnectionError(endpoint_url="https://sqs")])
@@ -106,11 +111,11 @@ def test_a_message_whose_operation_has_not_ended_comes_again_soon(
 ) -> None:
     """And what keeps it from that does not hide why it has not ended."""
     repository = lake.create_repository("again", "s3://lake/again")
-    runner = Dispatcher(lake.tables, {"no such kind": QueueStarter(queue)})
+    runner = Dispatcher(lake.tables, {"no such kind": QueueStarter(SqsQueue(queue))})
     runner.start(repository, "no such kind", b"{}")
     (sent,) = records(queue)
     waits = Waits(refused)
-    monkeypatch.setattr("graveler.functions.maintenance.client", lambda _: waits)
+    monkeypatch.setattr("graveler.functions.sqs.client", lambda _: waits)
     with pytest.raises(UnavailableError, match="another one goes on"):
         maintain_handler()({"Records": [sent]}, Context(seconds=0))
     assert waits.told == ([] if refused else [(queue, sent["receiptHandle"], AGAIN_SECONDS)])
@@ -121,7 +126,7 @@ def test_an_operation_that_the_queue_is_not_told_of_begins_later(
     queue: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = lake.create_repository("later", "s3://lake/later")
-    untold = Dispatcher(lake.tables, {"dump": QueueStarter(queue + "-gone")})
+    untold = Dispatcher(lake.tables, {"dump": QueueStarter(SqsQueue(queue + "-gone"))})
     with pytest.raises(UnavailableError, match="begins later by itself"):
         untold.start(repository, "dump", b"{}")
     assert records(queue) == []

@@ -16,6 +16,7 @@ from graveler.functions.executions import ExecutionStarter, execution_name
 from graveler.functions.maintenance import maintain_handler
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.operating import Caught, operate_handler, why
+from graveler.functions.step_functions import StateMachine
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
@@ -88,7 +89,7 @@ def test_nobody_to_begin_is_said_and_the_clock_begins_it(
 ) -> None:
     repository = staged(lake, "later")
     operator = dispatcher(lake.tables, read_configuration(os.environ))
-    starter = ExecutionStarter(machine + "-gone")
+    starter = ExecutionStarter(StateMachine(machine + "-gone"))
     operator._starters = {COMMIT: starter}
     asked = msgspec.json.encode(pinned_commit(branch="main", message="all"))
     with pytest.raises(UnavailableError, match="begins later by itself"):

@@ -24,6 +24,7 @@ from lakefs.client import Client
 
 from graveler.errors import MergeConflictError
 from graveler.functions.executions import ExecutionStarter
+from graveler.functions.step_functions import StateMachine
 from graveler.lake.aws import open_lake
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
@@ -240,7 +241,7 @@ def started(lake: Lake, sabotage: Sabotage, scene: Scene, operation: str, **acts
 
 
 def operator(lake: Lake, sabotage: Sabotage, clock: Clock | None = None) -> Dispatcher:
-    return Dispatcher(lake.tables, {MERGE: ExecutionStarter(sabotage.machine)}, clock=clock)
+    return Dispatcher(lake.tables, {MERGE: ExecutionStarter(StateMachine(sabotage.machine))}, clock=clock)
 
 
 def look(lake: Lake, scene: Scene, operation: str) -> Operation:

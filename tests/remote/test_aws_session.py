@@ -11,7 +11,8 @@ from graveler.access.aws_login import AwsLogin
 from graveler.access.permissions import Role
 from graveler.errors import ForbiddenError, InvalidError
 from graveler.places import Named, ServedLake, find_lake
-from graveler.remote.aws_session import SECONDS, AwsSession, BotocoreSigner
+from graveler.remote.aws_session import SECONDS, AwsSession
+from graveler.remote.aws_signing import BotocoreSigner
 from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
 from tests.access.support import HandClock

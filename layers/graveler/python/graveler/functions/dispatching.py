@@ -3,6 +3,8 @@
 from graveler.functions.configuration import Configuration
 from graveler.functions.executions import ExecutionStarter
 from graveler.functions.queue import QueueStarter
+from graveler.functions.sqs import SqsQueue
+from graveler.functions.step_functions import StateMachine
 from graveler.operations.dispatch import Dispatcher, Starter
 from graveler.operations.parted import REQUESTS
 from graveler.retention.operation import ALL_KINDS
@@ -14,7 +16,7 @@ def dispatcher(tables: Tables, configuration: Configuration) -> Dispatcher:
     neither starts no operations, and looks at those of others."""
     starters: dict[str, Starter] = {}
     if configuration.operations_queue is not None:
-        starters.update(dict.fromkeys(ALL_KINDS, QueueStarter(configuration.operations_queue)))
+        starters.update(dict.fromkeys(ALL_KINDS, QueueStarter(SqsQueue(configuration.operations_queue))))
     if configuration.operations_machine is not None:
-        starters.update(dict.fromkeys(REQUESTS, ExecutionStarter(configuration.operations_machine)))
+        starters.update(dict.fromkeys(REQUESTS, ExecutionStarter(StateMachine(configuration.operations_machine))))
     return Dispatcher(tables, starters)

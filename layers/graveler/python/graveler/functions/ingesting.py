@@ -15,9 +15,11 @@ from typing import Any, Final
 import msgspec
 
 from graveler.api.ingest_commits import OperationCommits
-from graveler.functions.clients import client
+from graveler.errors import UnavailableError
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Context, Event, Function, initialise
+from graveler.functions.queue import Queue
+from graveler.functions.sqs import SqsQueue
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.results import Batch, Message, Outcome, Result
 from graveler.lake.clock import SystemClock
@@ -39,9 +41,6 @@ TRIES: Final = 20
 given up here, since the queue would not say why."""
 
 _FIRST_WAIT: Final = 5
-_AT_ONCE: Final = 10
-"""Messages that one request may be about."""
-
 _REASON_CHARS: Final = 1000
 
 
@@ -54,6 +53,13 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
     body: str
     receipt_handle: str = ""
     attributes: _Attributes = _Attributes()
+
+
+class _Queues(msgspec.Struct, frozen=True):
+    """The queue that messages come from, and the one for those that cannot be ingested, where they are named."""
+
+    incoming: Queue | None
+    dead_letters: Queue | None
 
 
 class _Time:
@@ -77,19 +83,20 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
     of_event = _Time()
 
     @cache
-    def opened() -> tuple[Function, Ingester]:
+    def opened() -> tuple[Function, Ingester, _Queues]:
         function = Function("ingest")
         configuration, tables = function.configuration, function.lake.tables
         # Without anybody to hand them to, all commits are made here.
         operator = dispatcher(tables, configuration) if configuration.operations_machine else None
         long = None if operator is None else OperationCommits(operator, configuration.operation_records, of_event.left)
-        return function, Ingester(function.lake, SystemClock(), long)
+        queues = _Queues(_queue(configuration.ingest_queue), _queue(configuration.ingest_dead_letters))
+        return function, Ingester(function.lake, SystemClock(), long), queues
 
     initialise(opened)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         began = time.perf_counter()
-        function, ingester = opened()
+        function, ingester, queues = opened()
         function.telemetry.begin(context.aws_request_id)
         log = function.telemetry.logger
         of_event.begin(context)
@@ -109,9 +116,11 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
                     if result.outcome is Outcome.STAGED and result.reason:
                         log.warning("ingested", extra={"message_id": message.id, "reason": result.reason})
                     last = int(record.attributes.received) >= TRIES
-                    if not result.outcome.is_done and not _buried(function, message, result, last=last):
+                    if result.outcome.is_done:
+                        continue
+                    if not _buried(function, queues.dead_letters, message, result, last=last):
                         failed.append(record)
-                _put_off(function, failed)
+                _put_off(function, queues.incoming, failed)
             else:
                 batch = ingester.commit_due(go_on=go_on)
             _tell(function, batch)
@@ -123,26 +132,23 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
     return handler
 
 
-def _buried(function: Function, message: Message, result: Result, *, last: bool) -> bool:
+def _queue(url: str | None) -> Queue | None:
+    return None if url is None else SqsQueue(url)
+
+
+def _buried(function: Function, dead_letters: Queue | None, message: Message, result: Result, *, last: bool) -> bool:
     """Whether a message that did not succeed need not come again: it cannot succeed, or it was its ``last`` time. Its fate is in
     the log in any case."""
     log = function.telemetry.logger
     log.warning(
         "not ingested", extra={"message_id": message.id, "outcome": result.outcome.value, "reason": result.reason}
     )
-    queue = function.configuration.ingest_dead_letters
-    if not (last or result.outcome is Outcome.POISON) or queue is None:
+    if not (last or result.outcome is Outcome.POISON) or dead_letters is None:
         return False
-    from botocore.exceptions import BotoCoreError, ClientError
-
     reason = result.reason.encode("ascii", "backslashreplace").decode()[:_REASON_CHARS]
     try:
-        client("sqs").send_message(
-            QueueUrl=queue,
-            MessageBody=message.body,
-            MessageAttributes={"reason": {"DataType": "String", "StringValue": reason}},
-        )
-    except (BotoCoreError, ClientError) as error:
+        dead_letters.send(message.body, {"reason": reason})
+    except UnavailableError as error:
         log.warning(
             "the queue of dead letters cannot be reached", extra={"message_id": message.id, "error": str(error)}
         )
@@ -150,29 +156,13 @@ def _buried(function: Function, message: Message, result: Result, *, last: bool)
     return True
 
 
-def _put_off(function: Function, failed: Sequence[_Record]) -> None:
+def _put_off(function: Function, incoming: Queue | None, failed: Sequence[_Record]) -> None:
     """Have messages come again after :func:`wait`. What cannot be put off comes when the queue itself says so."""
-    queue = function.configuration.ingest_queue
-    if queue is None or not failed:
+    if incoming is None or not failed:
         return
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    queues = client("sqs")
-    for start in range(0, len(failed), _AT_ONCE):
-        entries: list[Any] = [
-            {
-                "Id": str(number),
-                "ReceiptHandle": record.receipt_handle,
-                "VisibilityTimeout": wait(int(record.attributes.received), random.random()),
-            }
-            for number, record in enumerate(failed[start : start + _AT_ONCE])
-        ]
-        try:
-            refused = queues.change_message_visibility_batch(QueueUrl=queue, Entries=entries).get("Failed", [])
-        except (BotoCoreError, ClientError) as error:
-            refused = [{"Message": str(error)}]
-        for each in refused:
-            function.telemetry.logger.warning("a message cannot be put off", extra={"reason": each.get("Message", "")})
+    waits = {record.receipt_handle: wait(int(record.attributes.received), random.random()) for record in failed}
+    for reason in incoming.put_off(waits):
+        function.telemetry.logger.warning("a message cannot be put off", extra={"reason": reason})
 
 
 def wait(received: int, chance: float) -> int:

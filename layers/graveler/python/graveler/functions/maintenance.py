@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from graveler.errors import RepositoryNotFoundError, UnavailableError
-from graveler.functions.clients import client
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Context, Event, Function, initialise
-from graveler.functions.queue import OperationMessage
+from graveler.functions.queue import OperationMessage, Queue
+from graveler.functions.sqs import SqsQueue
 from graveler.lake.lake import Lake
 from graveler.model import Repository
 from graveler.operations.dispatch import Dispatcher
@@ -37,15 +37,17 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
     """The handler of ``maintain``: an event with records is from the queue, any other from the clock."""
 
     @cache
-    def opened() -> tuple[Function, Dispatcher]:
+    def opened() -> tuple[Function, Dispatcher, Queue | None]:
         function = Function("maintain")
-        return function, dispatcher(function.lake.tables, function.configuration)
+        url = function.configuration.operations_queue
+        queue = None if url is None else SqsQueue(url)
+        return function, dispatcher(function.lake.tables, function.configuration), queue
 
     initialise(opened)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         began = time.perf_counter()
-        function, operator = opened()
+        function, operator, queue = opened()
         function.telemetry.begin(context.aws_request_id)
         deadline = time.time() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
         done: dict[str, Any] = {}
@@ -57,7 +59,7 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
                     try:
                         work_on(function.lake, message, deadline)
                     except BaseException:
-                        _bring_again(function, str(record.get("receiptHandle", "")))
+                        _bring_again(function, queue, str(record.get("receiptHandle", "")))
                         raise
             else:
                 cleaned = sweep(function.lake, deadline)
@@ -70,20 +72,13 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
     return handler
 
 
-def _bring_again(function: Function, receipt_handle: str) -> None:
+def _bring_again(function: Function, queue: Queue | None, receipt_handle: str) -> None:
     """Have a message come again soon, since the queue itself would wait for six times as long as a function may take. Where that
     cannot be said, the sweep finds the operation."""
-    queue = function.configuration.operations_queue
     if queue is None or not receipt_handle:
         return
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        client("sqs").change_message_visibility(
-            QueueUrl=queue, ReceiptHandle=receipt_handle, VisibilityTimeout=AGAIN_SECONDS
-        )
-    except (BotoCoreError, ClientError) as error:
-        function.telemetry.logger.warning("a message cannot be put off", extra={"reason": str(error)})
+    for reason in queue.put_off({receipt_handle: AGAIN_SECONDS}):
+        function.telemetry.logger.warning("a message cannot be put off", extra={"reason": reason})
 
 
 def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:

@@ -4,24 +4,27 @@ A function stands still as soon as it has answered, so nothing may be left to it
 operation itself is in the table, as everywhere.
 """
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
-from graveler.functions.clients import client
+from graveler.errors import UnavailableError
 from graveler.operations.dispatch import cannot_begin
 from graveler.operations.store import Operation
 
-if TYPE_CHECKING:
-    from typing import Protocol
 
-    class Queues(Protocol):
-        """What is used of SQS's client."""
+class Queue(Protocol):
+    """A queue of messages, which come again until they are deleted."""
 
-        def send_message(self, *, QueueUrl: str, MessageBody: str) -> object:  # noqa: N803 - AWS's names
-            """Send one message."""
-            ...
+    def send(self, body: str, attributes: Mapping[str, str] | None = None) -> None:
+        """Send one message. One request. :class:`graveler.errors.UnavailableError` if the queue cannot be reached."""
+        ...
+
+    def put_off(self, seconds: Mapping[str, int]) -> list[str]:
+        """Have messages come again after so many seconds each, by their receipt handles; why some cannot. One request for ten.
+        Raises nothing: what cannot be put off comes when the queue itself says so."""
+        ...
 
 
 class OperationMessage(msgspec.Struct, frozen=True):
@@ -34,20 +37,13 @@ class OperationMessage(msgspec.Struct, frozen=True):
 class QueueStarter:
     """Sends word of operations to a queue."""
 
-    def __init__(self, queue_url: str) -> None:
-        self._queue_url = queue_url
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
 
     def begin(self, repository: str, operation: Operation) -> None:
         """One message. :class:`UnavailableError` if the queue cannot be reached; the sweep finds the operation, and sends one."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
         message = OperationMessage(repository, operation.id)
         try:
-            self._client.send_message(QueueUrl=self._queue_url, MessageBody=msgspec.json.encode(message).decode())
-        except (BotoCoreError, ClientError) as error:
+            self._queue.send(msgspec.json.encode(message).decode())
+        except UnavailableError as error:
             raise cannot_begin(operation, error) from error
-
-    @cached_property
-    def _client(self) -> "Queues":
-        made: Queues = client("sqs")
-        return made

@@ -38,7 +38,8 @@ def connect(place: ServedLake) -> "Connection":
 
 def log_in_with_aws(place: ServedLake) -> "AwsSession":
     """What logs in to a server with AWS's credentials. No request yet."""
-    from graveler.remote.aws_session import AwsSession, BotocoreSigner
+    from graveler.remote.aws_session import AwsSession
+    from graveler.remote.aws_signing import BotocoreSigner
     from graveler.remote.connection import Connection
 
     nobody = Connection(place.url, "", "", host=place.host, network=place.network)

@@ -1,0 +1,82 @@
+"""Adapter: requests that botocore signs, for logging in to a server.
+
+Signed is the request that the field's clients sign (:mod:`graveler.access.identity_tokens`): ``GetCallerIdentity`` at the STS of
+the region that one works in, for a server of a certain name. Nothing is asked of AWS here, but by botocore what it needs to
+find credentials.
+"""
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from graveler.access.identity_tokens import SERVER_HEADER
+from graveler.access.sts_hosts import host_of
+from graveler.errors import ForbiddenError, UnavailableError
+from graveler.storage.aws_configuration import region_of
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials, ReadOnlyCredentials
+
+_SIGNED_SECONDS: Final = 300
+"""Life of a signed request: as much as AWS itself forgives a clock."""
+
+
+class BotocoreSigner:
+    """Signs with the credentials that AWS's own tools find: environment, profile, role of a function, a job or a machine. They
+    are looked for at the first signature, and renewed by botocore."""
+
+    def __init__(self) -> None:
+        self._credentials: Credentials | None = None
+        self._region: str | None = None
+
+    def sign(self, name: str) -> str:
+        """An identity token for a server of this name. :class:`ForbiddenError` without credentials; :class:`UnavailableError`
+        without botocore."""
+        try:
+            from botocore.auth import SigV4QueryAuth
+            from botocore.awsrequest import AWSRequest
+        except ModuleNotFoundError as error:
+            raise UnavailableError(
+                f"to log in with AWS's credentials needs the package {error.name!r}, which is not installed; "
+                "pip install 'graveler[aws]'"
+            ) from None
+        found = self._found()
+        host, region = host_of(self._region)
+        url = f"https://{host}/?Action=GetCallerIdentity&Version=2011-06-15"
+        request = AWSRequest("POST", url, {SERVER_HEADER: name})
+        SigV4QueryAuth(found, "sts", region, _SIGNED_SECONDS).add_auth(request)
+        said = dict(parse_qsl(urlsplit(str(request.url)).query))
+        parts = {
+            "method": "POST",
+            "host": host,
+            "region": region,
+            "action": said["Action"],
+            "date": said["X-Amz-Date"],
+            "expiration_duration": said["X-Amz-Expires"],
+            "access_key_id": found.access_key,
+            "signature": said["X-Amz-Signature"],
+            "signed_headers": said["X-Amz-SignedHeaders"].split(";"),
+            "version": said["Version"],
+            "algorithm": said["X-Amz-Algorithm"],
+            "security_token": said.get("X-Amz-Security-Token"),
+        }
+        return b64encode(msgspec.json.encode(parts)).decode()
+
+    def _found(self) -> "ReadOnlyCredentials":
+        from botocore.exceptions import BotoCoreError
+        from botocore.session import get_session
+
+        try:
+            if self._credentials is None:
+                session = get_session()
+                self._region = region_of(None) or session.get_config_variable("region")
+                self._credentials = session.get_credentials()
+            if self._credentials is not None:
+                return self._credentials.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise ForbiddenError(f"AWS's credentials cannot be had: {error}") from None
+        raise ForbiddenError(
+            "there are no credentials of AWS to log in with; set AWS_PROFILE, or work where there is a role"
+        )

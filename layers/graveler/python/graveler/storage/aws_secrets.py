@@ -1,0 +1,33 @@
+"""Adapter: texts that AWS Secrets Manager keeps."""
+
+from typing import Final
+
+import boto3
+
+from graveler.errors import NotFoundError
+from graveler.storage.aws_configuration import region_of
+from graveler.storage.aws_requests import FAILURES, Retries, error_code, explained, send
+
+_MISSING: Final = "ResourceNotFoundException"
+
+
+def read_secret(name: str, region: str | None = None) -> str:
+    """The text of the secret ``name``, an ARN, or a name in ``region``; empty, if it holds none.
+
+    An ARN says the region itself; without both, AWS's configuration does. One request.
+    :class:`NotFoundError`; :class:`graveler.errors.UnavailableError` if it may not be read.
+    """
+    what = f"reading secret {name!r}"
+    parts = name.split(":")
+    where = parts[3] if parts[0] == "arn" and len(parts) > 3 else region
+    try:
+        client = boto3.session.Session(region_name=region_of(where)).client("secretsmanager")
+        answer = send(lambda: client.get_secret_value(SecretId=name), what, Retries())
+    except FAILURES as error:
+        if error_code(error) == _MISSING:
+            raise NotFoundError(
+                f"secret {name!r} is not there; see whether name, account and region are right"
+            ) from error
+        raise explained(error, what) from error
+    text: str = answer.get("SecretString", "")
+    return text
