@@ -178,6 +178,33 @@ def test_keys_are_gravelers_then_lakectls_then_those_in_lakectls_file(
     assert key() == ("own", "own-secret")
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (LAKECTL + "  : [\n", ", line 7"),
+        (LAKECTL.replace("file-secret", "*file-secret"), ", line 4"),
+        ("\0", ""),
+    ],
+)
+def test_a_broken_file_of_lakectls_is_named_with_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, line: str
+) -> None:
+    (tmp_path / ".lakectl.yaml").write_text(text)
+    with pytest.raises(InvalidError, match=rf"~/.lakectl.yaml{line} is not YAML; .* GRAVELER_ACCESS_KEY_ID") as caught:
+        served()
+    assert "file-secret" not in str(caught.value)
+    monkeypatch.setenv(KEY_ID, "own")
+    monkeypatch.setenv(SECRET, "own-secret")
+    assert served().key_id == "own", "nobody needs the file"
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "credentials: none", "credentials:\n  access_key_id: [1]\n"])
+def test_a_file_of_lakectls_without_a_key_is_no_error_of_its_own(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".lakectl.yaml").write_text(text)
+    with pytest.raises(ForbiddenError, match="there is no access key for it"):
+        served()
+
+
 @pytest.mark.parametrize("other", ["https://other.test", "http://lake.test", "https://lake.test:8443", "nonsense"])
 def test_lakectls_keys_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, other: str) -> None:
     (tmp_path / ".lakectl.yaml").write_text(LAKECTL.replace(URL, other))

@@ -239,23 +239,32 @@ def _same_server(one: str, other: str) -> bool:
 
 
 def _lakectl_settings() -> dict[str, str]:
-    """What lakectl's file says, by names with a dot: two levels of ``name: value``, which is all that it uses of YAML."""
+    """What lakectl's file says, by names with a dot. :class:`InvalidError` for a file that is no YAML."""
     try:
-        lines = Path(_LAKECTL).expanduser().read_text(encoding="utf-8").splitlines()
+        text = Path(_LAKECTL).expanduser().read_text(encoding="utf-8")
     except (OSError, RuntimeError, UnicodeDecodeError):  # no file, no home folder, or none of lakectl's
         return {}
-    found: dict[str, str] = {}
-    section = ""
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or line.lstrip().startswith("#"):
-            continue
-        value = value.partition(" #")[0].strip().strip("\"'")
-        if not line[0].isspace():
-            section = name.strip()
-        if value:
-            found[f"{section}.{name.strip()}" if line[0].isspace() else section] = value
-    return found
+    try:
+        import yaml  # 10 ms, for whoever has such a file
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"reading {_LAKECTL} needs the package {error.name!r}, which is not installed; pip install "
+            f"'graveler[remote]', or set {KEY_ID} and {SECRET}"
+        ) from None
+    try:
+        said = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes texts, lists and mappings, and no other objects
+    except yaml.YAMLError as error:
+        line = f", line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
+        # What is wrong is not repeated: it may quote a secret.
+        raise InvalidError(f"{_LAKECTL}{line} is not YAML; mend the file, or set {KEY_ID} and {SECRET}") from None
+    sections = said.items() if isinstance(said, dict) else ()
+    return {
+        f"{section}.{name}": value
+        for section, values in sections
+        if isinstance(values, dict)
+        for name, value in values.items()
+        if isinstance(value, str)
+    }
 
 
 def _single(*said: tuple[str, str | None]) -> tuple[str, str] | None:
