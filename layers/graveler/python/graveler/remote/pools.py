@@ -4,6 +4,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # typeshed leaves it out
 
 import urllib3
 from urllib3.util import Timeout, make_headers
@@ -33,7 +34,7 @@ class Pools:
             "ca_certs": network.certificates or None,
         }
         self._straight = urllib3.PoolManager(**self._options)
-        self._no_proxy = tuple(name.strip().lower() for name in network.no_proxy.split(",") if name.strip())
+        self._no_proxy = {"no": network.no_proxy}
         self._by_scheme = {scheme: self._through(url) for scheme, url in network.proxies.items()}
 
     def request(self, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
@@ -49,21 +50,10 @@ class Pools:
         parts = urlsplit(url)
         proxy = self._by_scheme.get(parts.scheme)
         host = parts.hostname or ""
-        if proxy is None or _is_loopback(host) or self._bypasses(host, parts.port):
+        if proxy is None or _is_loopback(host):
             return self._straight
-        return proxy
-
-    def _bypasses(self, host: str, port: int | None) -> bool:
-        """Whether a host is to be asked straight: NO_PROXY has ``*``, its name, or an ending of it, perhaps with a port."""
-        for name in self._no_proxy:
-            wanted, colon, number = name.rpartition(":")
-            if not colon or not number.isdecimal():
-                wanted, number = name, ""
-            ending = wanted.lstrip(".")
-            is_meant = wanted == "*" or host == ending or host.endswith(f".{ending}")
-            if is_meant and (not number or int(number) == port):
-                return True
-        return False
+        named = host if parts.port is None else f"{host}:{parts.port}"
+        return self._straight if proxy_bypass_environment(named, self._no_proxy) else proxy
 
     def _through(self, url: str) -> urllib3.PoolManager:
         parts = urlsplit(url if "://" in url else f"http://{url}")
