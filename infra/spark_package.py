@@ -87,9 +87,13 @@ def _requirements() -> list[str]:
 
 def _content_key(architecture: str) -> str:
     digest = hashlib.sha256(f"{architecture} {_requirements()}".encode())
-    for file in (LOCK, Path(__file__), *sorted(SOURCES.rglob("*.py"))):
+    for file in (LOCK, Path(__file__), *_sources()):
         digest.update(f"\0{file.relative_to(ROOT)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+def _sources() -> list[Path]:
+    return sorted(file for file in SOURCES.rglob("*") if file.is_file() and file.suffix != ".pyc")
 
 
 def _install(folder: Path, architecture: str) -> None:

@@ -1,11 +1,14 @@
 """What is in the sample."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from graveler.api.sample.parquet import Kind, parquet_file
 from graveler.api.sample.png import bar_chart
+
+TABLE: Final = Path(__file__).with_name("lakes.parquet")
+"""The table of the lakes. Functions have no library to write one with: ``tests/make_sample.py`` has."""
 
 _SEED: Final = 1
 _LAKES: Final = 24_000
@@ -52,6 +55,15 @@ Nowhere: a program drew them by lot, from a fixed seed, so everybody has the sam
 """
 
 
+class Lakes(NamedTuple):
+    """The columns of the table."""
+
+    ids: list[int]
+    names: list[str]
+    countries: list[str]
+    depths: list[float]
+
+
 class SampleFile(NamedTuple):
     """One object to be."""
 
@@ -62,27 +74,25 @@ class SampleFile(NamedTuple):
 
 def sample_files(repository: str, branch: str) -> Iterator[SampleFile]:
     """The files, each with its bytes, 1.1 MB in all; the text names where they will be. Takes about 0.1 s."""
-    random = Random(_SEED)
-    weights = [random.paretovariate(1) for _ in _COUNTRIES]
-    countries = [*random.choices(_COUNTRIES, weights, k=_LAKES - len(_COUNTRIES)), *_COUNTRIES]  # none is left out
-    names = ["Lake " + "".join(random.choices(_SYLLABLES, k=3)).title() for _ in countries]
-    depths = [round(random.lognormvariate(1.6, 1), 1) for _ in countries]
+    lakes = draw_lakes()
     yield SampleFile(
         "README.md", "text/markdown", _README.format(lakes=_LAKES, repository=repository, branch=branch).encode()
     )
     yield SampleFile("data/lakes.source.md", "text/markdown", _SOURCE.encode())
     for country in _COUNTRIES:
         heights = [0] * _BARS
-        for where, depth in zip(countries, depths, strict=True):
+        for where, depth in zip(lakes.countries, lakes.depths, strict=True):
             if where == country:
                 heights[min(int(depth), _BARS - 1)] += 1
         yield SampleFile(f"images/{country.lower()}.png", "image/png", bar_chart(heights))
-    table = parquet_file(
-        [
-            ("Hylak_id", Kind.INT64, range(1, _LAKES + 1)),
-            ("Lake_name", Kind.TEXT, names),
-            ("Country", Kind.TEXT, countries),
-            ("Depth_m", Kind.DOUBLE, depths),
-        ]
-    )
-    yield SampleFile("lakes.parquet", "application/vnd.apache.parquet", table)
+    yield SampleFile("lakes.parquet", "application/vnd.apache.parquet", TABLE.read_bytes())
+
+
+def draw_lakes() -> Lakes:
+    """The rows of the table, the same each time."""
+    random = Random(_SEED)
+    weights = [random.paretovariate(1) for _ in _COUNTRIES]
+    countries = [*random.choices(_COUNTRIES, weights, k=_LAKES - len(_COUNTRIES)), *_COUNTRIES]  # none is left out
+    names = ["Lake " + "".join(random.choices(_SYLLABLES, k=3)).title() for _ in countries]
+    depths = [round(random.lognormvariate(1.6, 1), 1) for _ in countries]
+    return Lakes(list(range(1, _LAKES + 1)), names, countries, depths)
