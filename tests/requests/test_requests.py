@@ -1,16 +1,13 @@
 """What each request declares is so, and who does it returns what it says."""
 
-import importlib
 import inspect
-import pkgutil
 import re
-from collections.abc import Iterator
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
-from graveler import requests
+from graveler.api.resources import GROUPS
 from graveler.lake.context import Context
 from graveler.lake.in_parts.pinned import LongRequest
 from graveler.lake.methods import RequestMethods
@@ -19,28 +16,12 @@ from graveler.lake.repository import FUNCTIONS, function_of
 from graveler.operations.parted import KINDS
 from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
 from graveler.requests.base import Permission, Request
-from graveler.requests.merging import Replay
 from graveler.requests.refs import CreateTag, DeleteTag
 from graveler.requests.staging import Duplicate
-
-SHARED: set[type[Request[Any]]] = {Replay}
-"""Classes of which requests are made, that are none themselves."""
-
+from tests.make_request_docs import PAGE, every_request, operations, page
 
 NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag}
 """Requests that change the repository, and no branch of it."""
-
-
-def every_request() -> list[type[Request[Any]]]:
-    for module in pkgutil.iter_modules(requests.__path__, f"{requests.__name__}."):
-        importlib.import_module(module.name)
-    return sorted(set(_below(Request)) - SHARED, key=lambda request: request.__name__)
-
-
-def _below(kind: type[Request[Any]]) -> Iterator[type[Request[Any]]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _below(each)
 
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
@@ -95,3 +76,37 @@ def test_a_method_with_keywords_has_the_fields_of_its_request(request_type: type
         fields = (fields - {"info"}) | {"message", "committer", "metadata", "created", "request_id"}
     renamed = {"strategy": "strategies", "untouched": "unchanged_prefixes", "addresses": "sources", "paths": "objects"}
     assert {renamed.get(parameter, parameter) for parameter in parameters} == fields
+
+
+UNCHANGED_BY_BRANCH: set[str] = {"createBranch"}
+"""Operations whose branch is in the body: their handlers require the permission themselves."""
+
+NOT_OVER_HTTP: set[str] = {
+    "CopyPrefix",
+    "Export",
+    "ImportFolder",
+    "Move",
+    "MovePrefix",
+    "Protect",
+    "Unprotect",
+}
+"""Requests that are several operations for a client, or of a machine's own files."""
+
+
+def test_every_request_is_offered_over_http_or_deliberately_not() -> None:
+    offered = operations()
+    assert {kind.__name__ for kind in every_request() if kind not in offered} == NOT_OVER_HTTP
+
+
+def test_a_route_knows_the_branch_that_its_requests_change() -> None:
+    """Limits of keys to branches are judged by it, and so is the audit."""
+    for route in (route for group in GROUPS for route in group.routes):
+        changes = {name for kind in route.requests for name in kind.changes}
+        assert bool(changes) == bool(route.branch_parameter or route.branch_in_body) or not route.requests
+        assert route.branch_in_body == (route.operation in UNCHANGED_BY_BRANCH) or not route.requests
+        if route.requests:
+            assert route.changes == (route.permission is not Permission.READ)
+
+
+def test_the_page_about_requests_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run `python -m tests.make_request_docs`"

@@ -6,7 +6,7 @@ over parameters. Nothing is cleaned up or redirected: an empty segment in the mi
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -16,11 +16,13 @@ from graveler.api.errors import UNKNOWN_ROUTE, ApiError, bad_request
 from graveler.api.queries import Query, read_query
 from graveler.api.response import Response
 from graveler.errors import UNREADABLE
-from graveler.requests.base import Permission
+from graveler.requests.base import Permission, Request
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE
 
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
+Needs: TypeAlias = Permission | type[Request[Any]] | tuple[type[Request[Any]], ...] | None
+"""What the caller must be allowed to do: what the requests need that a route runs, or else a permission; None: nothing."""
 
 _KEPT: Final = 1024
 _KEPT_LENGTH: Final = 256
@@ -43,15 +45,17 @@ class BodyKind(Enum):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One operation. ``answers`` maps each status to the document that its body is (``str``: plain text; None: no body);
-    ``says`` describes headers of the answer that are there if it succeeds. One that ``scans`` may read a whole ref, or a history;
-    its path ends with a word. One that is ``short`` asks for little that is at hand, and writes to the table once at most: a
-    server may answer it without a thread (:mod:`graveler.pauses`)."""
+    """One operation. ``requests`` are those of the lake that it may run, which say what it needs. ``answers`` maps each status to
+    the document that its body is (``str``: plain text; None: no body); ``says`` describes headers of the answer that are there if
+    it succeeds. One that ``scans`` may read a whole ref, or a history; its path ends with a word. One that is ``short`` asks for
+    little that is at hand, and writes to the table once at most: a server may answer it without a thread
+    (:mod:`graveler.pauses`)."""
 
     method: str
     template: str
     operation: str
     permission: Permission | None
+    requests: tuple[type[Request[Any]], ...]
     handler: Handler
     answers: Mapping[int, Any]
     tag: str
@@ -102,7 +106,7 @@ class Routes:
         self,
         template: str,
         operation: str,
-        permission: Permission | None,
+        needs: Needs,
         *,
         answers: Mapping[int, Any],
         says: Mapping[str, str] = NO_HEADERS,
@@ -110,13 +114,13 @@ class Routes:
         short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a GET."""
-        return self.route("GET", template, operation, permission, answers=answers, says=says, scans=scans, short=short)
+        return self.route("GET", template, operation, needs, answers=answers, says=says, scans=scans, short=short)
 
     def post(
         self,
         template: str,
         operation: str,
-        permission: Permission | None,
+        needs: Needs,
         *,
         answers: Mapping[int, Any],
         raw_body: bool = False,
@@ -131,7 +135,7 @@ class Routes:
             "POST",
             template,
             operation,
-            permission,
+            needs,
             answers=answers,
             raw_body=raw_body,
             branch_in_body=branch_in_body,
@@ -144,32 +148,32 @@ class Routes:
         self,
         template: str,
         operation: str,
-        permission: Permission | None,
+        needs: Needs,
         *,
         answers: Mapping[int, Any],
         short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a PUT."""
-        return self.route("PUT", template, operation, permission, answers=answers, short=short)
+        return self.route("PUT", template, operation, needs, answers=answers, short=short)
 
     def delete(
         self,
         template: str,
         operation: str,
-        permission: Permission | None,
+        needs: Needs,
         *,
         answers: Mapping[int, Any],
         short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a DELETE."""
-        return self.route("DELETE", template, operation, permission, answers=answers, short=short)
+        return self.route("DELETE", template, operation, needs, answers=answers, short=short)
 
     def route(
         self,
         method: str,
         template: str,
         operation: str,
-        permission: Permission | None,
+        needs: Needs,
         *,
         answers: Mapping[int, Any],
         raw_body: bool = False,
@@ -180,6 +184,8 @@ class Routes:
     ) -> Callable[[H], H]:
         """Declare a route of any method. Types of ``query`` and ``body`` are read from the handler's annotations."""
 
+        permission, requests = _declared(needs)
+
         def declare(handler: H) -> H:
             kinds = handler.__annotations__
             body, query = kinds.get("body"), kinds.get("query")
@@ -189,6 +195,7 @@ class Routes:
                     template,
                     operation,
                     permission,
+                    requests,
                     handler,
                     answers,
                     self.tag,
@@ -208,6 +215,14 @@ class Routes:
             return handler
 
         return declare
+
+
+def _declared(needs: Needs) -> tuple[Permission | None, tuple[type[Request[Any]], ...]]:
+    if needs is None or isinstance(needs, Permission):
+        return needs, ()
+    requests = needs if isinstance(needs, tuple) else (needs,)
+    (permission,) = {request.permission for request in requests}
+    return permission, requests
 
 
 class _Node:

@@ -16,7 +16,7 @@ from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
 from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import protecting
 from graveler.model import CommitID, SplitParameters
-from graveler.requests import committing, merging
+from graveler.requests import committing, merging, refs, staging
 from graveler.requests.base import Permission
 from graveler.tree.split import validate_split
 from graveler.wire.differences import DiffList
@@ -103,7 +103,7 @@ def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response
 @routes.post(
     "/repositories/{repository}/branches",
     "createBranch",
-    Permission.WRITE,
+    refs.CreateBranch,
     answers={201: str, 400: Error, 403: Error, 404: Error, 409: Error},
     branch_in_body=True,
     short=True,
@@ -150,7 +150,7 @@ def get_branch(call: Call, repository: str, branch: str) -> Response:
 @routes.delete(
     "/repositories/{repository}/branches/{branch}",
     "deleteBranch",
-    Permission.WRITE,
+    refs.DeleteBranch,
     answers={204: None, 403: Error, 404: Error, 409: Error},
 )
 def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQuery) -> Response:
@@ -163,7 +163,7 @@ def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQ
 @routes.put(
     "/repositories/{repository}/branches/{branch}/lease",
     "renewLease",
-    Permission.WRITE,
+    refs.RenewBranch,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 def renew_lease(call: Call, repository: str, branch: str, body: LeaseRenewal) -> Response:
@@ -176,7 +176,7 @@ def renew_lease(call: Call, repository: str, branch: str, body: LeaseRenewal) ->
 @routes.delete(
     "/repositories/{repository}/branches/{branch}/lease",
     "releaseLease",
-    Permission.WRITE,
+    refs.ReleaseBranch,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 def release_lease(call: Call, repository: str, branch: str, query: OwnerQuery) -> Response:
@@ -203,7 +203,7 @@ def get_written_version(call: Call, repository: str, branch: str, query: Written
 @routes.put(
     "/repositories/{repository}/branches/{branch}",
     "resetBranch",
-    Permission.WRITE,
+    staging.Reset,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) -> Response:
@@ -223,7 +223,7 @@ def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) 
 @routes.put(
     "/repositories/{repository}/branches/{branch}/hard_reset",
     "hardResetBranch",
-    Permission.WRITE,
+    refs.HardReset,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 def hard_reset_branch(call: Call, repository: str, branch: str, query: HardResetQuery) -> Response:
@@ -235,7 +235,7 @@ def hard_reset_branch(call: Call, repository: str, branch: str, query: HardReset
 @routes.post(
     "/repositories/{repository}/branches/{branch}/undo",
     "undoBranch",
-    Permission.WRITE,
+    refs.Undo,
     answers={200: Ref, 400: Error, 403: Error, 404: Error, 412: Error},
 )
 def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> Response:
@@ -252,7 +252,7 @@ def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> 
 @routes.post(
     "/repositories/{repository}/branches/{branch}/rename",
     "renameBranch",
-    Permission.WRITE,
+    refs.RenameBranch,
     answers={200: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation) -> Response:
@@ -301,7 +301,7 @@ def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> 
 @routes.post(
     "/repositories/{repository}/branches/{branch}/revert",
     "revertBranch",
-    Permission.WRITE,
+    merging.Revert,
     answers={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
     says={COMMIT_HEADER: "with 204, the commit that was made"},
 )
@@ -347,7 +347,7 @@ def _reverted(made: model.Commit) -> Response:
 @routes.post(
     "/repositories/{repository}/branches/{branch}/cherry-pick",
     "cherryPick",
-    Permission.WRITE,
+    merging.CherryPick,
     answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
@@ -374,7 +374,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
 @routes.post(
     "/repositories/{repository}/branches/{branch}/rewrite",
     "rewriteBranch",
-    Permission.WRITE,
+    committing.Rewrite,
     answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreation) -> Response:

@@ -62,7 +62,7 @@ class LogQuery(Query, frozen=True, kw_only=True):
 @routes.post(
     "/repositories/{repository}/branches/{branch}/commits",
     "commit",
-    Permission.WRITE,
+    (committing.Commit, committing.CommitMetarange),
     answers={
         201: Commit,
         202: OperationDocument,

@@ -26,6 +26,7 @@ from graveler.operations.listings import ImportListingRequest
 from graveler.operations.operator import MAX_REQUEST_BYTES
 from graveler.operations.parted import IMPORT
 from graveler.operations.store import Operation, OperationState
+from graveler.requests import importing
 from graveler.requests.base import CommitInfo, Permission
 from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses
 from graveler.wire.documents import commit_document
@@ -69,7 +70,7 @@ class ImportQuery(Query, frozen=True, kw_only=True):
 @routes.post(
     _IMPORT,
     "importStart",
-    Permission.WRITE,
+    importing.ImportAddresses,
     answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
@@ -80,7 +81,7 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
 @routes.post(
     f"{_IMPORT}/{_DRY_RUN}",
     "importDryRun",
-    Permission.WRITE,
+    importing.ImportAddresses,
     answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
@@ -128,7 +129,7 @@ def _expect_noted(asked: bytes, number: int) -> None:
 @routes.post(
     f"{_IMPORT}/listing",
     "importListing",
-    Permission.WRITE,
+    importing.ImportListing,
     answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
@@ -139,7 +140,7 @@ def import_listing(call: Call, repository: str, branch: str, body: ListingImport
 @routes.post(
     f"{_IMPORT}/listing/{_DRY_RUN}",
     "importListingDryRun",
-    Permission.WRITE,
+    importing.ImportListing,
     answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_listing_dry_run(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:

@@ -18,6 +18,7 @@ from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 from graveler.pauses import expect_at_hand
+from graveler.requests import staging
 from graveler.requests.base import Permission
 from graveler.tree.record import encode_key
 from graveler.wire.documents import COMMIT_HEADER, SAYS_COMMIT, commit_headers, pagination
@@ -213,7 +214,7 @@ def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, bod
 @routes.post(
     _BRANCH_OBJECTS,
     "uploadObject",
-    Permission.WRITE,
+    staging.Upload,
     answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
     raw_body=True,
 )
@@ -237,7 +238,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
 @routes.put(
     _BRANCH_OBJECTS,
     "stageObject",
-    Permission.WRITE,
+    staging.Link,
     answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
     short=True,
 )
@@ -271,9 +272,7 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
     return no_content()
 
 
-@routes.delete(
-    _BRANCH_OBJECTS, "deleteObject", Permission.WRITE, answers={204: None, 403: Error, 404: Error}, short=True
-)
+@routes.delete(_BRANCH_OBJECTS, "deleteObject", staging.Delete, answers={204: None, 403: Error, 404: Error}, short=True)
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; one that is not there is no error."""
     force = call.force(query.force)
@@ -284,7 +283,7 @@ def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -
 @routes.post(
     _BRANCH_OBJECTS + "/delete",
     "deleteObjects",
-    Permission.WRITE,
+    staging.Delete,
     answers={200: ObjectErrorList, 400: Error, 403: Error, 404: Error},
 )
 def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, body: PathList) -> Response:
@@ -307,7 +306,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
 @routes.post(
     _BRANCH_OBJECTS + "/copy",
     "copyObject",
-    Permission.WRITE,
+    (staging.Copy, staging.Duplicate),
     answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body: ObjectCopyCreation) -> Response:
@@ -323,7 +322,7 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
 @routes.put(
     _BRANCH_OBJECTS + "/stat/user_metadata",
     "updateObjectUserMetadata",
-    Permission.WRITE,
+    staging.UpdateMetadata,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 def update_user_metadata(call: Call, repository: str, branch: str, query: WriteQuery, body: UserMetadata) -> Response:

@@ -44,7 +44,7 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
 @routes.post(
     "/repositories/{repository}/refs/{source}/merge/{destination}",
     "mergeIntoBranch",
-    Permission.WRITE,
+    merging.Merge,
     answers={
         200: MergeResult,
         202: OperationDocument,

@@ -18,6 +18,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import etag
 from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
+from graveler.requests import settings
 from graveler.requests.base import Permission
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
 from graveler.wire.errors import NO_RULES_CODE, Error
@@ -144,7 +145,7 @@ def get_metadata(call: Call, repository: str) -> Response:
 @routes.post(
     "/repositories/{repository}/metadata",
     "setRepositoryMetadata",
-    Permission.ADMIN,
+    settings.SetMetadata,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataSet) -> Response:
@@ -156,7 +157,7 @@ def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataS
 @routes.delete(
     "/repositories/{repository}/metadata",
     "deleteRepositoryMetadata",
-    Permission.ADMIN,
+    settings.DeleteMetadata,
     answers={204: None, 403: Error, 404: Error},
 )
 def delete_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataKeys) -> Response:
@@ -186,13 +187,13 @@ def get_gc_rules(call: Call, repository: str) -> Response:
 @routes.post(
     "/repositories/{repository}/gc/rules",
     "internalSetGarbageCollectionRules",
-    Permission.ADMIN,
+    settings.SetRetention,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 @routes.put(
     "/repositories/{repository}/settings/gc_rules",
     "setGCRules",
-    Permission.ADMIN,
+    settings.SetRetention,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
 def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) -> Response:
@@ -206,13 +207,13 @@ def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) 
 @routes.delete(
     "/repositories/{repository}/gc/rules",
     "internalDeleteGarbageCollectionRules",
-    Permission.ADMIN,
+    settings.DeleteRetention,
     answers={204: None, 403: Error, 404: Error},
 )
 @routes.delete(
     "/repositories/{repository}/settings/gc_rules",
     "deleteGCRules",
-    Permission.ADMIN,
+    settings.DeleteRetention,
     answers={204: None, 403: Error, 404: Error},
 )
 def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
@@ -242,7 +243,7 @@ def get_branch_protection(call: Call, repository: str) -> Response:
 @routes.put(
     "/repositories/{repository}/settings/branch_protection",
     "setBranchProtectionRules",
-    Permission.ADMIN,
+    settings.SetProtection,
     answers={204: None, 400: Error, 403: Error, 404: Error, 412: Error},
 )
 def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: list[ProtectionRule]) -> Response:
@@ -264,7 +265,9 @@ def get_import_sources(call: Call, repository: str) -> Response:
     return json_response(ImportSources(None if prefixes is None else list(prefixes)))
 
 
-@routes.put(_SOURCES, "setImportSources", Permission.ADMIN, answers={204: None, 400: Error, 403: Error, 404: Error})
+@routes.put(
+    _SOURCES, "setImportSources", settings.SetImportSources, answers={204: None, 400: Error, 403: Error, 404: Error}
+)
 def set_import_sources(call: Call, repository: str, query: ForceQuery, body: ImportSources) -> Response:
     """Narrow from where objects may be imported, or (null) end that."""
     opened = call.lake.repository(repository)
@@ -277,7 +280,7 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
 @routes.put(
     "/repositories/{repository}/settings/read_only",
     "setReadOnly",
-    Permission.ADMIN,
+    settings.SetReadOnly,
     answers={204: None, 400: Error, 404: Error},
 )
 def set_read_only(call: Call, repository: str, body: ReadOnly) -> Response:

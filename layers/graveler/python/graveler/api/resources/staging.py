@@ -12,6 +12,7 @@ from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, expect_sources, link_one
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.requests import staging
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 from graveler.wire.objects import (
@@ -71,7 +72,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
 @routes.put(
     _BACKING,
     "linkPhysicalAddress",
-    Permission.WRITE,
+    staging.Link,
     answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
     short=True,
 )
@@ -88,7 +89,7 @@ def link_physical_address(
 @routes.post(
     "/repositories/{repository}/branches/{branch}/staging/links",
     "linkPhysicalAddresses",
-    Permission.WRITE,
+    staging.LinkMany,
     answers={200: LinkedObjects, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def link_physical_addresses(call: Call, repository: str, branch: str, body: Links) -> Response:

@@ -5,6 +5,7 @@ from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
+from graveler.requests import refs
 from graveler.requests.base import Permission
 from graveler.wire.documents import Ref, RefList, pagination, ref_document, results
 from graveler.wire.errors import Error
@@ -23,7 +24,7 @@ def list_tags(call: Call, repository: str, query: PageQuery) -> Response:
 @routes.post(
     "/repositories/{repository}/tags",
     "createTag",
-    Permission.WRITE,
+    refs.CreateTag,
     answers={201: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
@@ -52,7 +53,7 @@ def get_tag(call: Call, repository: str, tag: str) -> Response:
 @routes.delete(
     "/repositories/{repository}/tags/{tag}",
     "deleteTag",
-    Permission.WRITE,
+    refs.DeleteTag,
     answers={204: None, 403: Error, 404: Error},
 )
 def delete_tag(call: Call, repository: str, tag: str, query: ForceQuery) -> Response:

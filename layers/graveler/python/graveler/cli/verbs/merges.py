@@ -26,6 +26,7 @@ from graveler.errors import InvalidError, MergeConflictError
 
 if TYPE_CHECKING:
     from graveler.model import Commit, MergePreview, MergeStrategies, Totals
+    from graveler.requests.merging import CherryPick, Revert
 
 Branch = Annotated[
     str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
@@ -158,7 +159,9 @@ def revert(
     JSON: one document {commit, conflicts}, as of `merge`; a conflict's source
       is the object as it was before the commit, its base as the commit has it.
     """
-    _replay("revert", branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+    from graveler.requests.merging import Revert
+
+    _replay(Revert, branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
 
 
 def cherry_pick(
@@ -185,11 +188,13 @@ def cherry_pick(
     JSON: one document {commit, conflicts}, as of `merge`; a conflict's source
       is the object as the commit has it, its base as it was before.
     """
-    _replay("cherry-pick", branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+    from graveler.requests.merging import CherryPick
+
+    _replay(CherryPick, branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
 
 
 def _replay(
-    verb: Literal["revert", "cherry-pick"],
+    kind: "type[Revert] | type[CherryPick]",
     branch: str,
     ref: str,
     parent: int | None,
@@ -200,25 +205,20 @@ def _replay(
     allow_empty: bool,
     as_json: bool,
 ) -> None:
+    from graveler.requests.base import CommitInfo
+    from graveler.requests.merging import Revert
+
     uri = parse_branch(branch)
     commit = parse_ref_of(uri.repository, ref)
     metadata = parse_metadata(meta)
     repository = open_repository(lake, uri.repository)
     screen = output()
-    is_revert = verb == "revert"
-    do = repository.revert if is_revert else repository.cherry_pick
-
+    is_revert = issubclass(kind, Revert)
+    info = CommitInfo(message, user_name(), metadata)
+    request = kind(branch=uri.ref, ref=commit, parent_number=parent or 0, info=info, allow_empty=allow_empty)
     with moving(repository, uri.ref), _conflicts_as_json(screen, as_json=as_json):
         try:
-            made = do(
-                uri.ref,
-                commit,
-                parent_number=parent or 0,
-                message=message,
-                committer=user_name(),
-                metadata=metadata,
-                allow_empty=allow_empty,
-            )
+            made = repository.run(request)
         except MergeConflictError as error:
             doing = f"reverting {commit!r} on {uri.ref!r}" if is_revert else f"picking {commit!r} onto {uri.ref!r}"
             source = f"before {commit}" if is_revert else commit
