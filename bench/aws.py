@@ -37,7 +37,7 @@ from bench.lines import Goal, Line, table
 from bench.load import ROWS, SAMPLE, Cell, Given, under_load
 from bench.load_client import Request, compiled
 from bench.servers import REQUESTS, Server, ask, graveler
-from graveler.lake.aws import open_lake
+from graveler.lake.opening.aws import open_lake
 from graveler.storage.s3_objects import S3Settings
 
 TIMES = 5

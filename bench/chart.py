@@ -17,8 +17,8 @@ from statistics import median
 from xml.sax.saxutils import escape
 
 from bench import keys, rows
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.tree.record import RecordCodec
 

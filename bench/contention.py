@@ -25,8 +25,8 @@ from typing import Any, TypeAlias
 
 from bench.lines import Goal, Line, table
 from graveler.errors import BusyError, DirtyBranchError, NoChangesError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from bench.servers import cpu_seconds, family
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.model import ObjectEntry
 
 KEY_ID, SECRET = "AKIAJBENCHBENCHBENQ", "b" * 40

@@ -40,7 +40,7 @@ _PROGRAM = """
 import sys, time
 from pathlib import Path
 import graveler
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 package, lake, source, terms = sys.argv[1:]
 assert graveler.__file__.startswith(package), f"{graveler.__file__} is not of {package}"
 made = create_folder_lake(Path(lake))

@@ -20,8 +20,8 @@ from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.ingest.windows import Window
 from graveler.lake.clock import SystemClock
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.model import ObjectEntry
 from graveler.tree.record import RecordCodec
 

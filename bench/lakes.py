@@ -5,7 +5,7 @@ from pathlib import Path
 from shutil import copytree
 
 from bench import keys, rows
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 
 
 def keys_of(name: str, folder: Path) -> Path:

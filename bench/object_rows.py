@@ -10,7 +10,7 @@ from typing import Any
 from bench.rows import REPOSITORY, Run, row
 from graveler.lake.context import UNLIMITED
 from graveler.lake.exporting.export import export
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.requests.exporting import Export
 

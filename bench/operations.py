@@ -28,10 +28,10 @@ from tests.support.pinned import pinned_merge
 from bench.keys import entry, hive, read
 from bench.keys import parts as cut_file
 from bench.rows import records
-from graveler.lake.folder import create_folder_lake, folder_store
 from graveler.lake.in_parts.files import PartFiles
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import create_folder_lake, folder_store
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import LEASE, Machine, Next, Planned, Task
 from graveler.operations.parted import MERGE

@@ -21,7 +21,7 @@ from bench import keys, rows
 from bench.lakes import keys_of, lake_copy, prepare
 from bench.lines import Goal, Line, show, table
 from bench.servers import REQUESTS, answered, connected, cpu_seconds, family, graveler, resident
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 
 CHANGES = (20_000, 100_000)
 PAGE = 1000

@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 from bench import keys
 from graveler.history.commits import CommitStore, new_commit
 from graveler.history.graph import log, merge_base
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, MetarangeName, RepositoryUID
 from graveler.storage.folder_objects import FolderObjects
@@ -485,7 +485,7 @@ def branch(run: Run) -> None:
 def fresh_process(run: Run) -> None:
     (key,) = (key.decode() for key in run.some(1))
     program = (
-        "import sys; from pathlib import Path; from graveler.lake.folder import open_folder_lake; "
+        "import sys; from pathlib import Path; from graveler.lake.opening.folder import open_folder_lake; "
         f"open_folder_lake(Path(sys.argv[1])).repository({REPOSITORY!r}).stat('main', sys.argv[2])"
     )
     bare: list[float] = []

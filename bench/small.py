@@ -152,7 +152,7 @@ class Asked:
 
 def work(folder: Path) -> None:
     """Make the calls that are asked for by lines of the standard input."""
-    from graveler.lake.folder import create_folder_lake, open_folder_lake
+    from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 
     if find_spec("graveler.lake.all_verbs") is not None:  # as a worker of the server begins
         import_module("graveler.lake.all_verbs").load_verbs()

@@ -41,7 +41,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a change is acknowledged only if its token is still open",
-        "lake/stage.py",
+        "lake/objects/stage.py",
         "if state.open == token:",
         "if True:",
         "lake/test_late_writes.py::test_a_put_into_a_token_that_was_sealed_long_ago_is_found_on_the_branch",
@@ -49,7 +49,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what was read under a branch's tokens counts only if it has them still",
-        "lake/reading.py",
+        "lake/reading/reader.py",
         "if seen is not None and read.items == seen.items:",
         "if seen is not None:",
         "lake/test_stat.py::test_a_client_that_looked_before_sees_what_one_sees_that_never_did[1]",
@@ -57,9 +57,9 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "sealed tokens are published the oldest first: a later commit waits",
-        "lake/commit.py",
+        "lake/committing/commit.py",
         "if adopted is not None:",
-        "if adopted is None: adopted = []\n            if True:",
+        "if adopted is None: adopted = []\n        if True:",
         "lake/test_commits_at_once.py::test_the_commit_that_seals_later_publishes_later",
     ),
     Mutation(
@@ -73,7 +73,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what is staged and changes nothing is put aside before a merge",
-        "lake/clean_heads.py",
+        "lake/committing/clean_heads.py",
         "if found is not Staging.NO_CHANGE:",
         "if True:",
         "lake/test_merges_at_once.py::test_staged_changes_that_change_nothing_do_not_hide_what_a_merge_brings",
@@ -81,7 +81,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a creator's transaction checks the branch that it looked at",
-        "lake/create.py",
+        "lake/objects/create.py",
         "repository.refs.unchanged_check(state),",
         "",
         "lake/test_create.py::test_who_comes_between_look_and_transaction_wins[False-seal and create]",
@@ -113,7 +113,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a reset drops nothing that a commit has read: it checks the branch",
-        "lake/restage.py",
+        "lake/committing/restage.py",
         "repository.tables.transact([*left, check])",
         "repository.tables.transact(left)",
         "lake/test_reset.py::test_what_a_commit_has_read_already_is_not_dropped_behind_its_back",
@@ -121,7 +121,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what a dead commit had taken is staged again before its token goes",
-        "lake/reset.py",
+        "lake/objects/reset.py",
         "stage_again(repository, state, kept)",
         "list(kept)",
         f"{FAULTS}[reset path after a commit that died]",
@@ -129,7 +129,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a refusal is told only once the put is shown to have no effect",
-        "lake/stage.py",
+        "lake/objects/stage.py",
         "if not self._withdrawer().withdraw(branch, placed):\n"
         '                    raise _unclear(branch, "then it was refused")',
         'if False:\n                    raise _unclear(branch, "then it was refused")',
@@ -154,7 +154,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a put is taken back only while its token is open",
-        "lake/withdraw.py",
+        "lake/objects/withdraw.py",
         "[self._staged.take_back_write(put), self._refs.accepting_check(branch, put.token)]",
         "[self._staged.take_back_write(put)]",
         "lake/test_refused_writes.py::test_a_put_is_not_taken_back_once_a_commit_may_have_read_it",
@@ -170,7 +170,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what a reset of a path staged again may hold a refused put",
-        "lake/reset.py",
+        "lake/objects/reset.py",
         "token, TokenState.RESET, event.operation_id, into=into)",
         "token, TokenState.RESET, event.operation_id)",
         "lake/test_refused_writes.py::test_a_put_that_a_reset_of_another_path_staged_again_is_an_open_question[a]",
@@ -178,7 +178,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a put under a dropped token is refused only if there was no older token",
-        "lake/withdraw.py",
+        "lake/objects/withdraw.py",
         "return outcome.alone and put.known",
         "return put.known",
         "lake/test_refused_writes.py::test_a_put_that_hid_a_change_of_an_older_token_that_was_dropped_with_it_is_an_open_question[commit]",
@@ -186,7 +186,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a commit has read a put if it has its object, whatever the record",
-        "lake/withdraw.py",
+        "lake/objects/withdraw.py",
         "return changes_anything(self._committed(outcome.commit_id, put.key), put.packed)",
         "return self._committed(outcome.commit_id, put.key) != put.packed",
         "lake/test_refused_writes.py::test_a_put_of_what_the_head_has_is_an_open_question_once_a_commit_has_read_it",
@@ -194,7 +194,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what an item hides is left out only once the item is firm",
-        "lake/restage.py",
+        "lake/committing/restage.py",
         "if number not in failed or _is_free_again(repository, write, failed[number], check)",
         "if number not in failed",
         "lake/test_refused_writes.py::test_what_a_refused_put_hid_comes_back_though_it_was_staged_again_meanwhile",
@@ -202,7 +202,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what was put over a refused write is made firm",
-        "lake/withdraw.py",
+        "lake/objects/withdraw.py",
         "and self._staged.firm(outcome.into, put.key, again)",
         "and True",
         "lake/test_refused_writes.py::test_two_who_are_refused_on_a_renamed_branch_leave_nothing_that_was_refused",
@@ -210,7 +210,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "no record comes back whose object a collector did not see",
-        "lake/withdraw.py",
+        "lake/objects/withdraw.py",
         "if replaced is not None and not kept:",
         "if False:",
         "retention/test_refused_puts.py::test_what_a_put_hid_from_a_collection_is_not_told_to_be_there",
@@ -234,7 +234,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a batch looks before it puts",
-        "lake/stage.py",
+        "lake/objects/stage.py",
         "token = self._branches.state(branch, intent).open\n        for at",
         "token = self._open.get(branch) or self._branches.state(branch, intent).open\n        for at",
         "lake/test_refused_writes.py::test_a_write_that_a_rule_refuses_has_no_effect[link many-protect]",
@@ -242,7 +242,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a rename stages what is uncommitted under a token that the old name never had",
-        "lake/rename.py",
+        "lake/refs/rename.py",
         "closed.commit_id, into, (), closed.hidden",
         "closed.commit_id, into, tokens, closed.hidden",
         "lake/test_refused_writes.py::test_a_put_under_the_old_name_stays_off_the_renamed_branch_though_its_process_dies",
@@ -250,7 +250,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "nothing is acknowledged on a branch that is being renamed",
-        "lake/branches.py",
+        "lake/refs/branches.py",
         "if intent is not None and state is not None and state.renaming is not None:",
         "if False:",
         "lake/test_refused_writes.py::test_what_is_staged_at_a_moment_of_a_rename_is_not_lost",
@@ -258,7 +258,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a branch whose rename died is opened again",
-        "lake/branches.py",
+        "lake/refs/branches.py",
         'if self._leases.is_held(f"rename/{found.renaming.into}", found.renaming.beat, RENAME_LEASE):',
         "if True:",
         "lake/test_refused_writes.py::test_a_rename_that_died_is_taken_back_by_the_next_change[False-2-tables.transact]",
@@ -282,7 +282,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "a commit, its branch and its tokens change in one transaction",
-        "lake/publish.py",
+        "lake/committing/publish.py",
         "            repository.tables.transact([*writes, *mine])\n",
         "            for write in [*writes, *mine]:\n                repository.tables.transact([write])\n",
         f"{FAULTS}[commit]",
@@ -290,7 +290,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "files are durable before the commit that names them",
-        "lake/records.py",
+        "lake/committing/records.py",
         "            self._objects.put(key, data)\n            return []",
         "            return []",
         f"{FAULTS}[merge]",
@@ -306,7 +306,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "a record that is not synced waits in the table to be made durable",
-        "lake/records.py",
+        "lake/committing/records.py",
         'return [Put(Key(self._queue, _place(now) + bytes.fromhex(commit.id)), {"unsynced": True})]',
         "return []",
         "lake/test_syncs.py::test_records_that_a_power_cut_took_are_written_again_before_a_dump_relies_on_them[gone]",
@@ -340,7 +340,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C3",
         "a reader looks below the tokens too that commits have sealed",
-        "lake/reading.py",
+        "lake/reading/reader.py",
         "(state.open, *state.sealed[::-1])",
         "(state.open,)",
         "lake/test_dead_committers.py::test_what_a_dead_committer_left_is_adopted_by_the_next_commit",
@@ -356,7 +356,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "the result of a request with an id is part of its transaction",
-        "lake/publish.py",
+        "lake/committing/publish.py",
         "mine = [results.done_write(request_id, commit.id, now, None)] if request_id else []",
         "mine: list[Write] = []",
         "lake/test_repeated_requests.py::test_a_request_repeated_after_a_crash_has_the_effect_of_one",
@@ -364,7 +364,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "a merge beside what is staged changes no key that is staged",
-        "lake/landing.py",
+        "lake/committing/landing.py",
         "if staged is Staging.CHANGES:",
         "if False:",
         "lake/test_merges.py::test_an_uncommitted_change_where_the_merge_changes_something_refuses_it",
@@ -372,7 +372,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "what is staged and no change by itself hides no merge either",
-        "lake/clean_heads.py",
+        "lake/committing/clean_heads.py",
         'if inside or differ(before, after, key, key + b"\\0"):',
         'if inside or (changes_anything(before.get(key), packed) and differ(before, after, key, key + b"\\0")):',
         "lake/test_merges.py::test_what_is_staged_and_changes_nothing_does_not_hide_the_merge",
@@ -380,7 +380,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "the version of a numbered write is part of the transaction that publishes it",
-        "lake/landing.py",
+        "lake/committing/landing.py",
         "return [self._applications.write(self._branch, self._application, commit.id, self._last)]",
         "return ()",
         "lake/test_applications.py::test_a_version_that_is_repeated_after_weeks_is_there_once",
@@ -388,7 +388,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "a numbered write that lost a race looks what the application has written since",
-        "lake/landing.py",
+        "lake/committing/landing.py",
         "                    numbered.read()",
         "                    pass",
         "lake/test_applications.py::test_a_version_written_by_two_at_once_is_there_once",
@@ -396,7 +396,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "a version counts while its commit is in the branch's history",
-        "lake/applications.py",
+        "lake/committing/applications.py",
         "if merge_base(self._commits, commit.id, head) == commit.id:",
         "if True:",
         "lake/test_applications.py::test_what_left_the_branch_is_written_when_it_is_repeated",
@@ -404,7 +404,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "what applications wrote to a branch is not replaced by a rename that comes too late",
-        "lake/applications.py",
+        "lake/committing/applications.py",
         "self._tables.transact([*puts[at : at + _TOGETHER], free])",
         "self._tables.transact(puts[at : at + _TOGETHER])",
         "lake/test_applications.py::test_a_rename_to_a_name_that_another_branch_takes_meanwhile_leaves_its_versions_alone",
@@ -412,7 +412,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "a renamed branch knows what applications have written to it",
-        "lake/rename.py",
+        "lake/refs/rename.py",
         "applications_of(repository).copy(old, new)",
         "pass",
         "lake/test_applications.py::test_branches_count_apart_and_a_renamed_one_goes_on",
@@ -420,7 +420,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "who adopts a request's changes writes its result",
-        "lake/publish.py",
+        "lake/committing/publish.py",
         "for id_, seen in results.undone(adopted - {request_id}).items():",
         "for id_, seen in dict[str, None]().items():",
         "lake/test_repeated_requests.py::test_a_request_whose_changes_another_commit_adopted_has_that_commit_as_its_result",
@@ -428,7 +428,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "an answer that was lost is looked for",
-        "lake/publish.py",
+        "lake/committing/publish.py",
         "return bool(repository.commits.read([commit.id]))",
         "return False",
         "lake/test_dead_committers.py::test_a_lost_answer_of_publish_is_resolved_by_looking",
@@ -620,7 +620,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "who deletes a transaction's branch removes its lease with it",
-        "lake/branches.py",
+        "lake/refs/branches.py",
         "                writes.append(self._owners.gone_write(name))\n            try:",
         "                pass\n            try:",
         "lake/test_hidden_branch.py::test_a_transaction_leaves_neither_branch_nor_lease",
@@ -628,7 +628,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a commit that fails gives its lease back",
-        "lake/sealing.py",
+        "lake/committing/sealing.py",
         "_renew(repository, own, operation, 0.0, request)",
         "_renew(repository, own, operation, LEASE, request)",
         "lake/test_dead_committers.py::test_a_commit_that_fails_gives_its_lease_back",
@@ -644,7 +644,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C3",
         "a name that is taken again goes on counting",
-        "lake/branches.py",
+        "lake/refs/branches.py",
         'return self._reflog.last_number("branch", name) + 1',
         "return 1",
         "lake/test_moves.py::test_the_log_of_a_name_goes_on_where_a_branch_takes_it_again",
@@ -732,7 +732,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "what a creator that died had claimed can be claimed",
-        "lake/repositories.py",
+        "lake/opening/repositories.py",
         "if dead is not None:",
         "if False:",
         f"{FAULTS}[create repository]",
@@ -748,7 +748,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C6",
         "on a head that moved, only what differs is applied anew",
-        "lake/commit.py",
+        "lake/committing/commit.py",
         "if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:",
         "if True:",
         "lake/test_commits_at_once.py::test_a_commit_whose_head_moved_redoes_only_the_intervals_that_changed",
@@ -756,7 +756,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C6",
         "a merge whose destination moved is built again on it",
-        "lake/landing.py",
+        "lake/committing/landing.py",
         "turn.wait()",
         "raise",
         "lake/test_merges_at_once.py::test_a_merge_against_a_concurrent_commit_takes_both",
@@ -796,7 +796,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what is sealed too often is staged again before its tokens go",
-        "lake/restage.py",
+        "lake/committing/restage.py",
         "stage_again(repository, state, repository.staged.scan(state.sealed[::-1]))",
         "pass",
         "lake/test_commits_at_once.py::test_however_many_commits_died_the_next_one_is_one_commit_of_everything",
@@ -804,7 +804,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "a request whose changes are staged again has their commit as its result",
-        "lake/restage.py",
+        "lake/committing/restage.py",
         "for request, seen in results.undone(requests).items():",
         "for request, seen in dict[str, None]().items():",
         "lake/test_commits_at_once.py::test_however_many_commits_died_the_next_one_is_one_commit_of_everything",
@@ -828,7 +828,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F1",
         "a tree that was built elsewhere is cut as its branch is",
-        "lake/recut.py",
+        "lake/committing/recut.py",
         "return tree if tree.cut_by == split or is_canonical(tree, split, like) else recut(tree, split)",
         "return tree",
         "lake/test_cuts.py::test_what_lay_ready_before_a_rewriting_gets_the_id_of_the_branch_as_it_is_cut_now",
@@ -924,7 +924,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "text of what is committed ends where something is staged",
-        "lake/snapshot.py",
+        "lake/reading/snapshot.py",
         "upto = staged.keys[at] if at < len(staged.keys) else end",
         "upto = end",
         "lake/test_listing.py::test_every_page_size_gives_the_same_listing",
@@ -948,7 +948,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a folder to which no link led is known by its inode, not by its name",
-        "lake/folder.py",
+        "lake/opening/folder.py",
         "(found.st_dev, found.st_ino) == identity and not",
         "not",
         "server/test_short_routes.py::test_a_link_that_is_swapped_in_gives_nobody_what_is_behind_it",
@@ -956,7 +956,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "an object in a known folder that has become a link is looked at anew",
-        "lake/folder.py",
+        "lake/opening/folder.py",
         "== identity and not _is_link(file)",
         "== identity",
         "server/test_short_routes.py::test_a_link_that_is_swapped_in_gives_nobody_what_is_behind_it",
@@ -964,7 +964,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "bytes",
         "a whole object has the MD5 that was noted",
-        "lake/checked.py",
+        "lake/objects/checked.py",
         "if comparison.asks and (found := comparison.found(vouch)) is not None:",
         "if False and (found := comparison.found(vouch)) is not None:",
         "lake/test_damaged_bytes.py::test_no_way_of_reading_takes_damaged_bytes_for_an_object[by_read]",
@@ -972,7 +972,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "bytes",
         "a part of an object is as long as was noted",
-        "lake/checked.py",
+        "lake/objects/checked.py",
         "if comparison.size < expected and not comparison.hashes:",
         "if False:",
         "lake/test_damaged_bytes.py::test_a_part_that_is_too_short_is_told",
@@ -980,7 +980,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "bytes",
         "no byte behind the noted end is handed on",
-        "lake/checked.py",
+        "lake/objects/checked.py",
         "        if comparison.size > expected:\n",
         "        if False:\n",
         "lake/test_damaged_bytes.py::test_no_byte_behind_the_noted_end_is_handed_on",
@@ -988,7 +988,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "bytes",
         "an ETag that looks like an MD5 is no digest",
-        "lake/checked.py",
+        "lake/objects/checked.py",
         "return stored.encrypted or stored.etag == checksum",
         "return False",
         "lake/test_damaged_bytes.py::test_an_etag_that_looks_like_an_md5_is_no_damage",
@@ -1396,7 +1396,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "no repository is made where another one ingests from",
-        "lake/nesting.py",
+        "lake/opening/nesting.py",
         "self._refuse_ingested(repository)",
         "",
         "security/test_rules_of_ingest.py::test_no_repository_is_made_where_another_one_ingests_from",
@@ -1420,7 +1420,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "an upload in parts replaces nothing",
-        "lake/uploads.py",
+        "lake/objects/uploads.py",
         "parts, if_absent=True)",
         "parts)",
         "security/test_uploads.py::test_an_upload_in_parts_replaces_nothing[committed]",
@@ -1620,7 +1620,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "no namespace is made in another one's",
-        "lake/nesting.py",
+        "lake/opening/nesting.py",
         "writes.append(Check(namespace_key(namespace), Absent()))",
         "pass",
         "lake/test_nesting.py::test_of_two_at_once_one_at_most_is_made_whenever_the_other_comes_and_dies[mem://data/hr/files-mem://data]",
@@ -1628,7 +1628,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "no namespace is made around another one's",
-        "lake/nesting.py",
+        "lake/opening/nesting.py",
         'writes.append(Put(_note_key(namespace), {_BY: repository.uid, "namespace": namespace}))',
         "pass",
         "lake/test_nesting.py::test_of_two_at_once_one_at_most_is_made_whenever_the_other_comes_and_dies[mem://data-mem://data/hr/files]",
@@ -1732,7 +1732,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "import sources are those of the look at the branch",
-        "lake/rules.py",
+        "lake/settings/rules.py",
         "self.accept(decode_settings(repository, item))",
         "pass",
         "server/test_short_routes.py::test_what_another_process_decided_holds_for_a_repository_that_is_kept[sources]",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError
-from graveler.lake.place import AwsLake, FolderLake
+from graveler.lake.opening.place import AwsLake, FolderLake
 from graveler.places import (
     ENDPOINT,
     KEY_ID,

@@ -15,8 +15,8 @@ from granian.server.embed import Server
 from graveler.api.application import Application
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind
-from graveler.lake.folder import folder_store
-from graveler.lake.place import FolderLake
+from graveler.lake.opening.folder import folder_store
+from graveler.lake.opening.place import FolderLake
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics

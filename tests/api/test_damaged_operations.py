@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import CorruptError
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.tables import Key
 from tests.api.support import Client

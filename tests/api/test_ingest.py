@@ -15,7 +15,7 @@ from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.wire.ingest import MAX_MESSAGES
 from tests.api.support import ANYWHERE, Answer, Client, EventClient, World, basic, make_world
 from tests.support.patience import PATIENCE

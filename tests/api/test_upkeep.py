@@ -8,7 +8,7 @@ import pytest
 from graveler.access.permissions import Role
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
-from graveler.lake.repositories import DELETED_PARTITION
+from graveler.lake.opening.repositories import DELETED_PARTITION
 from graveler.retention.garbage import Garbage
 from graveler.storage.tables import Key
 from tests.api.support import Client, EventClient, basic, make_world

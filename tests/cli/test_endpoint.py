@@ -14,7 +14,7 @@ import pytest
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.cli.exits import ExitCode
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from tests.cli import (
     test_changes_and_history,
     test_copies,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import graveler.lake.folder
+import graveler.lake.opening.folder
 from graveler import errors
 from graveler.cli.exits import MEANINGS, ExitCode, exit_code
 from graveler.errors import GravelerError
@@ -137,7 +137,7 @@ def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pyte
     def broken(folder: Path, **_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(graveler.lake.folder, "open_folder_lake", broken)
+    monkeypatch.setattr(graveler.lake.opening.folder, "open_folder_lake", broken)
     result = run("repo", "list")
     assert result.code == 1
     assert result.err == "error: this is a bug in graveler: RuntimeError: boom (set GRAVELER_DEBUG=1 to see where)\n"

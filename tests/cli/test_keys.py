@@ -6,7 +6,7 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.errors import AuthenticationError
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from tests.access.support import HERE, basic
 from tests.cli.support import done, run
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from graveler.lake.folder import open_folder_lake
 from graveler.lake.in_parts.work import Sizes
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.operations.parted import COMMIT, IMPORT, Steps
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.importing import ImportChanges

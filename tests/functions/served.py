@@ -15,8 +15,8 @@ import urllib3
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.lake.aws import open_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import open_lake
 from graveler.storage.s3_objects import S3Settings
 from tests.functions.events import event
 from tests.functions.runtime import Started, started, unpacked_layer

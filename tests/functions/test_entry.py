@@ -12,7 +12,7 @@ from graveler.functions.configuration import Configuration, read_configuration
 from graveler.functions.entry import MAX_ANSWER, api_handler, raw_path
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Tier, Traffic
-from graveler.lake.aws import STAGING_SHARDS
+from graveler.lake.opening.aws import STAGING_SHARDS
 from graveler.model import ObjectEntry
 from graveler.storage.s3_objects import S3Objects
 from tests.functions.conftest import Handler

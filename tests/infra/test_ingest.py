@@ -16,8 +16,8 @@ import pytest
 from lakefs.client import Client
 
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
-from graveler.lake.aws import open_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import open_lake
 from tests.functions.runtime import started, unpacked_layer
 from tests.infra.conftest import Deployed
 from tests.infra.sharing import made_once, shared_folder

@@ -25,9 +25,9 @@ from lakefs.client import Client
 from graveler.errors import MergeConflictError
 from graveler.functions.executions import ExecutionStarter
 from graveler.functions.step_functions import StateMachine
-from graveler.lake.aws import open_lake
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import open_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.operations.dispatch import Dispatcher

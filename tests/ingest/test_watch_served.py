@@ -7,7 +7,7 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from tests.cli.support import done
 from tests.ingest import test_watch
 from tests.server.support import Running, running

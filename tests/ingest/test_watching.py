@@ -18,9 +18,9 @@ from graveler.ingest.results import Batch
 from graveler.ingest.rules import PARTITION, CommitPolicy, Overwrites, Rule, RuleStore
 from graveler.ingest.watch import FolderWatch
 from graveler.ingest.watching import FIRST, LONGEST, Round, Watcher
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake
-from graveler.lake.repositories import repository_key
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.repositories import repository_key
 from graveler.storage.tables import Key
 from tests.lake.support import FakeClock
 from tests.support.campaigns import WHOLE

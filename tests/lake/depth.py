@@ -19,7 +19,7 @@ BEGIN: Final = "<!-- depth: made by `python -m tests.lake.depth` -->\n"
 END: Final = "<!-- end of depth -->\n"
 
 AT_ONCE: Final = 8
-"""As :func:`graveler.lake.aws.open_lake` has it for ranges that are read ahead, and for files that are written."""
+"""As :func:`graveler.lake.opening.aws.open_lake` has it for ranges that are read ahead, and for files that are written."""
 FOLDERS: Final = 40
 FILES: Final = 2000
 WIDE: Final = SplitParameters(min_size=200, max_size=1600, raggedness=4)

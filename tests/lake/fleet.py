@@ -22,11 +22,11 @@ from graveler.errors import (
     NoChangesError,
     ObjectNotFoundError,
 )
-from graveler.lake.aws import open_lake
 from graveler.lake.clock import Clock, SystemClock
-from graveler.lake.folder import open_folder_lake
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import open_lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, ObjectEntry
 from graveler.storage.s3_objects import S3Settings

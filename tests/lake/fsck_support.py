@@ -12,7 +12,7 @@ from graveler.history.refs import Refs
 from graveler.lake.fsck.check import fsck
 from graveler.lake.fsck.findings import Finding, FindingKind, Progress, Report, no_progress
 from graveler.lake.lake import Lake
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, SplitParameters
 from graveler.storage.cache import FileCache

@@ -13,8 +13,8 @@ from typing import Final
 from graveler.errors import GravelerError
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
+from graveler.lake.objects.stage import Stager
 from graveler.lake.repository import OpenRepository
-from graveler.lake.stage import Stager
 from graveler.model import CommonPrefix, ObjectEntry, SplitParameters
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import graveler.server.worker
 from graveler.lake.all_verbs import load_verbs
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.model import ObjectEntry
 
 load_verbs()

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
+from graveler.lake.committing.request_results import REQUEST_TTL
 from graveler.lake.repository import OpenRepository
-from graveler.lake.requests import REQUEST_TTL
 from graveler.model import Application, Commit
 from graveler.storage.tables import Key
 from tests.lake.support import Before, DieAt, World, commit, died, put, texts

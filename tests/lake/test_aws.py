@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from graveler.errors import ForbiddenError, InvalidError, MergeConflictError
-from graveler.lake.aws import STAGING_SHARDS, open_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import STAGING_SHARDS, open_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress

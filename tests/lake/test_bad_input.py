@@ -27,8 +27,8 @@ from graveler.errors import (
     RepositoryNotFoundError,
     UnavailableError,
 )
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, ObjectEntry, RetentionRules, SplitParameters
 from graveler.requests.importing import AddressType, ImportAddress

@@ -13,10 +13,10 @@ from graveler.errors import (
 )
 from graveler.history.commits import new_commit
 from graveler.history.refs import BranchState
+from graveler.lake.committing.publish import publish
+from graveler.lake.committing.restage import empty_sealed
+from graveler.lake.committing.sealing import MAX_QUEUE, MAX_SEALED, seal, take_sealed
 from graveler.lake.lake import Lake
-from graveler.lake.publish import publish
-from graveler.lake.restage import empty_sealed
-from graveler.lake.sealing import MAX_QUEUE, MAX_SEALED, seal, take_sealed
 from graveler.model import Commit
 from graveler.staging.tokens import LEASE
 from graveler.storage.tables import MAX_TRANSACTION_WRITES
@@ -250,7 +250,7 @@ def test_a_slow_commit_whose_changes_were_staged_again_still_has_them_committed(
     then: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was taken for dead. Its changes are uncommitted again, or in somebody else's commit."""
-    monkeypatch.setattr("graveler.lake.sealing.MAX_SEALED", 1)
+    monkeypatch.setattr("graveler.lake.committing.sealing.MAX_SEALED", 1)
     world = World()
     put(world.main, {"a": "1"})
 

@@ -76,7 +76,7 @@ def test_a_duplicate_of_what_is_large_or_lies_elsewhere_shares_it(
     elsewhere = ObjectEntry("e", "s3://other/e", 5, "ab", 1)
     world.main.link("main", elsewhere)
     assert world.main.duplicate("main", "e", "f").address == elsewhere.address
-    monkeypatch.setattr("graveler.lake.copying._DUPLICATED_BYTES", 2)
+    monkeypatch.setattr("graveler.lake.objects.copying._DUPLICATED_BYTES", 2)
     assert world.main.duplicate("main", "b", "c").address == world.main.stat("main", "b").address
 
 

@@ -11,9 +11,9 @@ from threading import enumerate as threads
 import pytest
 
 from graveler.errors import BytesGoneError, CorruptError, DamagedObjectError, GravelerError
-from graveler.lake import checked as comparing
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.fsck.findings import FindingKind
+from graveler.lake.objects import checked as comparing
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import Lake

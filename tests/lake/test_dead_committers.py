@@ -5,8 +5,8 @@ import pytest
 from graveler.errors import (
     UnavailableError,
 )
-from graveler.lake import sealing
-from graveler.lake.sealing import seal, take_sealed
+from graveler.lake.committing import sealing
+from graveler.lake.committing.sealing import seal, take_sealed
 from graveler.model import Commit
 from graveler.staging.tokens import LEASE
 from tests.lake.support import (

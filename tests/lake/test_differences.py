@@ -5,7 +5,7 @@ from functools import partial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graveler.lake.differences import change, outline, page_of_differences
+from graveler.lake.reading.differences import change, outline, page_of_differences
 from graveler.model import Change, ChangeOutline, ChangeType
 from graveler.tree.diff import diff
 from tests.support.campaigns import examples

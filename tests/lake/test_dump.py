@@ -27,7 +27,7 @@ from graveler.lake.dump.restore import Restored, restore
 from graveler.lake.dump.take import dump
 from graveler.lake.fsck.check import fsck
 from graveler.lake.lake import Lake
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, RepositoryUID
 from graveler.staging.cleanup import LONGEST_REQUEST

@@ -25,7 +25,7 @@ from graveler.errors import (
 from graveler.lake.exporting.export import ModifiedExportError
 from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
 from graveler.lake.exporting.export_names import UnwritableKeysError, files_that_are_folders
-from graveler.lake.reading import RepositoryReader
+from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.exporting import ExportReport

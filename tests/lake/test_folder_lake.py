@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import ForbiddenError
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.model import ObjectEntry
 from tests.support.disk import Syncs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graveler import forks
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from tests.lake.support import NAME, commit, put, texts
 from tests.support.patience import PATIENCE

@@ -14,7 +14,7 @@ from graveler.history.commits import encode_commit
 from graveler.lake.fsck.check import fsck
 from graveler.lake.fsck.files import describe
 from graveler.lake.fsck.findings import FindingKind
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.repositories import Repositories
 from graveler.model import CommitID, MetarangeName
 from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.storage.tables import Key

@@ -10,8 +10,8 @@ import pytest
 
 from graveler.errors import InvalidError, RefNotFoundError
 from graveler.history.owners import Owners
-from graveler.lake.folder import create_folder_lake
-from graveler.lake.hidden_branch import hidden_branch, lease_kept
+from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.refs.hidden_branch import hidden_branch, lease_kept
 from tests.lake.support import World
 from tests.support.instruments import Fault
 from tests.support.patience import PATIENCE

@@ -21,6 +21,7 @@ from graveler.errors import (
     TooMuchWorkError,
     TouchedError,
 )
+from graveler.lake.committing.sealing import take_sealed
 from graveler.lake.context import Context
 from graveler.lake.in_parts.commits import HANDOVER, sample
 from graveler.lake.in_parts.files import OPERATIONS
@@ -28,7 +29,6 @@ from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.sealing import take_sealed
 from graveler.model import Application, Commit, MergeStrategies, MergeStrategy
 from graveler.requests import committing
 from graveler.requests.base import CommitInfo
@@ -482,7 +482,7 @@ def test_more_sealed_changes_than_one_transaction_takes_are_one_commit(
     monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     world = World()
-    monkeypatch.setattr("graveler.lake.sealing.MAX_SEALED", 1)
+    monkeypatch.setattr("graveler.lake.committing.sealing.MAX_SEALED", 1)
     put(world.main, {"0001": "of the dead"})
     victim = world.repository(DieAt("objects.put", 1))
     assert died(lambda: victim.commit("main", "of the dead"))

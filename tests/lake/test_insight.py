@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
+from graveler.lake.reading.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.lake.repository import OpenRepository
-from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import Commit, CommitID, CommonPrefix, MergeStrategy, Page, SplitParameters, Totals
 from tests.lake import oracles
 from tests.lake.support import Counted, World, commit, put

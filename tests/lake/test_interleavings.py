@@ -13,17 +13,19 @@ from msgspec import structs
 
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
-from graveler.lake import clean_heads, landing, rename, reset, sealing
-from graveler.lake.branches import Branches
-from graveler.lake.clean_heads import Staging
+from graveler.lake.committing import clean_heads, landing, sealing
+from graveler.lake.committing.clean_heads import Staging
+from graveler.lake.committing.sealing import Sealed
 from graveler.lake.deadline import Deadline
 from graveler.lake.leases import LeaseWatch
+from graveler.lake.objects import reset
+from graveler.lake.objects.stage import Accept, Stager
+from graveler.lake.objects.withdraw import Withdrawer
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.rules import Intent
-from graveler.lake.sealing import Sealed
-from graveler.lake.stage import Accept, Stager
+from graveler.lake.refs import rename
+from graveler.lake.refs.branches import Branches
+from graveler.lake.settings.rules import Intent
 from graveler.lake.turns import Turn
-from graveler.lake.withdraw import Withdrawer
 from graveler.model import Token
 from graveler.staging import cleanup, tokens
 from graveler.staging.changes import Placed, StagedChanges, StagedRecord
@@ -62,7 +64,7 @@ def test_no_schedule_in_which_sealed_changes_are_staged_again_loses_or_revives_a
     first_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where very many commits have died: here one is too many."""
-    monkeypatch.setattr("graveler.lake.sealing.MAX_SEALED", 1)
+    monkeypatch.setattr("graveler.lake.committing.sealing.MAX_SEALED", 1)
     for number in range(SCHEDULES // CHUNKS):
         explore(first_seed + number)
         explore(first_seed + number, IN_PARTS)

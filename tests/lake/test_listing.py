@@ -5,7 +5,7 @@ from random import Random
 import msgspec
 import pytest
 
-from graveler.lake import sealing
+from graveler.lake.committing import sealing
 from graveler.lake.repository import OpenRepository
 from graveler.model import Change, CommonPrefix, ObjectEntry
 from graveler.staging.tokens import new_token

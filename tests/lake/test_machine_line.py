@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import BusyError, DirtyBranchError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.lake.turns import TURN, Turn
 from graveler.storage.lines import AVAILABLE

@@ -11,7 +11,7 @@ from graveler.errors import (
     NoChangesError,
     RefNotFoundError,
 )
-from graveler.lake import sealing
+from graveler.lake.committing import sealing
 from graveler.model import MergeStrategy
 from graveler.staging.tokens import LEASE
 from tests.lake.support import (

@@ -27,7 +27,7 @@ from graveler.errors import (
     ObjectNotFoundError,
     RefNotFoundError,
 )
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Branch, Change, Commit, CommitID, CommonPrefix, MergeStrategy, ObjectEntry, Page
 from tests.lake import oracles

@@ -19,7 +19,7 @@ from random import Random
 
 from graveler.errors import NoChangesError
 from graveler.lake.clock import SystemClock
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.staging.tokens import LEASE

@@ -20,7 +20,7 @@ from graveler.errors import (
     RefNotFoundError,
 )
 from graveler.history.refs import BranchState
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from tests.lake.support import Before, DieAt, Schedule, World, changes, died
@@ -545,7 +545,7 @@ def test_a_rename_carries_many_changes_of_several_tokens_and_shards() -> None:
 WRITER = """
 import os, sys
 from pathlib import Path
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.model import ObjectEntry
 from graveler.staging.changes import StagedChanges
 

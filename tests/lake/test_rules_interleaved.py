@@ -6,9 +6,9 @@ from contextlib import suppress
 import pytest
 
 from graveler.errors import ForbiddenError
-from graveler.lake import settings
+from graveler.lake.objects.withdraw import Withdrawer
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.withdraw import Withdrawer
+from graveler.lake.settings import change as settings
 from tests.lake.interleaving import Client, Scheduler, final_problems
 
 SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "480")) // 4

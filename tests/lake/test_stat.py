@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graveler.errors import GravelerError, NoChangesError, ObjectNotFoundError, RepositoryNotFoundError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.storage.tables import Item, Key, Tables

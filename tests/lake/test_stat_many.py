@@ -5,8 +5,8 @@ import random
 import pytest
 
 from graveler.errors import ObjectNotFoundError
+from graveler.lake.committing.sealing import seal
 from graveler.lake.repository import OpenRepository
-from graveler.lake.sealing import seal
 from graveler.model import ObjectEntry
 from tests.lake.support import World, commit, put
 

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from graveler.history.commits import encode_commit
-from graveler.lake import records
+from graveler.lake.committing import records
+from graveler.lake.committing.records import record_key
 from graveler.lake.dump.restore import restore
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.fsck.findings import FindingKind
-from graveler.lake.records import record_key
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
 from graveler.storage.files import FOLDER
@@ -35,7 +35,7 @@ OF_A_COMMIT: Final = {
     "names in ranges": 1,  # before a commit names the range
     "names in metaranges": 1,  # before a commit names the metarange
 }
-"""The record is in the table, and is not synced (graveler/lake/records.py)."""
+"""The record is in the table, and is not synced (graveler/lake/committing/records.py)."""
 OF_A_MERGE: Final = {LOG: 1}
 """Into what has not changed: the source's metarange is there."""
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from graveler.lake import commit, landing
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.committing import commit, landing
 from graveler.lake.in_parts.files import PartFiles
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.operations.machine import Machine, Next, Task
 from graveler.tree.files import TreeStore
 from tests.operations.support import SMALL

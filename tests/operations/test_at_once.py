@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from graveler.errors import InvalidError
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.in_parts.parted import PartDone
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations import parted
 from graveler.operations.kinds import KINDS

@@ -12,7 +12,7 @@ from graveler.api.settings import DEFAULT_OPERATION_RECORDS, DEFAULT_REQUEST_SEC
 from graveler.functions import ingesting
 from graveler.ingest.results import Outcome
 from graveler.lake.clock import GRACE, Polls
-from graveler.lake.commit import _AHEAD
+from graveler.lake.committing.commit import _AHEAD
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.turns import KEPT, PATIENT, TURN
@@ -75,57 +75,57 @@ DEAD: Final = machine.LEASE + SILENT
 MOST_EVENTS: Final = events(INLINE, INLINE_ROUNDS, failures=again("States.ALL") * INLINE * INLINE_ROUNDS)
 
 OPERATIONS: Final = [
-    f"the first {_AHEAD:,} changes of a commit, tell that more than {DEFAULT_OPERATION_RECORDS:,} records",
-    f"half of the {DEFAULT_REQUEST_SECONDS:.0f} seconds is used that a request has",
-    f"{Settings().request_records:,}, for the sake of its {infra('functions', 'REQUEST_SECONDS')} seconds",
+    f"the first {_AHEAD:,} changes of a commit, show that it has to read more than {DEFAULT_OPERATION_RECORDS:,} records",
+    f"A request has {DEFAULT_REQUEST_SECONDS:.0f} seconds",
+    f"{Settings().request_records:,}, because of its {infra('functions', 'REQUEST_SECONDS')} seconds",
     f"waits for the operation's end, up to {DEFAULT_REQUEST_SECONDS:.0f} seconds",
-    f"kept for {words(minutes(REMEMBERED))} minutes for who asks again",
+    f"kept for {words(minutes(REMEMBERED))} minutes for a repeated request",
     f"{words(AT_ONCE)} parts at a time",
     {1.0: "renewed every second"}[runner.HEARTBEAT],
     f"({runner.LEASE:.0f} seconds in a process, {words(minutes(machine.LEASE))} minutes in a state machine) and a minute more",
     {60.0: "and a minute more"}[SILENT],
     f"A sweep (every {words(minutes(sweeping.EVERY))} minutes in `graveler serve`, every {infra('api', 'SWEEP_MINUTES')} on AWS)",
     f"marks it as failed once {words(MAX_ATTEMPTS)} workers have died over it",
-    f"nobody has come for {words(LONGEST_WAIT / 3600)} hours",
-    f"has died: {words(minutes(DEAD))} minutes",
+    f"no worker has started for {words(LONGEST_WAIT / 3600)} hours",
+    f"has died ({words(minutes(DEAD))} minutes)",
     f"seems alive for {words(minutes(DEAD))} minutes",
     f"and for {HANDOVER:.0f} seconds between two steps",
     f"reading {Sizes().in_place:,} records at most (some {Sizes().in_place * RECORD_SECONDS:.0f} seconds)",
-    f"is told after {patience():.0f} seconds that it is busy",
+    f"after {patience():.0f} seconds because it is busy",
     f"up to {INLINE} by itself, more with an execution of its own for each",
     f"`UnavailableError`) {words(again('AnswerLostError'))} times",
-    f"as a process that was killed, {words(again('States.ALL'))} times",
+    f"such as a killed process, {words(again('States.ALL'))} times",
     f"at most {Sizes().parts:,}; none means: publish",
     f"gives a sign of life every {words(claims.BEAT)} seconds",
-    f"begun again {words(claims.LEASE)} seconds later",
+    f"restarted {words(claims.LEASE)} seconds later",
     {60.0: "gives a sign of life every minute"}[machine.RENEWAL],
-    f"for {words(minutes(machine.LEASE))} minutes after it the operation counts as worked on",
-    f"Up to {INLINE} parts are worked on in the execution's own history",
+    f"counts as alive for {words(minutes(machine.LEASE))} minutes after it",
+    f"Up to {INLINE} parts run in the execution's own history",
     f"{words(INLINE_ROUNDS)} rounds in which all of them fail {words(again('States.ALL'))} times make {MOST_EVENTS:,}",
 ]
 
 CONCURRENCY: Final = [
-    f"believed for {KEPT:.0f} seconds without a sign",
-    f"others' patience ({patience():.0f} seconds)",
+    f"stays valid for {KEPT:.0f} seconds without a sign",
+    f"patience of other verbs ({patience():.0f} seconds)",
     f"a step of another operation waits for {words(minutes(PATIENT))} minutes",
-    f"passes it over after {TURN:.0f} seconds",
+    f"removes it after {TURN:.0f} seconds",
     f"| random, every {KEPT / 3:.0f} s | {KEPT:.0f} s |",
     f"| random, every {claims.BEAT:.0f} s | {claims.LEASE:.0f} s |",
-    f"{runner.LEASE:.0f} s; {minutes(machine.LEASE)} minutes | whoever asks after it",
+    f"{runner.LEASE:.0f} s; {minutes(machine.LEASE)} minutes | a process that looks it up",
 ]
 
 DEPLOY: Final = [
     f"A function ends after {infra('functions', 'REQUEST_SECONDS')} seconds",
     f"takes each step in {minutes(state_machine.STEP_SECONDS)} minutes at most",
     f"| `parts_at_once` | {Settings().parts_at_once} |",
-    f"up to {Sizes().parts:,}, if the account may run so many",
+    f"up to {Sizes().parts:,}, if the account may run that many",
     f"| `request_records` | {Settings().request_records} |",
 ]
 
 INGEST: Final = [
     f"Batches have up to {infra('ingest', 'BATCH')} messages, of {words(infra('ingest', '_WINDOW_SECONDS'))} seconds",
     f"{words(infra('ingest', '_AT_ONCE'))} functions work at once",
-    {1: "are looked for every minute"}[infra("ingest", "CLOCK_MINUTES")],
+    {1: "are made every minute"}[infra("ingest", "CLOCK_MINUTES")],
     f"(up to {minutes(ingesting.LONGEST_WAIT)}), {ingesting.TRIES} times",
     f"`{Outcome.POISON.value}`",
 ]

@@ -9,7 +9,7 @@ from threading import Event
 import msgspec
 import pytest
 
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import Machine, Next, Task
 from graveler.operations.parted import IMPORT, KINDS, do_in_parts

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from threading import Event
 
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.parted import IMPORT, do_in_parts
 from graveler.operations.runner import Runner

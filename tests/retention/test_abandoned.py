@@ -17,8 +17,8 @@ from graveler.access.permissions import Role
 from graveler.errors import RefNotFoundError
 from graveler.history.owners import LEASE, RENEWAL, Owners
 from graveler.lake.clock import GRACE
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.retention.abandoned import Abandoned
 from graveler.retention.collector import Options

@@ -10,10 +10,10 @@ import pytest
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError, RefNotFoundError
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
-from graveler.lake.folder import create_folder_lake
-from graveler.lake.joint import Beside
 from graveler.lake.lake import Lake
-from graveler.lake.repositories import MARKER
+from graveler.lake.objects.joint import Beside
+from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.opening.repositories import MARKER
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, RetentionRules
 from graveler.operations.store import Operation, Operations, OperationState

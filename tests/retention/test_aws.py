@@ -12,8 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from graveler.errors import GravelerError, RefNotFoundError
-from graveler.lake.aws import open_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import open_lake
 from graveler.lake.repository import OpenRepository
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage

@@ -11,8 +11,8 @@ import pytest
 from graveler.errors import BusyError, InvalidError
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
-from graveler.lake.joint import Beside
 from graveler.lake.lake import Lake
+from graveler.lake.objects.joint import Beside
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.retention.collector import Options

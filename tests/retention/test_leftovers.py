@@ -11,7 +11,7 @@ from graveler.ingest.rules import Overwrites, RuleStore
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
-from graveler.lake.repositories import MARKER
+from graveler.lake.opening.repositories import MARKER
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.retention.garbage import Garbage
 from graveler.retention.leftovers import Leftovers

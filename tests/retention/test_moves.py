@@ -10,7 +10,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.dump.chunks import dumps
 from graveler.lake.dump.restore import restore
 from graveler.lake.lake import Lake
-from graveler.lake.traces import Traces
+from graveler.lake.objects.traces import Traces
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode

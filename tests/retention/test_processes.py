@@ -33,8 +33,8 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.clock import Clock
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode, Outcome

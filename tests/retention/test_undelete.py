@@ -14,9 +14,9 @@ import pytest
 from moto import mock_aws
 
 from graveler.errors import GravelerError, InvalidError
-from graveler.lake.aws import open_lake
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import open_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import RetentionRules
 from graveler.retention.collector import Options

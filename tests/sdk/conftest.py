@@ -7,8 +7,8 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake as LakeVerbs
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.sdk.lake import Lake, create_lake, open_lake
 from graveler.sdk.repository import Repository
 from graveler.storage.memory_objects import MemoryObjects

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import graveler
 from graveler.errors import PreconditionError, UnavailableError
-from graveler.lake.checked import OpenedObject
+from graveler.lake.objects.checked import OpenedObject
 from graveler.model import ObjectEntry
 from graveler.sdk.branch import Branch
 from graveler.sdk.reader import ObjectReader, open_reader

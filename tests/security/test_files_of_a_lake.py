@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.lake.folder import Shared, create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import Shared, create_folder_lake, open_folder_lake
 from tests.cli.support import done, run
 from tests.security.strangers import act, closed_to, let_through, open_to_others, rehearse
 from tests.server.support import running
@@ -16,7 +16,7 @@ from tests.server.support import running
 READ = "open(arguments[0], 'rb').read(1)"
 COMMIT = """
 from pathlib import Path
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.model import ObjectEntry
 with open_folder_lake(Path(arguments[0])) as lake:
     repository = lake.repository("sales")
@@ -80,7 +80,7 @@ def test_a_folder_that_was_there_and_empty_is_closed(tmp_path: Path) -> None:
 
 CREATE = """
 from pathlib import Path
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 with create_folder_lake(Path(arguments[0])) as lake:
     lake.create_repository("sales", "local://sales")
 """

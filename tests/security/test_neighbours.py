@@ -12,8 +12,8 @@ from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.access.sources import ImportSources
 from graveler.api.settings import Settings
-from graveler.lake.folder import create_folder_lake
-from graveler.lake.repositories import namespace_key, repository_key
+from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.opening.repositories import namespace_key, repository_key
 from tests.api.support import Client, EventClient, basic, make_world
 from tests.api.test_listing_imports import packed, row
 from tests.cli.support import run

@@ -11,7 +11,7 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.lake.folder import create_folder_lake, open_folder_lake, url_signer
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake, url_signer
 from graveler.storage.folder_objects import HIDDEN
 from graveler.storage.presigned import Grant, UrlSigner
 from tests.cli.support import run

@@ -9,7 +9,7 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from tests.server.support import Answered, running
 
 Ask = Callable[..., Answered]

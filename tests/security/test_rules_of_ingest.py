@@ -11,8 +11,8 @@ import pytest
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.errors import InvalidError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
-from graveler.lake.nesting import Neighbours
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.nesting import Neighbours
 from tests.server.support import Answered, Running, running
 
 RULES = "/repositories/team-data/ingest/rules"

@@ -16,7 +16,7 @@ import pytest
 
 from graveler.access.keys import Keys
 from graveler.errors import CorruptError, NotFoundError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.storage.keyring import RECORD, SIGNING, TOKEN_SECRET, URL_SECRET, SealingKeyLostError
 from graveler.storage.presigned import Grant, UrlSigner
 from graveler.storage.s3_objects import S3Settings

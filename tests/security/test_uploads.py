@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from graveler.lake.folder import create_folder_lake
-from graveler.lake.uploads import PartedUpload
+from graveler.lake.objects.uploads import PartedUpload
+from graveler.lake.opening.folder import create_folder_lake
 
 
 @pytest.mark.parametrize("first", [b"committed", b""])

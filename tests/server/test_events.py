@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graveler.api.call import event_body
 from graveler.api.response import Response
-from graveler.lake.place import FolderLake
+from graveler.lake.opening.place import FolderLake
 from graveler.server import bodies
 from graveler.server.answers import RequestError
 from graveler.server.bodies import Body, CutShortError, SpoolRoom, read_body, read_small_body

@@ -25,7 +25,7 @@ import pytest
 from msgspec import Struct, field
 
 from graveler.errors import NoChangesError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from tests.server.support import Running, basic, running, started
 from tests.support.patience import PATIENCE
 
@@ -41,7 +41,7 @@ LIBRARY = """
 import sys, time
 from pathlib import Path
 from graveler.errors import BusyError
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.model import ObjectEntry
 repository, number, end = open_folder_lake(Path(sys.argv[1])).repository("rep"), 0, time.monotonic() + float(sys.argv[2])
 while time.monotonic() < end:

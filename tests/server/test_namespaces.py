@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import NotFoundError
-from graveler.lake.folder import ServedFolders, create_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import ServedFolders, create_folder_lake
 from graveler.server.namespaces import BELIEVED, ServedNamespaces
 from tests.support.instruments import CountingTables
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from tests.server.support import Running, basic, running
 from tests.support.patience import PATIENCE
 

@@ -21,9 +21,9 @@ from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.response import Response
 from graveler.api.settings import Settings
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake
-from graveler.lake.place import FolderLake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.place import FolderLake
 from graveler.model import ObjectEntry
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics

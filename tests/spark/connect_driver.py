@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import graveler.spark
 from graveler.errors import GravelerError
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.spark import joining
 from graveler.spark.connect import SparkConnectError, cores

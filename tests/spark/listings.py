@@ -11,8 +11,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from graveler.errors import UnavailableError
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.storage.folder_objects import FolderObjects

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark import TaskContext
 
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.session import local_session

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 import graveler.spark
 from graveler.errors import InvalidError, PreconditionError, RefNotFoundError
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ChangeType, Commit, CommitID, ObjectEntry
 from graveler.spark import feed_rows

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.spark.demo import tell_story
 from infra import spark_package
 from tests.infra.conftest import SPARK_JOBS
@@ -46,7 +46,7 @@ def test_the_package_for_clusters_runs_the_jobs(tmp_path: Path) -> None:
     for arguments in (
         [
             "-c",
-            "import pyarrow, boto3, pynamodb, rocksdict, graveler.lake.aws, graveler.tree.writer as w; print(w.__file__)",
+            "import pyarrow, boto3, pynamodb, rocksdict, graveler.lake.opening.aws, graveler.tree.writer as w; print(w.__file__)",
         ],
         *([str(tmp_path / "jobs" / f"{job}.py"), "--help"] for job in jobs),
     ):

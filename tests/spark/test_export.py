@@ -21,8 +21,8 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
-from graveler.lake.folder import create_folder_lake
-from graveler.lake.place import AwsLake, open_at
+from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.opening.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark import exports, leases

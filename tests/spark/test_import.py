@@ -422,7 +422,7 @@ def test_two_imports_at_once_on_one_branch_both_land(
 
 
 def make_repository_again(tmp_path: Path) -> OpenRepository:
-    from graveler.lake.folder import open_folder_lake
+    from graveler.lake.opening.folder import open_folder_lake
 
     return open_folder_lake(tmp_path / "lake").repository("repo")
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from graveler.cli import exits
 from graveler.errors import BusyError, DamagedFileError, GravelerError, NoChangesError, RefNotFoundError
-from graveler.lake.folder import open_folder_lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.spark.jobs.frame import EXIT_CODES, Figures, Given, Job, exit_code, run_job
 from graveler.spark.jobs.import_ import JOB
 from tests.spark.listings import BASE, frame_of, make_repository, rows_of, tree_of

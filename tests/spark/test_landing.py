@@ -18,7 +18,7 @@ from graveler.errors import (
     TouchedError,
 )
 from graveler.history.owners import Owners
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.retention.collector import Options

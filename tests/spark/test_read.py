@@ -13,8 +13,8 @@ from pyspark.sql import functions as sql
 
 import graveler.spark
 from graveler.errors import InvalidError, NotFoundError, RefNotFoundError, RepositoryNotFoundError
-from graveler.lake.folder import open_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark.columns import OBJECT

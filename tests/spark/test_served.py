@@ -23,7 +23,7 @@ from graveler.errors import (
     RefNotFoundError,
     UnavailableError,
 )
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.places import ServedLake

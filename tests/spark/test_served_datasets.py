@@ -27,8 +27,8 @@ from graveler.errors import (
 )
 from graveler.history.commits import CommitStore
 from graveler.lake.exporting.export_folder import MARKER
-from graveler.lake.folder import create_folder_lake, open_folder_lake
-from graveler.lake.place import AwsLake, open_at
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.places import ServedLake

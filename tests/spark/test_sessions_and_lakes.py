@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 import graveler.spark
 from graveler.errors import InvalidError, NoChangesError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 
 LAKES = ("one", "other")
 

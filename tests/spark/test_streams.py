@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 import graveler.spark
 from graveler.errors import AlreadyExistsError, ConflictError, DirtyBranchError, InvalidError
 from graveler.lake.clock import GRACE
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 import graveler.spark
 from graveler.errors import InvalidError
-from graveler.lake.folder import create_folder_lake
-from graveler.lake.place import AwsLake, open_at
+from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.opening.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark import parquet_files
@@ -247,7 +247,7 @@ def _committing(folder: str, path: str) -> Any:
     """A task that commits another object to the branch."""
 
     def meanwhile(batches: Any) -> Any:
-        from graveler.lake.folder import open_folder_lake
+        from graveler.lake.opening.folder import open_folder_lake
 
         yield from batches
         with open_folder_lake(Path(folder)) as lake:

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.model import ObjectEntry
 from graveler.storage.cache import Cache, FileCache, Tiers
 from graveler.storage.memory_objects import MemoryObjects

@@ -260,7 +260,7 @@ import sys
 from pathlib import Path
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake
 lake = create_folder_lake(Path(sys.argv[1]))
 access = Access(lake.tables, lake.keyring)
 made = access.create_key("ann", Role.ADMIN)

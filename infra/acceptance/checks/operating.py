@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from graveler.lake.aws import open_lake
+from graveler.lake.opening.aws import open_lake
 from graveler.retention.undelete import Undelete
 from graveler.storage.s3_objects import S3Settings
 from infra.acceptance.deployment import Deployment, expect

@@ -7,7 +7,7 @@ from typing import Final
 
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.settings import read_settings
+from graveler.lake.settings.change import read_settings
 
 
 @dataclass

@@ -5,10 +5,10 @@ from copy import deepcopy
 from hashlib import md5
 from typing import Final
 
-from graveler.lake import sealing
+from graveler.lake.committing import sealing
+from graveler.lake.committing.sealing import MAX_SEALED, seal
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.sealing import MAX_SEALED, seal
 from graveler.model import ObjectEntry
 from tests.lake.faults.kinds import HANGS
 from tests.lake.faults.model import BranchModel, Model, RepositoryModel

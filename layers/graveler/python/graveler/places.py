@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
-from graveler.lake.place import AwsLake, FolderLake, LakePlace
+from graveler.lake.opening.place import AwsLake, FolderLake, LakePlace
 
 LAKE: Final = "GRAVELER_LAKE"
 """Names the lake: a folder; or a table as TABLES does, or a server as ENDPOINT does."""

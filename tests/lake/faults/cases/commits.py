@@ -4,9 +4,9 @@ from hashlib import md5
 from typing import Final
 
 from graveler.errors import NoChangesError
+from graveler.lake.committing.sealing import MAX_SEALED
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.lake import Lake
-from graveler.lake.sealing import MAX_SEALED
 from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.lake.faults.case import Case

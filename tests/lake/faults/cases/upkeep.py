@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Final
 
 from graveler.errors import AlreadyExistsError
+from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.lake import Lake
-from graveler.lake.records import COMMITS_FOLDER
-from graveler.lake.repositories import MARKER
+from graveler.lake.opening.repositories import MARKER
 from graveler.storage.memory_tables import MemoryTables
 from tests.lake.faults.case import Case
 from tests.lake.faults.model import Model, seen, shown

@@ -20,7 +20,7 @@ from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
-from graveler.lake.requests import REQUEST_TTL
+from graveler.lake.committing.request_results import REQUEST_TTL
 from graveler.requests.base import CommitInfo
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key
 

@@ -1,7 +1,7 @@
 """Requests that may take longer than a request: answered in it if they are little work, else worked on as operations.
 
 What is seen to be too much before anything is read is handed over at once; else the request works for half of the time that it
-has, and leaves the rest to an operation at the end of a range, which goes on from there (:mod:`graveler.lake.begun`).
+has, and leaves the rest to an operation at the end of a range, which goes on from there (:mod:`graveler.lake.committing.begun`).
 
 Who sends ``Prefer: respond-async`` is told 202 at once, and where to ask after the operation. Others wait for its end, but not
 beyond the request's time; then they are told 429 and when to come again, which every client does by itself, and the same request

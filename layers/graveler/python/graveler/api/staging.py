@@ -8,8 +8,8 @@ from graveler.access.sources import ImportSources
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
 from graveler.api.header_values import is_header_value
+from graveler.lake.objects.stage import Accept
 from graveler.lake.repository import OpenRepository
-from graveler.lake.stage import Accept
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, Settings
 
 

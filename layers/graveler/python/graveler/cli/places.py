@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError
-from graveler.lake.place import FolderLake, LakePlace, open_at
+from graveler.lake.opening.place import FolderLake, LakePlace, open_at
 from graveler.places import ENDPOINT as ENDPOINT
 from graveler.places import HIDDEN as HIDDEN
 from graveler.places import LAKE as LAKE

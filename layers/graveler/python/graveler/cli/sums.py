@@ -6,7 +6,7 @@ from graveler.cli.terminal import Json, Screen
 from graveler.cli.values import count, human_size
 
 if TYPE_CHECKING:
-    from graveler.lake.summary import Summary, Usage
+    from graveler.lake.reading.summary import Summary, Usage
     from graveler.model import Totals
     from graveler.requests.importing import ImportChanges
     from graveler.retention.runs import Tally

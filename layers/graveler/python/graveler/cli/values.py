@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from graveler.cli.terminal import Json, Screen
 from graveler.errors import InvalidError
-from graveler.lake.noted_times import noted_time
+from graveler.lake.objects.noted_times import noted_time
 
 if TYPE_CHECKING:
     from graveler.access.permissions import Role

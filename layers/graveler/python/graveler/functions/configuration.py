@@ -11,7 +11,7 @@ from msgspec import Struct
 from graveler.access.sources import ImportSources
 from graveler.api.settings import DEFAULT_OPERATION_RECORDS, DEFAULT_PRESIGN_SECONDS, Settings
 from graveler.errors import InvalidError
-from graveler.lake.aws import STAGING_SHARDS
+from graveler.lake.opening.aws import STAGING_SHARDS
 from graveler.staging.tokens import MAX_SHARDS
 
 _PREFIX: Final = "GRAVELER_"

@@ -13,9 +13,9 @@ from typing import Final
 
 from graveler.functions.configuration import Configuration
 from graveler.functions.traffic import Tier, Traffic
-from graveler.lake.aws import open_lake
 from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
+from graveler.lake.opening.aws import open_lake
 from graveler.storage.cache import Cache, CachedFile, FileCache, Tiers
 from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
 from graveler.storage.kms import KmsKey

@@ -26,8 +26,8 @@ from graveler.ingest.pending import Ahead, Pending, decode_pending, pending_key
 from graveler.ingest.results import Batch, Message, Notes, Outcome, Result, by_message, failed
 from graveler.ingest.rules import Overwrites, RepositoryRules, Rule, RuleStore
 from graveler.lake.clock import Clock
-from graveler.lake.joint import Beside
 from graveler.lake.lake import Lake
+from graveler.lake.objects.joint import Beside
 from graveler.lake.repository import OpenRepository
 from graveler.model import Repository, RepositoryUID
 from graveler.storage.tables import Item, Key, Write

@@ -7,7 +7,7 @@ import msgspec
 
 from graveler.ingest.reconcile import Reconciler
 from graveler.ingest.rules import RuleStore
-from graveler.lake.reports import put_report
+from graveler.lake.in_parts.reports import put_report
 from graveler.lake.repository import OpenRepository
 
 KIND: Final = "reconcile"

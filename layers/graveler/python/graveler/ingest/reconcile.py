@@ -30,7 +30,7 @@ from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.importing.progress import Progress, no_progress
-from graveler.lake.joint import Beside
+from graveler.lake.objects.joint import Beside
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
 from graveler.storage.tables import ConditionFailedError, Item, Tables, Write

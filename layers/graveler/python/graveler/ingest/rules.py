@@ -27,7 +27,7 @@ from graveler.history.names import check_branch
 from graveler.ingest.events import split_address
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
-from graveler.lake.nesting import INGEST_RULES
+from graveler.lake.opening.nesting import INGEST_RULES
 from graveler.model import Repository, RepositoryUID
 from graveler.storage.limits import item_bytes
 from graveler.storage.tables import (

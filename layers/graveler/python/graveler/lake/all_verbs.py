@@ -6,7 +6,7 @@ from typing import Final
 
 from graveler.lake.repository import FUNCTIONS, function_of
 
-_BESIDES: Final = ("collected", "in_parts.opening", "in_parts.parted", "joint", "withdraw")
+_BESIDES: Final = ("objects.collected", "in_parts.opening", "in_parts.parted", "objects.joint", "objects.withdraw")
 """What no request loads by itself."""
 
 

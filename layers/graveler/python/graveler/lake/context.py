@@ -9,7 +9,7 @@ from graveler.lake.importing.progress import Progress, no_progress
 from graveler.tree.writer import Stop
 
 if TYPE_CHECKING:
-    from graveler.lake.stage import Accept
+    from graveler.lake.objects.stage import Accept
     from graveler.storage.tables import Check
 
 
@@ -23,7 +23,7 @@ class Context(Struct, frozen=True):
 
     ``body`` is what an upload writes: bytes, or a file. ``accept`` is called with the repository's settings as they are when
     objects are staged; what it raises refuses them. A commit is published only on the condition ``only_while``, if there is one
-    (:class:`graveler.lake.publish.StoppedError`).
+    (:class:`graveler.lake.committing.publish.StoppedError`).
     """
 
     by: str = ""

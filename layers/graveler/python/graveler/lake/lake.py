@@ -25,9 +25,8 @@ from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.nesting import Neighbours
-from graveler.lake.parts import open_parts
-from graveler.lake.repositories import (
+from graveler.lake.opening.nesting import Neighbours
+from graveler.lake.opening.repositories import (
     CLAIM_SECONDS,
     KnownRepository,
     Repositories,
@@ -36,6 +35,7 @@ from graveler.lake.repositories import (
     new_repository,
     repository_key,
 )
+from graveler.lake.parts import open_parts
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, ObjectEntry, Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.staging.tokens import new_token
@@ -51,8 +51,8 @@ from graveler.tree.files import TreeStore
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.dump.restore import Restored
-    from graveler.lake.folder_permissions import FolderPermissions
     from graveler.lake.fsck.findings import Report
+    from graveler.lake.opening.folder_permissions import FolderPermissions
 
 FIRST_MESSAGE = "Repository created"
 
@@ -174,7 +174,7 @@ class Lake:
         another repository, or lies in another one's, or has one in it. Waits for half a minute
         where another one was being created in the namespace, and its creator has died.
         """
-        from graveler.lake.records import COMMITS_FOLDER  # not on the path of a cold start
+        from graveler.lake.committing.records import COMMITS_FOLDER  # not on the path of a cold start
 
         check_repository(name)
         check_branch(default_branch)
@@ -273,9 +273,9 @@ class Lake:
 
         That look tells whether it was the repository of this name. So one that was read within the last minute is not read
         again first, unless ``work`` fails: if another one has the name by then, nothing was staged in it
-        (:class:`~graveler.lake.stage.Stager`), and ``work`` is called again with that one. What ``work`` sees of the settings
-        may be a minute old; what it refuses is asked again if they are others by now. Cost: that of ``work``, and one table read
-        a minute, or after an error. :class:`RepositoryNotFoundError`.
+        (:class:`~graveler.lake.objects.stage.Stager`), and ``work`` is called again with that one. What ``work`` sees of the
+        settings may be a minute old; what it refuses is asked again if they are others by now. Cost: that of ``work``, and one
+        table read a minute, or after an error. :class:`RepositoryNotFoundError`.
         """
         with self._lock:
             kept = self._kept(name, read_after=self.clock.monotonic() - _BELIEVED)

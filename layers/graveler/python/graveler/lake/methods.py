@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.importing.progress import Progress, no_progress
-from graveler.lake.stage import Accept
+from graveler.lake.objects.stage import Accept
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Application,

@@ -11,14 +11,14 @@ from graveler.history.commits import CommitStore
 from graveler.history.expressions import Resolved
 from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
-from graveler.lake.addresses import DataNames
-from graveler.lake.branches import Branches
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW, Deadlines
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.repositories import KnownRepository
-from graveler.lake.stage import Stager
-from graveler.lake.traces import Traces
+from graveler.lake.objects.addresses import DataNames
+from graveler.lake.objects.stage import Stager
+from graveler.lake.objects.traces import Traces
+from graveler.lake.opening.repositories import KnownRepository
+from graveler.lake.refs.branches import Branches
 from graveler.lake.turns import Turns
 from graveler.model import CommitID, ObjectEntry, RepositoryUID, SplitParameters, Token
 from graveler.staging.changes import StagedChanges
@@ -34,8 +34,8 @@ from graveler.tree.rendered import Renderer
 from graveler.tree.tree import Trees
 
 if TYPE_CHECKING:
-    from graveler.lake.folder_permissions import FolderPermissions
-    from graveler.lake.withdraw import Withdrawer
+    from graveler.lake.objects.withdraw import Withdrawer
+    from graveler.lake.opening.folder_permissions import FolderPermissions
 
 Locate = Callable[[str], tuple[Objects, str]]
 """From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
@@ -167,8 +167,8 @@ def open_parts(
     )
 
     def make_withdrawer() -> "Withdrawer":
-        from graveler.lake.collected import is_collecting
-        from graveler.lake.withdraw import Withdrawer
+        from graveler.lake.objects.collected import is_collecting
+        from graveler.lake.objects.withdraw import Withdrawer
         from graveler.storage.objects import ObjectMissingError
 
         def committed(commit_id: CommitID, key: bytes) -> bytes | None:

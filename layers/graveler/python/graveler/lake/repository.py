@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.methods import RequestMethods, strategies_of
-from graveler.lake.reading import RepositoryReader
-from graveler.lake.repositories import KnownRepository
-from graveler.lake.rules import Intent, etag
+from graveler.lake.opening.repositories import KnownRepository
+from graveler.lake.reading.reader import RepositoryReader
+from graveler.lake.settings.rules import Intent, etag
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Application,
@@ -35,52 +35,52 @@ if TYPE_CHECKING:
     from graveler.lake.in_parts.parted import PartedOperation
     from graveler.lake.in_parts.pinned import LongRequest, Pinned
     from graveler.lake.in_parts.work import Sizes
-    from graveler.lake.joint import Decide
-    from graveler.lake.uploads import PartedUpload
+    from graveler.lake.objects.joint import Decide
+    from graveler.lake.objects.uploads import PartedUpload
     from graveler.storage.tables import Check
 
 T = TypeVar("T")
 
 FUNCTIONS: Final[Mapping[type[Request[Any]], str]] = {
-    committing.Commit: "commit:commit",
-    committing.CommitMetarange: "ready:commit_metarange",
-    committing.Rewrite: "rewrite:rewrite",
+    committing.Commit: "committing.commit:commit",
+    committing.CommitMetarange: "committing.ready:commit_metarange",
+    committing.Rewrite: "committing.rewrite:rewrite",
     exporting.Export: "exporting.export:export_here",
     importing.ImportAddresses: "importing.imports:import_addresses",
     importing.ImportFolder: "importing.imports:import_folder",
     importing.ImportListing: "importing.imports:import_listing",
-    merging.CherryPick: "replay:cherry_pick",
-    merging.Merge: "merge:merge",
-    merging.Revert: "replay:revert",
-    refs.CreateBranch: "refs:create_branch",
-    refs.CreateTag: "refs:create_tag",
-    refs.DeleteBranch: "refs:delete_branch",
-    refs.DeleteTag: "refs:delete_tag",
-    refs.HardReset: "move:hard_reset",
-    refs.ReleaseBranch: "refs:release_branch",
-    refs.RenameBranch: "rename:rename",
-    refs.RenewBranch: "refs:renew_branch",
-    refs.Undo: "move:undo",
-    settings.DeleteMetadata: "settings:delete_metadata",
-    settings.DeleteRetention: "settings:delete_retention",
-    settings.Protect: "settings:protect",
-    settings.SetImportSources: "settings:set_import_sources",
-    settings.SetMetadata: "settings:set_metadata",
-    settings.SetProtection: "settings:set_protection",
-    settings.SetReadOnly: "settings:set_read_only",
-    settings.SetRetention: "settings:set_retention",
-    settings.Unprotect: "settings:unprotect",
-    staging.Copy: "copying:copy",
-    staging.CopyPrefix: "copying:copy_prefix",
-    staging.Delete: "linking:delete",
-    staging.Duplicate: "copying:duplicate",
-    staging.Link: "linking:link",
-    staging.LinkMany: "linking:link_many",
-    staging.Move: "copying:move",
-    staging.MovePrefix: "copying:move_prefix",
-    staging.Reset: "reset:reset",
-    staging.UpdateMetadata: "copying:update_metadata",
-    staging.Upload: "uploads:upload",
+    merging.CherryPick: "merging.replay:cherry_pick",
+    merging.Merge: "merging.merge:merge",
+    merging.Revert: "merging.replay:revert",
+    refs.CreateBranch: "refs.create_delete:create_branch",
+    refs.CreateTag: "refs.create_delete:create_tag",
+    refs.DeleteBranch: "refs.create_delete:delete_branch",
+    refs.DeleteTag: "refs.create_delete:delete_tag",
+    refs.HardReset: "refs.move:hard_reset",
+    refs.ReleaseBranch: "refs.create_delete:release_branch",
+    refs.RenameBranch: "refs.rename:rename",
+    refs.RenewBranch: "refs.create_delete:renew_branch",
+    refs.Undo: "refs.move:undo",
+    settings.DeleteMetadata: "settings.change:delete_metadata",
+    settings.DeleteRetention: "settings.change:delete_retention",
+    settings.Protect: "settings.change:protect",
+    settings.SetImportSources: "settings.change:set_import_sources",
+    settings.SetMetadata: "settings.change:set_metadata",
+    settings.SetProtection: "settings.change:set_protection",
+    settings.SetReadOnly: "settings.change:set_read_only",
+    settings.SetRetention: "settings.change:set_retention",
+    settings.Unprotect: "settings.change:unprotect",
+    staging.Copy: "objects.copying:copy",
+    staging.CopyPrefix: "objects.copying:copy_prefix",
+    staging.Delete: "objects.linking:delete",
+    staging.Duplicate: "objects.copying:duplicate",
+    staging.Link: "objects.linking:link",
+    staging.LinkMany: "objects.linking:link_many",
+    staging.Move: "objects.copying:move",
+    staging.MovePrefix: "objects.copying:move_prefix",
+    staging.Reset: "objects.reset:reset",
+    staging.UpdateMetadata: "objects.copying:update_metadata",
+    staging.Upload: "objects.uploads:upload",
 }
 """The function that does a request, as module of this room and name. A module is loaded when it is first needed."""
 
@@ -121,21 +121,21 @@ class OpenRepository(RepositoryReader, RequestMethods):
 
     def metadata(self) -> Mapping[str, str]:
         """What the repository's owners noted of it. Cost: one table read."""
-        from graveler.lake.settings import read_settings
+        from graveler.lake.settings.change import read_settings
 
         return read_settings(self.parts).metadata
 
     def protection(self) -> tuple[tuple[str, ...], str]:
         """The patterns of protected branches, and the etag for :class:`graveler.requests.settings.SetProtection`. Cost: one table
         read."""
-        from graveler.lake.settings import read_settings
+        from graveler.lake.settings.change import read_settings
 
         patterns = read_settings(self.parts).protected
         return patterns, etag(patterns)
 
     def retention(self) -> RetentionRules | None:
         """For how long commits are to be kept, if that was decided. Cost: one table read."""
-        from graveler.lake.settings import read_settings
+        from graveler.lake.settings.change import read_settings
 
         return read_settings(self.parts).retention
 
@@ -145,7 +145,10 @@ class OpenRepository(RepositoryReader, RequestMethods):
         Cost: one table read; for a version that is there another one, and a read for each 32 generations between the branch's
         head and that commit. :class:`InvalidError`.
         """
-        from graveler.lake.applications import applications_of, check_application  # not on the path of a cold start
+        from graveler.lake.committing.applications import (  # not on the path of a cold start
+            applications_of,
+            check_application,
+        )
 
         check_application(application)
         return applications_of(self.parts).look(branch, application)[1]
@@ -159,7 +162,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         Cost: resolving both and finding the base, three metaranges, the ranges in which the source differs from the base, and
         those of the destination there.
         """
-        from graveler.lake.merge import preview_merge
+        from graveler.lake.merging.merge import preview_merge
 
         return preview_merge(self.parts, source, destination, strategies_of(strategy))
 
@@ -193,31 +196,31 @@ class OpenRepository(RepositoryReader, RequestMethods):
     def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
         """A URL with which anybody may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
         request. :class:`InvalidError` for another address."""
-        from graveler.lake.uploads import upload_url
+        from graveler.lake.objects.uploads import upload_url
 
         return upload_url(self.parts, branch, path, address, expires_in)
 
     def begin_upload(self, branch: str, path: str) -> "PartedUpload":
         """Begin an upload in parts, for :meth:`finish_upload`. Cost: one table read, one object request."""
-        from graveler.lake.uploads import begin_upload
+        from graveler.lake.objects.uploads import begin_upload
 
         return begin_upload(self.parts, branch, path, self.new_address(branch, path))
 
     def part_url(self, branch: str, path: str, upload: "PartedUpload", number: int, expires_in: int) -> str:
         """A URL with which anybody may upload one part, 1 to 10,000, for ``expires_in`` seconds. No request."""
-        from graveler.lake.uploads import part_url
+        from graveler.lake.objects.uploads import part_url
 
         return part_url(self.parts, branch, path, upload, number, expires_in)
 
     def upload_part(self, branch: str, path: str, upload: "PartedUpload", number: int, data: bytes) -> str:
         """Upload one part; returns its ETag. Cost: one object request."""
-        from graveler.lake.uploads import upload_part
+        from graveler.lake.objects.uploads import upload_part
 
         return upload_part(self.parts, branch, path, upload, number, data)
 
     def abort_upload(self, branch: str, path: str, upload: "PartedUpload") -> None:
         """Forget an upload in parts; an unknown one is success. Cost: one object request."""
-        from graveler.lake.uploads import abort_upload
+        from graveler.lake.objects.uploads import abort_upload
 
         abort_upload(self.parts, branch, path, upload)
 
@@ -232,16 +235,16 @@ class OpenRepository(RepositoryReader, RequestMethods):
         metadata: Mapping[str, str] | None = None,
         if_absent: bool = False,
     ) -> ObjectEntry:
-        """See :func:`graveler.lake.uploads.finish_upload`."""
-        from graveler.lake.uploads import finish_upload
+        """See :func:`graveler.lake.objects.uploads.finish_upload`."""
+        from graveler.lake.objects.uploads import finish_upload
 
         return finish_upload(
             self.parts, branch, path, upload, parts, content_type=content_type, metadata=metadata, if_absent=if_absent
         )
 
     def stage_beside(self, branch: str, keys: Sequence[Key], decide: "Decide", *, force: bool = False) -> bool:
-        """See :func:`graveler.lake.joint.stage_beside`."""
-        from graveler.lake.joint import stage_beside
+        """See :func:`graveler.lake.objects.joint.stage_beside`."""
+        from graveler.lake.objects.joint import stage_beside
 
         return stage_beside(self.parts, branch, keys, decide, force=force)
 
@@ -289,8 +292,8 @@ class OpenRepository(RepositoryReader, RequestMethods):
         """A verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
         ``operation_id``; its commit is known by ``request_id``, or else by that. ``began`` (Unix seconds) is when the operation
         was first worked on: it has to be published within half the grace. ``only_while`` is a condition of the transaction
-        that publishes it: where it fails, :class:`graveler.lake.publish.StoppedError`. A cherry-pick reads its commit; otherwise
-        no request."""
+        that publishes it: where it fails, :class:`graveler.lake.committing.publish.StoppedError`. A cherry-pick reads its
+        commit; otherwise no request."""
         from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
         from graveler.lake.in_parts.opening import open_work, ticket_of
         from graveler.lake.in_parts.parted import PartedOperation

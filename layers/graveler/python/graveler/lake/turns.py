@@ -33,10 +33,10 @@ from typing import Final
 
 from graveler.errors import GravelerError
 from graveler.history.refs import BranchState
-from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Clock, Polls
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.rules import Intent
+from graveler.lake.refs.branches import Branches, busy
+from graveler.lake.settings.rules import Intent
 from graveler.model import RepositoryUID
 from graveler.storage.lines import Lines, Place
 from graveler.storage.tables import (

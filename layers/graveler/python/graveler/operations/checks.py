@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.lake.reports import put_report
+from graveler.lake.in_parts.reports import put_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations.work import Report
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from graveler.errors import UNREADABLE, BusyError, CorruptError, NotFoundError
 from graveler.lake.clock import Clock
+from graveler.lake.committing.request_results import RequestResults
 from graveler.lake.leases import LeaseWatch, wait_for
-from graveler.lake.requests import RequestResults
 from graveler.model import RepositoryUID
 from graveler.requests.importing import ImportChanges
 from graveler.staging.tokens import Outcomes

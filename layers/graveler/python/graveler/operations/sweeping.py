@@ -8,7 +8,7 @@ from typing import Final
 
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
-from graveler.lake.repositories import PARTITION
+from graveler.lake.opening.repositories import PARTITION
 from graveler.operations.operator import Operator
 from graveler.storage.limits import text_key
 from graveler.storage.tables import DamagedItemError

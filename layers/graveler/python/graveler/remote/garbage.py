@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from graveler.lake.repositories import DeletedRepository
+from graveler.lake.opening.repositories import DeletedRepository
 from graveler.model import CommitID, RepositoryUID, RetentionRules
 from graveler.remote.connection import Connection
 from graveler.remote.operations import RemoteOperations

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
-from graveler.lake.checked import OpenedObject
+from graveler.lake.objects.checked import OpenedObject
 from graveler.model import (
     Branch,
     Change,
@@ -31,7 +31,7 @@ from graveler.wire.errors import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
 
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
-    from graveler.lake.summary import Summary, Usage
+    from graveler.lake.reading.summary import Summary, Usage
 
 PAGE: Final = 1000
 """Results of one page, and objects that one request may name."""
@@ -39,8 +39,8 @@ PAGE: Final = 1000
 
 class RemoteReader:
     """What can be asked of a repository behind the HTTP API. The verbs are those of
-    :class:`graveler.lake.reading.RepositoryReader`, and so are their errors. Each is one request unless it says otherwise. No
-    request is sent when it is made: a repository that does not exist is told by the first verb.
+    :class:`graveler.lake.reading.reader.RepositoryReader`, and so are their errors. Each is one request unless it says
+    otherwise. No request is sent when it is made: a repository that does not exist is told by the first verb.
     """
 
     def __init__(self, connection: Connection, name: str) -> None:

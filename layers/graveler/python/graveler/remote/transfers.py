@@ -19,8 +19,8 @@ from graveler.errors import (
     NotFoundError,
     UnavailableError,
 )
-from graveler.lake.checked import checked, damaged
-from graveler.lake.noted_times import noted_time
+from graveler.lake.objects.checked import checked, damaged
+from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
 from graveler.remote.connection import Connection, OpenFile, Query
 from graveler.requests.staging import Upload
@@ -54,9 +54,10 @@ class Transfers:
         self, ref: str, entry: ObjectEntry, start: int, length: int | None, *, verify: bool = True
     ) -> Iterator[bytes]:
         """The bytes of an object that was looked up in ``ref``, in pieces, compared as those of
-        :meth:`graveler.lake.reading.RepositoryReader.bytes_in`. Cost: one request for a URL, unless there is one from before, and
-        one object read; one more if the MD5 alone is wrong. :class:`BusyError` if the object was replaced meanwhile, and can't be
-        found any more; :class:`BytesGoneError` if the store has no bytes of it; :class:`DamagedObjectError`."""
+        :meth:`graveler.lake.reading.reader.RepositoryReader.bytes_in`. Cost: one request for a URL, unless there is one from
+        before, and one object read; one more if the MD5 alone is wrong. :class:`BusyError` if the object was replaced
+        meanwhile, and can't be found any more; :class:`BytesGoneError` if the store has no bytes of it;
+        :class:`DamagedObjectError`."""
         if entry.size == 0 or length == 0:
             return iter(())
         if not self._presigned():

@@ -143,7 +143,7 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     ``destination``, a prefix, empty or ending with ``/``. Behind a server it is a folder of the machine that serves the lake.
 
     Each file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
-    record says so (:mod:`graveler.lake.noted_times`).
+    record says so (:mod:`graveler.lake.objects.noted_times`).
 
     Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one transaction.
     Two table reads, before the listing, to see that nothing is staged; again for each time that the head moves. To say what it

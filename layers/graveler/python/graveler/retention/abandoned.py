@@ -16,10 +16,10 @@ from graveler.history.commits import CommitStore
 from graveler.history.owners import LEASE, RENEWAL, Owners
 from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
-from graveler.lake.branches import Branches
 from graveler.lake.clock import Clock
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.traces import Traces
+from graveler.lake.objects.traces import Traces
+from graveler.lake.refs.branches import Branches
 from graveler.model import Repository
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.clock import GRACE, Clock
-from graveler.lake.collected import set_collected
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.repositories import MARKER, Repositories, check_same, repository_key
+from graveler.lake.objects.collected import set_collected
+from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
 from graveler.retention.abandoned import Abandoned
 from graveler.retention.engine import Engine, InProcess, write_chunks

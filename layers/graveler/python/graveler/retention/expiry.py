@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from graveler.errors import BusyError
 from graveler.history.commits import CommitStore
 from graveler.lake.clock import Clock
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.repositories import Repositories
 from graveler.model import CommitID, Repository
 from graveler.retention.keeping import KnownCommit, Verdict, judge
 from graveler.retention.roots import RootReader, Roots

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from graveler.errors import PreconditionError
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
-from graveler.lake.rules import check_settings
+from graveler.lake.settings.rules import check_settings
 from graveler.model import Commit, CommitID, Page, RetentionRules, Settings
 from graveler.retention.collector import Collector, Options, Progress, no_progress
 from graveler.retention.described import RunDescription, describe

@@ -25,7 +25,7 @@ from graveler.ingest.rules import PARTITION as INGEST_RULES
 from graveler.ingest.rules import RuleStore
 from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import dumps
-from graveler.lake.repositories import MARKER, DeletedRepository, Repositories
+from graveler.lake.opening.repositories import MARKER, DeletedRepository, Repositories
 from graveler.model import RepositoryUID, Token
 from graveler.retention.holds import Holds
 from graveler.retention.listing import Unknown

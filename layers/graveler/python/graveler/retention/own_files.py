@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.lake.dump.chunks import dumps
-from graveler.lake.repositories import MARKER
+from graveler.lake.opening.repositories import MARKER
 from graveler.model import CommitID
 from graveler.retention.listing import Unknown
 from graveler.retention.runs import Candidate, Kind

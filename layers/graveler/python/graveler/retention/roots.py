@@ -22,7 +22,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import STAGED, StagedLine, dumps, get_manifest, read_chunks
 from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.leases import HeldError, LeaseWatch
-from graveler.lake.traces import Traces
+from graveler.lake.objects.traces import Traces
 from graveler.model import CommitID, Repository, Token
 from graveler.operations.store import Operations
 from graveler.retention.comparing import NAME_BYTES

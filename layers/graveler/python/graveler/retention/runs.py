@@ -24,8 +24,8 @@ from msgspec import Struct
 
 from graveler.errors import UNREADABLE, BusyError, CorruptError, InvalidError, NotFoundError
 from graveler.lake.clock import Clock
-from graveler.lake.collected import turn_key
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
+from graveler.lake.objects.collected import turn_key
 from graveler.model import CommitID, Page, RepositoryUID
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Item, Matches, Tables

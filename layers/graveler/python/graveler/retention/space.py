@@ -22,7 +22,7 @@ from msgspec import Struct
 from graveler.history.reflog import RefKind
 from graveler.history.refs import BranchState
 from graveler.lake.importing.external_sort import Block, sort_blocks
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, RetentionRules
 from graveler.retention.comparing import BATCH, ROW, Rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from graveler.errors import InvalidError
-from graveler.lake.records import COMMITS_FOLDER
+from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.repository import OpenRepository
 from graveler.storage.files import FOLDER
 from graveler.tree.files import METARANGES, RANGES

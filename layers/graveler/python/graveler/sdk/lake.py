@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
-from graveler.lake.place import create_at, open_at
+from graveler.lake.opening.place import create_at, open_at
 from graveler.paging import items
 from graveler.places import Named, ServedLake, find_lake, find_place, user_name
 from graveler.remote.opening import open_served
@@ -108,7 +108,7 @@ def create_lake(
     ``graveler.create``.
 
     Arguments as of :func:`open_lake`; with ``create_table``, the table of a lake on AWS is made if it is not there. Cost and
-    errors as :func:`graveler.lake.place.create_at`.
+    errors as :func:`graveler.lake.opening.place.create_at`.
     """
     named = _named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     return Lake(create_at(find_place(named), create_table=create_table), user_name() if user is None else user)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import DamagedObjectError, InvalidError, PreconditionError
-from graveler.lake.checked import Comparison, OpenedObject, damaged
+from graveler.lake.objects.checked import Comparison, OpenedObject, damaged
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

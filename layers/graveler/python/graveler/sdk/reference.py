@@ -22,7 +22,7 @@ from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
 
 if TYPE_CHECKING:
-    from graveler.lake.summary import Summary, Usage
+    from graveler.lake.reading.summary import Summary, Usage
     from graveler.requests.exporting import ExportReport
 
 DiffType: TypeAlias = Literal["three_dot", "two_dot"]

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 
 from graveler.errors import AlreadyExistsError, DirtyBranchError, RefNotFoundError
 from graveler.history.names import check_tag
-from graveler.lake.hidden_branch import hidden_branch
+from graveler.lake.refs.hidden_branch import hidden_branch
 from graveler.model import CommitID
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.writable import WritableReference, commit_branch

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from graveler.errors import NotFoundError
-from graveler.lake.folder import ServedFolders
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.folder import ServedFolders
+from graveler.lake.opening.repositories import Repositories
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.lake.place import LakePlace
+from graveler.lake.opening.place import LakePlace
 
 OBJECTS_PATH: Final = "/objects"
 """Presigned URLs lie below it."""

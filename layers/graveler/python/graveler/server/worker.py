@@ -12,9 +12,9 @@ from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
 from graveler.lake.all_verbs import load_verbs
-from graveler.lake.folder import ServedFolders, url_signer
 from graveler.lake.lake import Lake
-from graveler.lake.place import AwsLake, FolderLake, open_at
+from graveler.lake.opening.folder import ServedFolders, url_signer
+from graveler.lake.opening.place import AwsLake, FolderLake, open_at
 from graveler.operations.sweeping import Sweeper
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway

@@ -2,7 +2,7 @@
 
 Spark notes a batch in the stream's checkpoint after ``foreachBatch`` has returned. Where the driver dies in between, the stream
 begins with the same batch again. So a batch is written under the stream's own ID, which stays the same as long as its checkpoint
-does, and the batch's number: :mod:`graveler.lake.applications` has the rest.
+does, and the batch's number: :mod:`graveler.lake.committing.applications` has the rest.
 """
 
 from collections.abc import Callable, Mapping

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
-from graveler.lake.place import open_at
+from graveler.lake.opening.place import open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID
 from graveler.spark.feed_line import BEGINNING, LATEST, Line, Position

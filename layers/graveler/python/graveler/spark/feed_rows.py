@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from graveler.errors import BytesGoneError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.exporting.export_folder import same_bytes
-from graveler.lake.place import open_at
+from graveler.lake.opening.place import open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, ObjectEntry
 from graveler.spark.change_feed import FeedOptions, Step

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError
 from graveler.lake.lake import Lake
-from graveler.lake.place import AwsLake, FolderLake, LakePlace, open_at
+from graveler.lake.opening.place import AwsLake, FolderLake, LakePlace, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.places import ServedLake
 from graveler.sdk.lake import Lake as LakeHandle

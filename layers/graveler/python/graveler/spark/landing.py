@@ -30,8 +30,8 @@ from graveler.errors import (
     RefNotFoundError,
 )
 from graveler.history.names import check_tag
-from graveler.lake.applications import LARGEST_VERSION
-from graveler.lake.hidden_branch import HIDDEN, hidden_name
+from graveler.lake.committing.applications import LARGEST_VERSION
+from graveler.lake.refs.hidden_branch import HIDDEN, hidden_name
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, CommitID
 from graveler.places import ServedLake, user_name

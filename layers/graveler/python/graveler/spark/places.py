@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from graveler.errors import InvalidError
-from graveler.lake.place import LakePlace
+from graveler.lake.opening.place import LakePlace
 from graveler.places import Named, ServedLake, find_lake, find_place
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.objects import Objects
@@ -39,9 +39,9 @@ KEY_SECRET: Final = "access_key_secret"
 
 
 def place_of(options: Mapping[str, object]) -> LakePlace:
-    """The place that options name, for :func:`graveler.lake.place.open_at`: ``lake``, a folder or ``dynamodb://table``; or
-    ``tables``, with ``objects``, and ``region``, ``s3_endpoint_url`` and ``dynamodb_endpoint_url`` where needed. Other options,
-    and empty ones, do not count; as Spark's own, they may be in any case. What they leave open, the environment says.
+    """The place that options name, for :func:`graveler.lake.opening.place.open_at`: ``lake``, a folder or ``dynamodb://table``;
+    or ``tables``, with ``objects``, and ``region``, ``s3_endpoint_url`` and ``dynamodb_endpoint_url`` where needed. Other
+    options, and empty ones, do not count; as Spark's own, they may be in any case. What they leave open, the environment says.
 
     Picklable. :class:`graveler.errors.InvalidError` if they name two places, or half of one;
     :class:`graveler.errors.NotFoundError` if nothing names one.

@@ -17,10 +17,10 @@ from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError,
 from graveler.history.commits import decode_commit
 from graveler.history.cuts import split_of
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
+from graveler.lake.committing.records import COMMITS_FOLDER
+from graveler.lake.committing.recut import as_cut
 from graveler.lake.importing.importer import Comparison, ImportSource, expect_objects, replaced, sorted_sources
-from graveler.lake.records import COMMITS_FOLDER
-from graveler.lake.recut import as_cut
-from graveler.lake.repositories import Repositories
+from graveler.lake.opening.repositories import Repositories
 from graveler.model import Commit, CommitID, MetarangeName, Repository, SplitParameters
 from graveler.places import ServedLake
 from graveler.remote.connection import Connection

@@ -38,8 +38,8 @@ from pyspark.sql.types import (
 
 from graveler.errors import AlreadyExistsError, GravelerError, InvalidError
 from graveler.history.names import check_tag
-from graveler.lake.hidden_branch import hidden_branch, hidden_name
-from graveler.lake.place import LakePlace, open_at
+from graveler.lake.opening.place import LakePlace, open_at
+from graveler.lake.refs.hidden_branch import hidden_branch, hidden_name
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, CommitID, ObjectEntry
 from graveler.places import user_name

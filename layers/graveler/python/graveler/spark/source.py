@@ -33,7 +33,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
-from graveler.lake.place import LakePlace, open_at
+from graveler.lake.opening.place import LakePlace, open_at
 from graveler.spark.as_of import AS_OF, ref_as_of
 from graveler.spark.change_feed import STREAM_OPTIONS, CommitStream, FeedOptions
 from graveler.spark.columns import OBJECT

@@ -1,8 +1,8 @@
 """Datasets written on a branch: all that a transaction writes appears at once, or not at all.
 
-Spark's own writers put files straight to their final places in the namespace (a data folder, :mod:`graveler.lake.addresses`);
-they are linked to a hidden branch, which is committed and merged in the end. No file is renamed or copied, and what a
-transaction that failed has written is garbage that nobody names.
+Spark's own writers put files straight to their final places in the namespace (a data folder,
+:mod:`graveler.lake.objects.addresses`); they are linked to a hidden branch, which is committed and merged in the end. No file
+is renamed or copied, and what a transaction that failed has written is garbage that nobody names.
 """
 
 import time
@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError, NoChangesError, UnavailableError
 from graveler.history.names import check_tag
-from graveler.lake.applications import check_application
-from graveler.lake.hidden_branch import hidden_branch
+from graveler.lake.committing.applications import check_application
+from graveler.lake.refs.hidden_branch import hidden_branch
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, ObjectEntry, RepositoryUID
 from graveler.places import ServedLake, user_name

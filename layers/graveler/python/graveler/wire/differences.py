@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
+from graveler.lake.reading.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import Conflict, ObjectEntry, Totals
 from graveler.wire.documents import Commit, Pagination
 

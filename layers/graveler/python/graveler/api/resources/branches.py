@@ -14,7 +14,7 @@ from graveler.api.response import Response, json_response, no_content, text_resp
 from graveler.api.routing import Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
 from graveler.lake.repository import OpenRepository
-from graveler.lake.rules import protecting
+from graveler.lake.settings.rules import protecting
 from graveler.model import CommitID, SplitParameters
 from graveler.requests import committing, merging, refs, staging
 from graveler.requests.base import Permission

@@ -25,7 +25,7 @@ from graveler.ingest.results import Message
 from graveler.ingest.rules import Rule, RuleStore
 from graveler.ingest.status import IngestStatus
 from graveler.ingest.status import status as ingest_status
-from graveler.lake.reports import read_report
+from graveler.lake.in_parts.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import OperationState
 from graveler.requests.base import Permission

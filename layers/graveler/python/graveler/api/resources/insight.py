@@ -11,7 +11,7 @@ from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.resources.refs import merge_strategies
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
-from graveler.lake.summary import Summary
+from graveler.lake.reading.summary import Summary
 from graveler.model import CommonPrefix, Conflict, ObjectEntry
 from graveler.requests.base import Permission
 from graveler.wire.differences import (

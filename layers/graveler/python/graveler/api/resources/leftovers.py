@@ -9,7 +9,7 @@ from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import BusyError
-from graveler.lake.repositories import DeletedRepository
+from graveler.lake.opening.repositories import DeletedRepository
 from graveler.requests.base import Permission
 from graveler.retention.leftovers import Leftovers
 from graveler.wire.documents import MAX_PER_PAGE, Pagination

@@ -12,7 +12,7 @@ from graveler.api.queries import Query, RequiredText
 from graveler.api.ranges import span
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
-from graveler.lake.uploads import PartedUpload
+from graveler.lake.objects.uploads import PartedUpload
 from graveler.model import DEFAULT_CONTENT_TYPE
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error

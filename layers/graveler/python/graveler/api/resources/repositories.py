@@ -15,7 +15,7 @@ from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.api.sample import add_sample
 from graveler.lake.repository import OpenRepository
-from graveler.lake.rules import etag
+from graveler.lake.settings.rules import etag
 from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
 from graveler.requests import settings

@@ -16,7 +16,7 @@ from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.fsck.findings import Report
-from graveler.lake.reports import read_report
+from graveler.lake.in_parts.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations import checks
 from graveler.operations.store import Operation, OperationState

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from graveler.errors import InvalidError, PreconditionError, UnavailableError
-from graveler.lake.folder_permissions import OWN
+from graveler.lake.opening.folder_permissions import OWN
 
 MARKER: Final = ".graveler-demo"
 """A file in the folder that says: made by `graveler demo`, may be replaced by it."""

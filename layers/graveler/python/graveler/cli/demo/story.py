@@ -140,7 +140,7 @@ def try_next(plan: Plan) -> Sequence[str]:
 
 
 def _open(lake: Path) -> "OpenRepository":
-    from graveler.lake.folder import open_folder_lake
+    from graveler.lake.opening.folder import open_folder_lake
 
     return open_folder_lake(lake).repository(REPOSITORY)
 

@@ -15,7 +15,7 @@ from graveler.cli.terminal import Json, output
 from graveler.cli.uris import RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment
 from graveler.errors import InvalidError
-from graveler.lake.noted_times import noted_time
+from graveler.lake.objects.noted_times import noted_time
 from graveler.paging import items
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
 from graveler.errors import InvalidError, PreconditionError
-from graveler.lake.place import FolderLake, create_at
+from graveler.lake.opening.place import FolderLake, create_at
 from graveler.paging import items
 
 app = typer.Typer(help="Create, list, show and delete repositories.")

@@ -13,7 +13,7 @@ from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import HIDDEN, LAKE, Named, find_place, user_name, working_folder
 from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError
-from graveler.lake.place import AwsLake, FolderLake, LakePlace, create_at, open_at
+from graveler.lake.opening.place import AwsLake, FolderLake, LakePlace, create_at, open_at
 from graveler.places import KEY_ID, SECRET, lake_in
 from graveler.secret_variables import withdraw
 from graveler.temporary import own_folder

@@ -26,7 +26,7 @@ from graveler.history.commits import CommitStore
 from graveler.history.names import check_repository
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.history.refs import SHARDS, BranchState, Refs
-from graveler.lake.applications import Applications
+from graveler.lake.committing.applications import Applications
 from graveler.lake.dump.chunks import (
     APPLICATIONS,
     BRANCHES,
@@ -41,8 +41,8 @@ from graveler.lake.dump.chunks import (
 )
 from graveler.lake.dump.history import MissingParent, rebuild_commits
 from graveler.lake.fsck.findings import Progress, no_progress
-from graveler.lake.nesting import Neighbours
-from graveler.lake.repositories import (
+from graveler.lake.opening.nesting import Neighbours
+from graveler.lake.opening.repositories import (
     DELETED_PARTITION,
     LAKE,
     MARKER,

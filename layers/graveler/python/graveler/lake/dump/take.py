@@ -12,12 +12,12 @@ mark: *staged changes first, then refs, then commits*.
    deleted with its branch: what was read of it is left out, since bringing it back could hide newer changes. A reset of some
    paths has put what it kept into the open token, maybe after that was read: then the branch's tokens are read again.
 4. See that the record of each head is in the object store. It was put there before the branch was moved. Where it is not
-   durable by that, nor those of the commits behind it, all are made so first (:mod:`graveler.lake.records`).
+   durable by that, nor those of the commits behind it, all are made so first (:mod:`graveler.lake.committing.records`).
 
 And **every object that the dump names stays**, though nobody but the dump may name it any more before the dump is complete, and
 the collector knows of it: who stages another value, deletes or resets does not wait. So a staged record is copied as any other
-(:mod:`graveler.lake.traces`): its object is noted for the collector, *then* it is read again, and what has come since is noted
-too. If its token was not the branch's any more by then, step 3 sees that. The whole takes at most half the grace.
+(:mod:`graveler.lake.objects.traces`): its object is noted for the collector, *then* it is read again, and what has come since
+is noted too. If its token was not the branch's any more by then, step 3 sees that. The whole takes at most half the grace.
 
 (Refs first, and a commit between the two readings takes changes out of staging into a head that the dump does not have.)
 
@@ -40,8 +40,9 @@ from msgspec import Struct
 from graveler.errors import BusyError, CorruptError, RefNotFoundError, RepositoryNotFoundError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.refs import SHARDS, Refs
-from graveler.lake.applications import Applications
 from graveler.lake.clock import GRACE, Clock
+from graveler.lake.committing.applications import Applications
+from graveler.lake.committing.records import COMMITS_FOLDER, CommitRecords
 from graveler.lake.deadline import SKEW, Deadlines
 from graveler.lake.dump.chunks import (
     APPLICATIONS,
@@ -57,9 +58,8 @@ from graveler.lake.dump.chunks import (
     put_manifest,
 )
 from graveler.lake.fsck.findings import Progress, no_progress
-from graveler.lake.records import COMMITS_FOLDER, CommitRecords
-from graveler.lake.repositories import check_same, repository_key
-from graveler.lake.traces import Traces
+from graveler.lake.objects.traces import Traces
+from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.model import CommitID, Repository, Token
 from graveler.staging.changes import PAGE, StagedChanges, StagedRecord
 from graveler.staging.tokens import Outcomes, TokenState

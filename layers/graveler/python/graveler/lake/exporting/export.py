@@ -46,7 +46,7 @@ from graveler.lake.exporting.export_names import (
 )
 from graveler.lake.importing.progress import Progress
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.reading import RepositoryReader
+from graveler.lake.reading.reader import RepositoryReader
 from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository
 from graveler.requests.exporting import Export, ExportReport
 

@@ -20,8 +20,8 @@ from typing import Final, Literal
 import msgspec
 
 from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, InvalidError
-from graveler.lake.checked import md5_of
-from graveler.lake.noted_times import noted_time
+from graveler.lake.objects.checked import md5_of
+from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.storage.folders import make_folder, unavailable
 from graveler.storage.modes import PLAIN
@@ -144,8 +144,8 @@ class ExportFolder:
         """Does the file have the bytes of ``entry``, judged by size and MD5? None where the checksum has not the form of an MD5
         and the size is right, so that nobody knows. Reads the file if its size is right.
 
-        A checksum in that form may be an ETag and no MD5 (:mod:`graveler.lake.checked`). So where it differs, ``md5_stored`` is
-        asked, if given, for the MD5 of the bytes that the store has.
+        A checksum in that form may be an ETag and no MD5 (:mod:`graveler.lake.objects.checked`). So where it differs,
+        ``md5_stored`` is asked, if given, for the MD5 of the bytes that the store has.
         """
         path = self.root / name
         if self._size(name) != entry.size:

@@ -7,7 +7,7 @@ from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
 from graveler.history.reflog import RefLog
 from graveler.history.refs import BranchState
-from graveler.lake.applications import Applications, LastVersion, check_application, decode_last
+from graveler.lake.committing.applications import Applications, LastVersion, check_application, decode_last
 from graveler.lake.fsck.findings import AffectedRef, FindingKind
 from graveler.lake.fsck.history import Damage
 from graveler.lake.fsck.items import DamagedItem, scan

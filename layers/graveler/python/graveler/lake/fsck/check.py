@@ -10,8 +10,8 @@ from graveler.errors import UNREADABLE
 from graveler.history.commits import CommitStore
 from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
-from graveler.lake.applications import Applications
-from graveler.lake.folder_permissions import FolderPermissions
+from graveler.lake.committing.applications import Applications
+from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.applications import ApplicationCheck
 from graveler.lake.fsck.commits import CommitCheck
 from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Progress, Report, no_progress
@@ -23,9 +23,9 @@ from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
-from graveler.lake.nesting import Neighbours
-from graveler.lake.records import COMMITS_FOLDER
-from graveler.lake.repositories import LAKE, MARKER, KnownRepository, Repositories
+from graveler.lake.opening.folder_permissions import FolderPermissions
+from graveler.lake.opening.nesting import Neighbours
+from graveler.lake.opening.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
 from graveler.storage.files import FOLDER
 from graveler.storage.namespaces import locate
@@ -64,7 +64,7 @@ def fsck(
     also what only the reference logs of the refs reach. ``committed_objects``: look also whether the objects of committed
     records are there (those of staged ones always are looked for), with ``outside_objects`` also those outside the namespace.
     ``object_bytes``: read all these objects, those of committed records too, and compare size and MD5
-    (:mod:`graveler.lake.checked`). ``folder_permissions``: also whether the lake's own folder lets in whom it should not.
+    (:mod:`graveler.lake.objects.checked`). ``folder_permissions``: also whether the lake's own folder lets in whom it should not.
     ``repair`` rebuilds what it can, each file only when its recomputed name is right, and nothing that is whole.
 
     Others may work on the repository meanwhile; what they make after the refs were read is not looked at. Cost: a table read

@@ -10,9 +10,9 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError, UnavailableError
-from graveler.lake.checked import Comparison, has_noted_time, vouches
 from graveler.lake.fsck.findings import Counts, FindingKind, Progress
-from graveler.lake.noted_times import noted_time
+from graveler.lake.objects.checked import Comparison, has_noted_time, vouches
+from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
 from graveler.storage.objects import ObjectMissingError, Objects
 

@@ -14,10 +14,10 @@ from graveler.errors import UNREADABLE, GravelerError, NotFoundError
 from graveler.history.commits import CommitStore
 from graveler.history.cuts import split_of
 from graveler.history.graph import merge_base
+from graveler.lake.committing.recut import as_cut
 from graveler.lake.fsck.files import open_file
 from graveler.lake.fsck.history import History
-from graveler.lake.merge import STRATEGY_KEY
-from graveler.lake.recut import as_cut
+from graveler.lake.merging.merge import STRATEGY_KEY
 from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects

@@ -8,10 +8,10 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.commits import is_commit_id
 from graveler.history.reflog import time_of_row
 from graveler.history.refs import SHARDS, BranchState, Refs
-from graveler.lake.collected import collected_before
 from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind, RefKind
 from graveler.lake.fsck.history import Damage, Head, History
 from graveler.lake.fsck.items import DamagedItem, scan
+from graveler.lake.objects.collected import collected_before
 from graveler.model import CommitID, RepositoryUID
 from graveler.storage.tables import Item, Key, Tables
 

@@ -17,7 +17,7 @@ from threading import Event
 from typing import Final, NamedTuple
 
 from graveler.errors import UnavailableError
-from graveler.lake.noted_times import MARK, time_checksum
+from graveler.lake.objects.noted_times import MARK, time_checksum
 from graveler.model import ObjectEntry
 from graveler.storage.beneath import Beneath
 from graveler.tree.record import MAX_KEY_BYTES, RecordCodec, encode_key, object_size
@@ -105,7 +105,7 @@ def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
 
 def timed(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
     """The records of a batch with the time of the last modification in the place of a checksum
-    (:mod:`graveler.lake.noted_times`). No file is opened. About 4 µs a file."""
+    (:mod:`graveler.lake.objects.noted_times`). No file is opened. About 4 µs a file."""
     packed: list[bytes | None] = []
     total = 0
     mark = MARK.encode()

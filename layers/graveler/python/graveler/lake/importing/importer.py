@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from graveler.errors import EmptySourceError, InvalidError
 from graveler.history.cuts import split_of
+from graveler.lake.committing.landing import Build, Draft, Landing, land, rehearse
+from graveler.lake.committing.recut import as_cut
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.changes import Compare, compare_here
 from graveler.lake.importing.progress import Progress, no_progress
-from graveler.lake.landing import Build, Draft, Landing, land, rehearse
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.recut import as_cut
-from graveler.lake.rules import Intent
+from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, CommitID, SplitParameters, Totals
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import ImportChanges, Imported

@@ -12,10 +12,9 @@ from typing import Final
 from graveler.history.commits import check_info
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
-from graveler.lake.begun import commit_terms
-from graveler.lake.branches import busy
 from graveler.lake.clock import Backoff
-from graveler.lake.commit import (
+from graveler.lake.committing.begun import commit_terms
+from graveler.lake.committing.commit import (
     Build,
     RestagedError,
     commit_of_changes,
@@ -25,16 +24,17 @@ from graveler.lake.commit import (
     staged_changes,
     taken_by_another,
 )
+from graveler.lake.committing.publish import done_before
+from graveler.lake.committing.sealing import Sealed, holding, own_token, release, take_sealed
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
+from graveler.lake.merging.sides import tree_of
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.publish import done_before
-from graveler.lake.sealing import Sealed, holding, own_token, release, take_sealed
-from graveler.lake.sides import tree_of
+from graveler.lake.refs.branches import busy
 from graveler.model import Commit, SplitParameters, Token
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges

@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import sha256
 
+from graveler.lake.committing.landing import Landing, give_back_turn, keeping_turn, look_at_head
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import ImportSource, Terms, build_source, land_imported, sorted_sources
 from graveler.lake.importing.prefix_listing import destination_of
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
-from graveler.lake.landing import Landing, give_back_turn, keeping_turn, look_at_head
 from graveler.lake.parts import RepositoryParts
 from graveler.requests.importing import ImportAddress, Imported
 from graveler.tree.parts import Load

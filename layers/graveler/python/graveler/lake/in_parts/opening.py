@@ -5,6 +5,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
+from graveler.lake.committing.rewrite import rewrite_landing
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import ImportSource, Terms, import_landing
 from graveler.lake.importing.prefix_listing import source_at
@@ -15,11 +16,10 @@ from graveler.lake.in_parts.pinned import LongRequest, Pinned
 from graveler.lake.in_parts.rewrites import RewriteWork
 from graveler.lake.in_parts.three_ways import ThreeWayWork
 from graveler.lake.in_parts.work import Work
-from graveler.lake.merge import undertake_merge
+from graveler.lake.merging.merge import undertake_merge
+from graveler.lake.merging.replay import undertake_cherry_pick, undertake_revert
+from graveler.lake.merging.three_way import Undertaking
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.replay import undertake_cherry_pick, undertake_revert
-from graveler.lake.rewrite import rewrite_landing
-from graveler.lake.three_way import Undertaking
 from graveler.model import CommitID, MergeStrategies
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddress, ImportAddresses

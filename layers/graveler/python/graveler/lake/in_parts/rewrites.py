@@ -5,16 +5,16 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
+from graveler.lake.committing.landing import Draft, Landing, give_back_turn, keeping_turn, land, look_at_head
+from graveler.lake.committing.publish import commit_of_request
+from graveler.lake.committing.recut import recut
+from graveler.lake.committing.rewrite import expect_other_split, rewrite_draft
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import Results, Sizes, planned
-from graveler.lake.landing import Draft, Landing, give_back_turn, keeping_turn, land, look_at_head
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.publish import commit_of_request
-from graveler.lake.recut import recut
-from graveler.lake.rewrite import expect_other_split, rewrite_draft
 from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.parts import Load, Point, join_parts

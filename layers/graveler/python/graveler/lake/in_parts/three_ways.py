@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from graveler.lake.begun import merge_terms
+from graveler.lake.committing.begun import merge_terms
+from graveler.lake.committing.landing import Draft, give_back_turn, keeping_turn, look_at_head, written_before
+from graveler.lake.committing.recut import recut
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
-from graveler.lake.landing import Draft, give_back_turn, keeping_turn, look_at_head, written_before
-from graveler.lake.parts import RepositoryParts
-from graveler.lake.recut import recut
-from graveler.lake.sides import trees_of
-from graveler.lake.three_way import (
+from graveler.lake.merging.sides import trees_of
+from graveler.lake.merging.three_way import (
     Undertaking,
     conflict_error,
     draft,
@@ -21,6 +20,7 @@ from graveler.lake.three_way import (
     split_at,
     strategy_by_key,
 )
+from graveler.lake.parts import RepositoryParts
 from graveler.model import Begun, Commit, MergeStrategies, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.merge import MergeResult, TreeConflict

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from graveler.lake.begun import part_name
+from graveler.lake.committing.begun import part_name
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.model import Begun, Commit

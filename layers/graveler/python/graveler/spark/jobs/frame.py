@@ -29,7 +29,7 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
-from graveler.lake.place import LakePlace, open_at
+from graveler.lake.opening.place import LakePlace, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.places import ServedLake
 from graveler.spark.places import place_of, s3_settings, served_place_of

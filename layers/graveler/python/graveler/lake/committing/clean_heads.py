@@ -1,0 +1,119 @@
+"""Finding a branch's head for what must not mix with uncommitted changes: merge and import.
+
+Commonly that is a head on which nothing is staged. A merge may also land *beside* what is staged: as long as no staged key is one
+that it changes, neither hides the other, and what is staged stays where it is. A key that is staged after that look is a later
+write on top of the merge.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from secrets import token_hex
+
+from graveler.errors import DirtyBranchError
+from graveler.history.refs import BranchState
+from graveler.lake.committing.publish import HeadMovedError, drop_tokens
+from graveler.lake.committing.sealing import holding, seal_in, take_sealed
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.reading.differences import changes_anything
+from graveler.lake.settings.rules import Intent
+from graveler.lake.text import utf8
+from graveler.lake.turns import Turn
+from graveler.model import Commit, Token
+from graveler.tree.touch import differ
+from graveler.tree.tree import Tree
+
+
+class Staging(Enum):
+    """What the staged records of a branch amount to."""
+
+    NOTHING = 1
+    NO_CHANGE = 2
+    CHANGES = 3
+
+
+def wait_for_clean_head(
+    repository: RepositoryParts, turn: Turn, branch: str, operation: str, intent: Intent | None = None
+) -> tuple[BranchState, Commit, Tree]:
+    """The branch, its head and the head's tree, once it is this ``turn``, no commit is at work on it and nothing is staged.
+
+    One table read of the branch, as :meth:`Turn.state`, one for each token and shard to see that nothing is staged.
+    :class:`DirtyBranchError` if something is that changes the head. What is staged and changes nothing (tombstones over
+    nothing, values that the head has already) is put aside first: it is older than what the operation brings, and must not
+    hide it. That costs two transactions more. With an ``intent``, :class:`ForbiddenError` if the repository's settings
+    refuse it.
+    """
+    state, head, tree, found = wait_for_head(repository, turn, branch, intent)
+    if found is Staging.CHANGES:
+        raise DirtyBranchError(branch, operation)
+    return state, head, tree
+
+
+def wait_for_head(
+    repository: RepositoryParts, turn: Turn, branch: str, intent: Intent | None = None
+) -> tuple[BranchState, Commit, Tree, Staging]:
+    """As :meth:`wait_for`; where what is staged changes the head, that is told, and not refused: :func:`expect_apart`."""
+    while True:
+        state = turn.state(intent)
+        if take_sealed(repository, state.sealed) is not None:
+            head, tree = _head(repository, state)
+            found = _look(repository, (state.open, *state.sealed[::-1]), tree)
+            if found is not Staging.NO_CHANGE:
+                return state, head, tree, found
+            turn.wait(ticket=not _put_aside(repository, turn, branch))
+        else:
+            turn.wait()
+
+
+def expect_apart(
+    repository: RepositoryParts,
+    state: BranchState,
+    before: Tree,
+    after: Tree,
+    operation: str,
+    replaced: Sequence[str] = (),
+) -> None:
+    """See that nothing staged on the branch is of a key in which the trees differ, or a change below one of the prefixes
+    ``replaced``. One table read for each token, shard and thousand staged; ranges that differ, as far as staged keys lie in
+    them. :class:`DirtyBranchError` names the first.
+
+    What is staged without being a change counts, too, where the trees differ: left in place, it would hide the merge's."""
+    prefixes = tuple(utf8("prefix", prefix) for prefix in replaced)
+    for key, packed in repository.staged.scan((state.open, *state.sealed[::-1])):
+        inside = key.startswith(prefixes) and changes_anything(before.get(key), packed)
+        if inside or differ(before, after, key, key + b"\0"):
+            raise DirtyBranchError(state.name, operation, key.decode("utf-8", "backslashreplace"))
+
+
+def _put_aside(repository: RepositoryParts, turn: Turn, branch: str) -> bool:
+    """Take tokens from the branch that hold no change. Sealed first, so that a change that is staged meanwhile goes to the
+    new token and is not lost with the old one (promise C1). False, and nothing is done, if there is one after all."""
+    operation = token_hex(16)
+    sealed = seal_in(repository, turn, operation)
+    try:
+        with holding(repository, sealed.own, operation):
+            state = repository.branches.state(branch)
+            others = tuple(token for token in sealed.tokens if token != sealed.own)
+            if state.sealed[: len(sealed.tokens)] != sealed.tokens or take_sealed(repository, others) is None:
+                raise HeadMovedError
+            _, tree = _head(repository, state)
+            if _look(repository, sealed.tokens[::-1], tree) is Staging.CHANGES:
+                raise HeadMovedError
+            drop_tokens(repository, state, sealed.tokens, operation)
+            return True
+    except HeadMovedError:
+        return False  # look again
+
+
+def _head(repository: RepositoryParts, state: BranchState) -> tuple[Commit, Tree]:
+    head = repository.branches.commit(state.commit_id)
+    return head, repository.trees.load(head.metarange)
+
+
+def _look(repository: RepositoryParts, tokens: tuple[Token, ...], tree: Tree) -> Staging:
+    """What is staged under tokens (the newest first). Stops at the first change."""
+    found = Staging.NOTHING
+    for key, packed in repository.staged.scan(tokens):
+        if changes_anything(tree.get(key), packed):
+            return Staging.CHANGES
+        found = Staging.NO_CHANGE
+    return found

@@ -1,0 +1,271 @@
+"""Commit: seal, apply, publish. The protocol of ``docs/concurrency.md``, in the shape in which it was searched exhaustively."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from secrets import token_hex
+from typing import Final
+
+import msgspec
+
+from graveler.errors import GravelerError, NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
+from graveler.history.commits import check_info, commit_saying
+from graveler.history.cuts import split_of
+from graveler.history.refs import BranchState
+from graveler.lake.clock import Polls
+from graveler.lake.committing.begun import commit_terms, keep
+from graveler.lake.committing.publish import HeadMovedError, drop_tokens, once, publish
+from graveler.lake.committing.sealing import Sealed, holding, own_token, seal, take_sealed
+from graveler.lake.context import Context
+from graveler.lake.deadline import Deadline
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.refs.branches import busy
+from graveler.lake.settings.rules import Intent
+from graveler.model import Commit, SplitParameters, Token
+from graveler.requests import committing as requests
+from graveler.staging.changes import StagedChanges
+from graveler.staging.tokens import TokenState
+from graveler.storage.tables import Check
+from graveler.tree.apply import Change, Interval, apply, reapply
+from graveler.tree.tree import Tree, Trees
+from graveler.tree.writer import StoppedError
+
+_AHEAD: Final = 50_000
+"""Changes that are looked at before they are used."""
+
+
+class RestagedError(Exception):
+    """The own token was taken for a dead one's, and its changes were staged again: they are uncommitted, or another commit has
+    sealed them. Seal again. For the verbs of this room only."""
+
+
+def commit(repository: RepositoryParts, request: requests.Commit, context: Context) -> Commit:
+    """See :class:`graveler.requests.committing.Commit`."""
+    branch, info = request.branch, request.info
+    check_info(info, repository.clock.now())
+    operation = token_hex(16)
+
+    def make() -> Commit:
+        first: Token | None = None
+        while True:
+            until = repository.deadlines.begin()
+            sealed = seal(repository, branch, operation, info.request_id, Intent(direct=True, force=request.force))
+            first = first or sealed.own
+            attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
+            try:
+                with holding(repository, sealed.own, operation, info.request_id):
+                    return _publish(repository, request, operation, sealed, until, attempt.build)
+            except RestagedError:
+                continue
+            except NoChangesError:
+                made = None if first in (None, sealed.own) else commit_of_changes(repository, first)
+                if made is None:
+                    raise
+                return made
+
+    made = once(repository, info.request_id, make)
+    # The occasion to clean up after commits of long ago. What fails here fails again at the next one, and harms nobody but the
+    # table's size, so it must not fail a commit that was made.
+    with suppress(GravelerError):
+        repository.cleanup.sweep(repository.staged, repository.clock.now())
+    return made
+
+
+def seal_once(repository: RepositoryParts, request: requests.Commit, operation: str) -> Sealed:
+    """The changes to commit, as of :func:`seal`; if this operation has sealed some, those. One table read more."""
+    intent = Intent(direct=True, force=request.force)
+    state = repository.branches.state(request.branch, intent)
+    own = own_token(repository, state, operation)
+    if own is None:
+        return seal(repository, request.branch, operation, request.info.request_id, intent)
+    mine = state.sealed[: state.sealed.index(own) + 1]
+    return Sealed(msgspec.structs.replace(state, sealed=mine), own)
+
+
+def publish_built(
+    repository: RepositoryParts,
+    request: requests.Commit,
+    operation: str,
+    tokens: tuple[Token, ...],
+    own: Token | None,
+    build: "Build",
+    until: Deadline,
+    only_while: Check | None = None,
+) -> Commit:
+    """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
+    are still on the branch. ``only_while`` as of :func:`publish`. Cost and errors as :func:`commit`, behind the
+    building."""
+
+    def make() -> Commit:
+        state = msgspec.structs.replace(repository.branches.state(request.branch), sealed=tokens)
+        return _publish(
+            repository, request, operation, Sealed(state, own), until, build, look=True, only_while=only_while
+        )
+
+    return once(repository, request.info.request_id, make)
+
+
+def _publish(
+    repository: RepositoryParts,
+    request: requests.Commit,
+    operation: str,
+    sealed: Sealed,
+    until: Deadline,
+    build: "Build",
+    *,
+    look: bool = False,
+    only_while: Check | None = None,
+) -> Commit:
+    """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
+    branch, info = request.branch, request.info
+    polls = Polls(repository.clock)
+    state: BranchState | None = repository.branches.find(branch) if look else sealed.state
+    while True:
+        if sealed.own is not None and (state is None or sealed.own not in state.sealed):
+            return taken_by_another(repository, branch, sealed.own)
+        if state is None:
+            raise RefNotFoundError(branch, "no branch has this name any more", "branch")
+        # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
+        # older one overwrite it later, promise C1.)
+        tokens = tuple(token for token in state.sealed if token in sealed.tokens)
+        if not tokens and not request.allow_empty:
+            raise no_changes(branch)
+        adopted = take_sealed(repository, tuple(token for token in tokens if token != sealed.own))
+        if adopted is not None:
+            head = repository.branches.commit(state.commit_id)
+            before = repository.trees.load(head.metarange)
+            tree = build(head, before, tokens)
+            try:
+                if tree.id() == before.id() and not request.allow_empty:
+                    drop_tokens(repository, state, tokens, operation)
+                    raise no_changes(branch)
+                saved = repository.trees.save(tree)
+                commit = commit_saying(info, [head], saved, repository.clock.now(), operation)
+                publish(
+                    repository,
+                    state,
+                    commit,
+                    "commit",
+                    until,
+                    applied=tokens,
+                    request_id=info.request_id,
+                    adopted={outcome.request for outcome in adopted if outcome.request},
+                    only_while=only_while,
+                )
+                return commit
+            except HeadMovedError:
+                pass
+        # Else an older token's owner is at work: publish after it.
+        if not polls.wait():
+            raise busy(branch)
+        state = repository.branches.find(branch)
+
+
+def taken_by_another(repository: RepositoryParts, branch: str, own: Token) -> Commit:
+    """What became of the own token, which is not on the branch any more. :class:`RestagedError`."""
+    outcome = repository.outcomes.get(own)
+    if outcome is not None and outcome.state is TokenState.RESTAGED:
+        _, outcome = repository.outcomes.follow(own)
+        if outcome is None or outcome.state is TokenState.SEALED:
+            raise RestagedError
+    if outcome is not None and outcome.commit_id is not None:
+        return repository.commits.get(outcome.commit_id)
+    if outcome is not None and outcome.state is TokenState.DROPPED:
+        raise no_changes(branch)
+    ended = {TokenState.RESET: "reset", TokenState.DELETED: "deleted"}
+    # A token that is sealed still went with its branch to another name, where the next commit takes it.
+    happened = "renamed" if outcome is None else ended.get(outcome.state, "renamed")
+    raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
+
+
+def commit_of_changes(repository: RepositoryParts, own: Token | None) -> Commit | None:
+    """The commit in which the changes went that an own token held, if there is one. A table read for each token that held
+    them, and the commit's."""
+    outcome = None if own is None else repository.outcomes.follow(own)[1]
+    return None if outcome is None or outcome.commit_id is None else repository.commits.get(outcome.commit_id)
+
+
+Build = Callable[[Commit, Tree, tuple[Token, ...]], Tree]
+"""Gives a head's tree with the changes of these tokens (the oldest first)."""
+
+
+class _Attempt:
+    """Builds the tree of staged changes on a head; on another head it redoes only where the heads differ (promise C6)."""
+
+    def __init__(
+        self,
+        split: SplitParameters,
+        staged: StagedChanges,
+        trees: Trees,
+        operation: str,
+        context: Context,
+    ) -> None:
+        self._split = split
+        self._staged = staged
+        self._trees = trees
+        self._operation = operation
+        self._limit = context.limit
+        self._stop = context.stop
+        self._tokens: tuple[Token, ...] = ()
+        self._head: Tree | None = None
+        self._result: Tree | None = None
+        self._cut: SplitParameters | None = None
+
+    def build(self, commit: Commit, head: Tree, tokens: tuple[Token, ...]) -> Tree:
+        """``head`` with what is staged under ``tokens`` (the oldest first), unsettled. :class:`TooMuchWorkError`."""
+        changes = staged_changes(self._staged, tokens)
+        split = split_of(commit, self._split)
+        try:
+            if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:
+                everything = changes((None, None))
+                if self._limit is not None:
+                    is_hint = self._stop is not None
+                    everything = _within(self._limit, head, everything, self._operation, is_hint=is_hint)
+                result = apply(head, everything, split, self._stop, settle=False)
+            else:
+                self._result.settle()  # where nothing of it was published, it was never saved
+                result = reapply(self._head, self._result, head, changes, split, self._stop, settle=False)
+        except StoppedError as stopped:
+            begun = keep(self._trees, stopped, commit_terms(tokens, split), (head,))
+            raise TooMuchWorkError("committing", operation=self._operation, begun=begun) from None
+        self._head, self._result, self._tokens, self._cut = head, result, tokens, split
+        return result
+
+
+def staged_changes(staged: StagedChanges, tokens: tuple[Token, ...]) -> Callable[[Interval], Iterable[Change]]:
+    """Gives the changes of an interval that are staged under ``tokens`` (the oldest first)."""
+
+    def changes(interval: Interval) -> Iterable[Change]:
+        after, upto = interval
+        start = b"" if after is None else after + b"\0"
+        return staged.scan(tokens[::-1], start, None if upto is None else upto + b"\0")
+
+    return changes
+
+
+def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *, is_hint: bool) -> Iterator[Change]:
+    """The changes. :class:`TooMuchWorkError` once applying them would take reading more than ``limit`` records; before the first
+    of them is used, if some ten thousand changes are enough to see that; with ``is_hint``, only then."""
+    source = iter(changes)
+    records, number = 0, -1
+    while ahead := list(islice(source, _AHEAD)):
+        for key, _ in ahead:
+            at = bisect_left(tree.lasts, key)
+            if at != number and at < len(tree):
+                records += tree.info(at).count
+            number = at
+        records += len(ahead)
+        if records > limit:
+            raise TooMuchWorkError("committing", records, limit, operation)
+        yield from ahead
+        if is_hint:
+            yield from source
+
+
+def no_changes(branch: str) -> NoChangesError:
+    """What is raised where nothing is to be committed."""
+    return NoChangesError(
+        f"nothing to commit on branch {branch!r}: it has no uncommitted changes (what is staged there, if anything, is the "
+        "same as in its last commit); upload, link or delete something first"
+    )

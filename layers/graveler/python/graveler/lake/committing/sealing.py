@@ -1,0 +1,172 @@
+"""Sealing: closing a branch's open token, so that what is staged under it can be taken out, and the lease on it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import msgspec
+
+from graveler.errors import GravelerError, NoChangesError
+from graveler.history.refs import BranchState
+from graveler.lake.committing.publish import HeadMovedError
+from graveler.lake.committing.restage import empty_sealed
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.settings.rules import Intent
+from graveler.lake.turns import Turn
+from graveler.model import Token
+from graveler.staging.tokens import LEASE, TokenOutcome
+from graveler.storage.tables import ConditionFailedError
+
+RENEWALS: Final = 3
+"""Beats for each length of a lease while its owner works. The next commit waits for one that was killed for the lease's length;
+an owner that pauses for longer may find its work done by another, which harms nobody."""
+
+MAX_SEALED: Final = 30
+"""How many sealed tokens a branch may have. Each takes three writes of the hundred of a transaction that takes them all. Where so
+many commits have died or failed, the next one stages again what they had sealed."""
+
+MAX_QUEUE: Final = 4
+"""How many commits line up on a branch, each with a sealed token. Those that come later wait before they seal: one that dies
+waiting then leaves no lease behind for which the next ones wait in turn."""
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """What a seal found, or made: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed
+    it."""
+
+    state: BranchState
+    own: Token | None = None
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens to take, the oldest first."""
+        return self.state.sealed
+
+
+def seal(
+    repository: RepositoryParts, branch: str, operation: str, request: str = "", intent: Intent | None = None
+) -> Sealed:
+    """Close the branch's open token, if anything is staged under it: what is staged from now on belongs to the next commit.
+
+    ``request`` is the id of the user's request, for whoever has to finish it (promise C4). With an ``intent``,
+    :class:`ForbiddenError` if the repository's settings refuse it.
+    One table read of the branch, as :meth:`Turn.state`, one for each of the token's shards, at most, to see that something is
+    staged; one transaction. Waits where more than a few commits line up already. Where :data:`MAX_SEALED` have died, once as
+    :func:`empty_sealed`.
+    """
+    with repository.turns.at(branch) as turn:
+        return seal_in(repository, turn, operation, request, intent, leave=True)
+
+
+def seal_in(
+    repository: RepositoryParts,
+    turn: Turn,
+    operation: str,
+    request: str = "",
+    intent: Intent | None = None,
+    *,
+    leave: bool = False,
+) -> Sealed:
+    """:func:`seal` for a verb whose turn it is; ``leave``: the turn ends with it."""
+    while True:
+        state = turn.state(intent)
+        if not repository.staged.exists([state.open]):
+            return Sealed(state)
+        if len(state.sealed) >= MAX_QUEUE and take_sealed(repository, state.sealed) is None:
+            turn.wait()
+            continue
+        if len(state.sealed) >= MAX_SEALED:
+            try:
+                empty_sealed(repository, state, operation)
+            except HeadMovedError:
+                turn.wait()
+            continue
+        fresh = repository.staged.next_token(state.open)
+        after = msgspec.structs.replace(state, open=fresh, sealed=(*state.sealed, state.open))
+        writes = repository.refs.move_branch_writes(state, after, None)
+        writes.append(repository.outcomes.seal_write(state.open, operation, LEASE, request))
+        try:
+            repository.tables.transact([*writes, *(turn.leaving() if leave else ())])
+        except ConditionFailedError:
+            seen = repository.outcomes.get(state.open)
+            if seen is None or seen.owner != operation:
+                turn.wait()
+                continue
+            # Else an earlier try, whose answer was lost.
+        if leave:
+            turn.left()
+        return Sealed(after, state.open)
+
+
+def own_token(repository: RepositoryParts, state: BranchState, operation: str) -> Token | None:
+    """The sealed token of the branch that this operation has sealed before, if there is one. One table read, none if nothing
+    is sealed."""
+    if not state.sealed:
+        return None
+    outcomes = repository.outcomes.get_many(state.sealed)
+    mine = (t for t, o in zip(state.sealed, outcomes, strict=True) if o is not None and o.owner == operation)
+    return next(mine, None)
+
+
+def release(repository: RepositoryParts, own: Token, operation: str) -> None:
+    """Give the lease on a token back: the next commit takes it at once. One table write, nothing if it is not held."""
+    with suppress(ConditionFailedError):
+        _renew(repository, own, operation, 0.0, "")
+
+
+def take_sealed(repository: RepositoryParts, tokens: tuple[Token, ...]) -> list[TokenOutcome] | None:
+    """What is known of sealed tokens that may be taken now; None while the lease of an owner lives, as far as this process
+    knows: it watches a lease for its length before it takes the token (:class:`LeaseWatch`). One table read, none for no
+    tokens."""
+    outcomes = repository.outcomes.get_many(tokens) if tokens else []
+    known = [(token, outcome) for token, outcome in zip(tokens, outcomes, strict=True) if outcome is not None]
+    held = [
+        _is_held(repository, token, outcome) for token, outcome in known
+    ]  # of all of them: each is watched from now on
+    return None if any(held) else [outcome for _, outcome in known]
+
+
+def _is_held(repository: RepositoryParts, token: Token, outcome: TokenOutcome) -> bool:
+    return bool(outcome.beat) and repository.leases.is_held(f"token/{token}", outcome.beat, outcome.seconds)
+
+
+@contextmanager
+def holding(
+    repository: RepositoryParts, own: Token | None, operation: str, request: str = "", leave: float = 0.0
+) -> Iterator[None]:
+    """Renews the lease of the own token while the body works, from another thread, so that long builds are not taken over.
+
+    Gives it back when the body fails, so that the next operation need not wait for it (promise C5). With ``leave``, renews it
+    for so many seconds when the body begins and ends, however, for another process of the operation to go on.
+    """
+    if own is None:
+        yield
+        return
+    if leave:  # another process of the operation had it before
+        with suppress(ConditionFailedError):
+            _renew(repository, own, operation, max(leave, LEASE), request)
+
+    def renew() -> None:
+        # It may be adopted, or done. If a failure lasts, others may do the same work, and the first one wins.
+        with suppress(ConditionFailedError, GravelerError):
+            _renew(repository, own, operation, max(leave, LEASE), request)
+
+    failed = True
+    try:
+        with repository.clock.repeating(LEASE / RENEWALS, renew):
+            yield
+        failed = False
+    except NoChangesError:
+        failed = False  # the token is gone
+        raise
+    finally:
+        with suppress(GravelerError):  # it runs out by itself; or it is not held any more
+            if leave:
+                _renew(repository, own, operation, leave, request)
+            elif failed:
+                _renew(repository, own, operation, 0.0, request)
+
+
+def _renew(repository: RepositoryParts, own: Token, operation: str, seconds: float, request: str) -> None:
+    write = repository.outcomes.renew_write(own, operation, seconds, request)
+    repository.tables.put(write.key, write.item, write.condition)

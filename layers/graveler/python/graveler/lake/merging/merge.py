@@ -1,0 +1,108 @@
+"""Merge: bring what one ref changed since the common base into a branch, or only say what that would do."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from graveler.errors import InvalidError, NoChangesError, TouchedError
+from graveler.history.graph import merge_base
+from graveler.lake.committing.landing import Landing
+from graveler.lake.context import Context
+from graveler.lake.merging.sides import commit_at, commit_at_beside, conflict_of, trees_of
+from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_three_way, strategy_by_key
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.reading.blame import prefix_interval
+from graveler.lake.settings.rules import Intent
+from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
+from graveler.requests.merging import Merge
+from graveler.tree.merge import TreeConflict, preview
+from graveler.tree.summary import TotalsCounter
+from graveler.tree.touch import differ
+
+STRATEGY_KEY: Final = ".lakefs.merge.strategy"
+"""Metadata of a merge commit that says by which strategy conflicts were decided; the clients' word."""
+
+
+def merge(repository: RepositoryParts, request: Merge, context: Context) -> Commit:
+    """See :class:`graveler.requests.merging.Merge`."""
+    return land_three_way(repository, undertake_merge(repository, request), context)
+
+
+def undertake_merge(repository: RepositoryParts, request: Merge, source_id: CommitID | None = None) -> Undertaking:
+    """See :class:`graveler.requests.merging.Merge`. ``source_id`` is what the source was when the merge was asked for, if
+    that was earlier. No request yet."""
+    source, destination, info = request.source, request.destination, request.info
+    metadata = dict(info.metadata)
+    if request.strategies.default is not MergeStrategy.NONE:
+        metadata[STRATEGY_KEY] = request.strategies.default.value
+    message = info.message or f"Merge '{source}' into '{destination}'"
+    landing = Landing(
+        destination,
+        "merge",
+        f"merging {source!r} into it",
+        replace(info, message=message, metadata=metadata),
+        Intent(direct=False, force=request.force),
+        request.application,
+        request.beside_uncommitted,
+        request.unchanged_prefixes,
+    )
+
+    def begin() -> Choose:
+        # The source is what it was when the merge began.
+        other = (
+            commit_at_beside(repository, source, destination)
+            if source_id is None
+            else repository.branches.commit(source_id)
+        )
+
+        def choose(head: Commit) -> ThreeWay:
+            base = _base(repository, source, other, destination, head, allow_empty=request.allow_empty)
+            _check_unchanged(repository, source, destination, base, head, request.unchanged_prefixes)
+            merged = () if request.squash or other.id == head.id else (other,)
+            return ThreeWay(base, other, request.strategies, merged, (other.id,))
+
+        return choose
+
+    return Undertaking(landing, begin, source, destination)
+
+
+def preview_merge(
+    repository: RepositoryParts, source: str, destination: str, strategies: MergeStrategies
+) -> MergePreview:
+    """See :meth:`graveler.lake.repository.OpenRepository.preview_merge`."""
+    other, head = commit_at(repository, source), commit_at(repository, destination)
+    base = _base(repository, source, other, destination, head, allow_empty=True)
+    counter = TotalsCounter()
+    conflicts = []
+    before, theirs, ours = trees_of(repository, base, other, head)
+    for item in preview(before, theirs, ours, strategy_by_key(strategies)):
+        if isinstance(item, TreeConflict):
+            conflicts.append(conflict_of(repository, item))
+        else:
+            counter.add(item[1], item[2])
+    return MergePreview(base.id, counter.totals(), tuple(conflicts))
+
+
+def _check_unchanged(
+    repository: RepositoryParts, source: str, destination: str, base: Commit, head: Commit, prefixes: Sequence[str]
+) -> None:
+    if not prefixes:
+        return
+    before, now = trees_of(repository, base, head)
+    for prefix in prefixes:
+        if differ(before, now, *prefix_interval(prefix)):
+            raise TouchedError(source, destination, prefix)
+
+
+def _base(
+    repository: RepositoryParts, source: str, other: Commit, destination: str, head: Commit, *, allow_empty: bool
+) -> Commit:
+    base = merge_base(repository.commits, other.id, head.id)
+    if base is None:
+        raise InvalidError(
+            f"{source!r} and {destination!r} have no common history, so there is no base to merge them on"
+        )
+    if base == other.id and not allow_empty:
+        raise NoChangesError(f"nothing to merge: {destination!r} already has all commits of {source!r}")
+    return repository.commits.get(base)

@@ -1,0 +1,93 @@
+"""Revert and cherry-pick: one commit's changes taken back, or made again, on a branch.
+
+Both are three-way merges into the branch. To revert commit ``c`` with parent ``p``: base ``c``, source ``p``. To pick it: base
+``p``, source ``c``.
+"""
+
+from msgspec.structs import replace
+
+from graveler.errors import InvalidError
+from graveler.lake.committing.landing import Landing
+from graveler.lake.committing.publish import commit_of_request
+from graveler.lake.context import Context
+from graveler.lake.merging.sides import commit_at
+from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_three_way
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.settings.rules import Intent
+from graveler.model import Commit, CommitID
+from graveler.requests.merging import CherryPick, Revert
+
+ORIGIN_KEY = "cherry-pick-origin"
+COMMITTER_KEY = "cherry-pick-committer"
+
+
+def revert(repository: RepositoryParts, request: Revert, context: Context) -> Commit:
+    """See :class:`graveler.requests.merging.Revert`."""
+    return land_three_way(repository, undertake_revert(repository, request), context)
+
+
+def cherry_pick(repository: RepositoryParts, request: CherryPick, context: Context) -> Commit:
+    """See :class:`graveler.requests.merging.CherryPick`."""
+    done = commit_of_request(repository, request.info.request_id)  # the ref may be gone by now
+    if done is not None:
+        return done
+    return land_three_way(repository, undertake_cherry_pick(repository, request), context)
+
+
+def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: CommitID | None = None) -> Undertaking:
+    """See :class:`graveler.requests.merging.Revert`. ``ref_id`` is what the ref was when this was asked for, if that was
+    earlier. No request yet."""
+    branch, ref = request.branch, request.ref
+    info = replace(request.info, message=request.info.message or f"Revert {ref}")
+    landing = Landing(branch, "revert", f"reverting {ref!r} on it", info, Intent(direct=False, force=request.force))
+    nothing = f"nothing to revert: branch {branch!r} holds nothing of what {ref!r} changed"
+
+    def begin() -> Choose:
+        commit = _at(repository, ref, ref_id)
+        return _always(ThreeWay(commit, _parent(repository, commit, ref, request.parent_number)))
+
+    return Undertaking(landing, begin, ref, branch, "" if request.allow_empty else nothing)
+
+
+def undertake_cherry_pick(
+    repository: RepositoryParts, request: CherryPick, ref_id: CommitID | None = None
+) -> Undertaking:
+    """See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for :func:`revert`. Reads the commit."""
+    branch, ref = request.branch, request.ref
+    commit = _at(repository, ref, ref_id)
+    parent = _parent(repository, commit, ref, request.parent_number)
+    metadata = {
+        **commit.metadata,
+        **request.info.metadata,
+        ORIGIN_KEY: commit.id,
+        COMMITTER_KEY: commit.committer,
+    }
+    info = replace(request.info, message=request.info.message or commit.message, metadata=metadata)
+    landing = Landing(
+        branch, "cherry-pick", f"picking {ref!r} onto it", info, Intent(direct=False, force=request.force)
+    )
+    nothing = f"nothing to pick: branch {branch!r} has all that {ref!r} changed"
+    chosen = _always(ThreeWay(parent, commit))
+    return Undertaking(landing, lambda: chosen, ref, branch, "" if request.allow_empty else nothing)
+
+
+def _at(repository: RepositoryParts, ref: str, ref_id: CommitID | None) -> Commit:
+    return commit_at(repository, ref) if ref_id is None else repository.branches.commit(ref_id)
+
+
+def _parent(repository: RepositoryParts, commit: Commit, ref: str, number: int) -> Commit | None:
+    """The parent to compare with: the only one, or the one named; None for the first commit of a history."""
+    count = len(commit.parents)
+    if number == 0 and count > 1:
+        raise InvalidError(
+            f"{ref!r} is a merge of {count} commits; say against which parent, 1 (the branch merged into) to {count}"
+        )
+    if number < 0 or number > count:
+        raise InvalidError(f"{ref!r} has {count} parent{'s' if count != 1 else ''}, so there is no parent {number}")
+    return repository.branches.commit(commit.parents[max(number - 1, 0)]) if count else None
+
+
+def _always(chosen: ThreeWay) -> Choose:
+    """Whatever the head is. Objects of the source come back, which may be a commit whose objects are going."""
+    alive = () if chosen.source is None else (chosen.source.id,)
+    return lambda _: replace(chosen, alive=alive)

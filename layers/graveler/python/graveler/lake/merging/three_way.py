@@ -1,0 +1,124 @@
+"""Three-way merge into a branch head, shared by merge, revert and cherry-pick."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from graveler.errors import MergeConflictError, NoChangesError, TooMuchWorkError
+from graveler.history.cuts import split_of
+from graveler.lake.committing.begun import keep, merge_terms
+from graveler.lake.committing.landing import Build, Draft, Landing, land
+from graveler.lake.committing.recut import as_cut
+from graveler.lake.context import Context
+from graveler.lake.deadline import Deadline
+from graveler.lake.merging.sides import conflict_of, trees_of
+from graveler.lake.parts import RepositoryParts
+from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
+from graveler.tree.merge import TreeConflict, merge
+from graveler.tree.parts import merge_points, total_load
+from graveler.tree.tree import Tree
+from graveler.tree.writer import StoppedError
+
+
+class ThreeWay(msgspec.Struct, frozen=True):
+    """The inputs of a three-way merge. ``base`` and ``source`` are commits; None means the empty tree. ``merged`` are parents of
+    the commit besides the head; ``alive`` are commits that no branch is known to hold, and that must not have expired."""
+
+    base: Commit | None
+    source: Commit | None
+    strategies: MergeStrategies = MergeStrategies()
+    merged: tuple[Commit, ...] = ()
+    alive: tuple[CommitID, ...] = ()
+
+
+Choose = Callable[[Commit], ThreeWay]
+"""Returns the merge inputs for a given head. :class:`NoChangesError` if there is nothing to merge."""
+
+
+class Undertaking(msgspec.Struct, frozen=True):
+    """A merge, revert or cherry-pick. ``begin`` is called once, before the branch is looked at, and what it returns for each head
+    that the branch then has. ``source`` and ``destination`` are their names for who reads of conflicts; ``nothing``, unless it is
+    empty, is why there is nothing to do if the head's tree comes out unchanged."""
+
+    landing: Landing
+    begin: Callable[[], Choose]
+    source: str
+    destination: str
+    nothing: str = ""
+
+    def check(self, result: Tree, before: Tree) -> Tree:
+        """The result; :class:`NoChangesError` if it must differ from what was there before, and does not."""
+        if self.nothing and result.id() == before.id():
+            raise NoChangesError(self.nothing)
+        return result
+
+
+def land_three_way(repository: RepositoryParts, undertaking: Undertaking, context: Context) -> Commit:
+    """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more records would have
+    to be read than the context allows, or at the end of a range once that says so; others as :func:`land`."""
+
+    def prepare() -> Build:
+        choose = undertaking.begin()
+
+        def build(head: Commit, before: Tree) -> Draft:
+            chosen = choose(head)
+            base, source = trees_of(repository, chosen.base, chosen.source)
+            if context.limit is not None:
+                load = total_load(merge_points(base, source, before))
+                if load.records > context.limit:
+                    verb = undertaking.landing.verb
+                    raise TooMuchWorkError(f"{verb} on {head.id[:12]}", load.records, context.limit)
+            split = split_of(head, repository.split)
+            as_here = as_cut(source, split_at(repository, chosen.source), split)
+            try:
+                result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop)
+            except StoppedError as stopped:
+                begun = keep(repository.trees, stopped, merge_terms(chosen.strategies, split), (base, source, before))
+                raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None
+            if result.tree is None:
+                raise conflict_error(repository, undertaking, result.conflicts)
+            return draft(undertaking, chosen, result.tree, head, before)
+
+        return build
+
+    return land(repository, undertaking.landing, prepare)
+
+
+def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParameters:
+    """Return the split parameters of a commit's tree (the repository's own for None)."""
+    return repository.split if commit is None else split_of(commit, repository.split)
+
+
+def conflict_error(
+    repository: RepositoryParts, undertaking: Undertaking, found: tuple[TreeConflict, ...]
+) -> MergeConflictError:
+    """The error that lists these conflicts."""
+    conflicts = [conflict_of(repository, conflict) for conflict in found]
+    return MergeConflictError(undertaking.source, undertaking.destination, conflicts)
+
+
+def land_built(
+    repository: RepositoryParts, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], until: Deadline
+) -> Commit:
+    """The commit of a tree that was built elsewhere; ``build`` gives it for a head. Otherwise as :func:`land_three_way`."""
+    return land(repository, undertaking.landing, lambda: build, until)
+
+
+def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, head: Commit, before: Tree) -> Draft:
+    """What is published of a tree that is merged into a head. :class:`NoChangesError`."""
+    there = [head.metarange]
+    if chosen.source is not None and chosen.source.id in chosen.alive:  # else it might be collected meanwhile
+        there.append(chosen.source.metarange)
+    return Draft(undertaking.check(result, before), chosen.merged, chosen.alive, there=there)
+
+
+class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process
+    """The strategy for each key: that of the longest prefix, else the default."""
+
+    def __init__(self, strategies: MergeStrategies) -> None:
+        pairs = ((prefix.encode(), chosen) for prefix, chosen in strategies.by_prefix)
+        self._ordered = sorted(pairs, key=lambda pair: -len(pair[0]))
+        self._default = strategies.default
+
+    def __call__(self, key: bytes) -> MergeStrategy:
+        return next((chosen for prefix, chosen in self._ordered if key.startswith(prefix)), self._default)

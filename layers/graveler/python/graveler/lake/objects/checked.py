@@ -1,0 +1,184 @@
+"""The bytes of objects on their way out, compared with what the lake noted of them.
+
+The number of bytes is always compared. When a whole object is read and its checksum can be the MD5 of its bytes (32 lower-case
+hex digits), the MD5 is compared too. Graveler notes the MD5 of everything that it uploads or imports from a folder. Of an import
+from S3, and mostly of a link, the checksum is the ETag, which is the MD5 unless the object came in parts or is encrypted with a
+key of KMS or of a client; an ETag of the latter kind looks like an MD5 and is none. So where the two differ, the store is asked
+once. If it has the checksum for its ETag, it vouches for the object; if it says that the object is encrypted so, nothing is
+known. Everything else is damage. Checksums of another form (``<MD5>-<number>`` of an upload in parts, or whatever a client linked
+with) say nothing that could be compared.
+
+Of a file that an import took over by size and time (:mod:`graveler.lake.objects.noted_times`) nobody has a checksum. Who reads
+all of it compares its time instead, where it can be asked for, with the one noted.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from hashlib import md5
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from graveler.errors import DamagedObjectError
+from graveler.lake.objects.noted_times import noted_time
+from graveler.model import ObjectEntry
+from graveler.storage.objects import Objects, StoredObject
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_MD5_DIGITS: Final = 32
+_HEX: Final = frozenset("0123456789abcdef")
+_BESIDE: Final = 4 << 20
+"""An object of more bytes is hashed in a thread of its own, while the next piece is read and the last one is used."""
+
+_SAME_TIME: Final = 1e-6
+"""Seconds."""
+
+Vouch = Callable[[], bool]
+"""Says whether the store vouches for an object whose MD5 is not the checksum noted, or whether a file still has the time that was
+noted. One request."""
+
+
+def md5_of(entry: ObjectEntry) -> str:
+    """The MD5 that an object's bytes should have; empty if its checksum has not the form of one."""
+    checksum = entry.checksum
+    return checksum if len(checksum) == _MD5_DIGITS and _HEX.issuperset(checksum) else ""
+
+
+def vouches(objects: Objects, key: str, checksum: str) -> bool:
+    """Whether ``checksum`` is the store's own mark of what it has under ``key``, or may be one that nobody can compare. Cost: one
+    request. :class:`graveler.storage.objects.ObjectMissingError`."""
+    stored = objects.head(key)
+    if noted_time(checksum) is not None:
+        return has_noted_time(objects, stored, checksum)
+    return stored.encrypted or stored.etag == checksum
+
+
+def has_noted_time(objects: Objects, stored: StoredObject, checksum: str) -> bool:
+    """Whether a file has the time that ``checksum`` is, as far as floating point can tell, which is a microsecond. Of what is no
+    time, or no file, nobody knows otherwise."""
+    noted = noted_time(checksum)
+    if noted is None or not objects.namespace.startswith("file://"):
+        return True
+    return abs(stored.modified - noted / 1e9) < _SAME_TIME
+
+
+class OpenedObject(NamedTuple):
+    """An object as it was when it was opened. ``read`` gives ``(start, length)`` of its bytes, of which only the number is
+    compared; ``vouch`` is for who compares the rest."""
+
+    ref: str
+    entry: ObjectEntry
+    read: Callable[[int, int | None], Iterator[bytes]]
+    vouch: Vouch
+
+
+class Comparison:
+    """Takes an object's bytes from the first to the last, and then says whether they are those that were noted."""
+
+    def __init__(self, entry: ObjectEntry, *, verify: bool = True) -> None:
+        self._entry = entry
+        self._noted = md5_of(entry) if verify and entry.size else ""
+        self._digest = md5(usedforsecurity=False) if self._noted else None
+        self._timed = verify and bool(entry.size) and noted_time(entry.checksum) is not None
+        self.size = 0
+        """Bytes until now."""
+
+    @property
+    def hashes(self) -> bool:
+        """Whether the MD5 is compared."""
+        return self._digest is not None
+
+    @property
+    def asks(self) -> bool:
+        """Whether more than the number of bytes is compared: the MD5, or the time."""
+        return self.hashes or self._timed
+
+    @property
+    def matches(self) -> bool:
+        """Whether the bytes until now have the MD5 that was noted, or there should be none."""
+        return not self._entry.size or (self._digest is not None and self._digest.hexdigest() == self._noted)
+
+    def add(self, piece: bytes) -> None:
+        """The next bytes."""
+        self.size += len(piece)
+        if self._digest is not None:
+            self._digest.update(piece)
+
+    def added(self, pieces: Iterator[bytes], expected: int) -> Iterator[bytes]:
+        """The next pieces, about ``expected`` bytes, each when it is added. Of many bytes the digest is a piece behind, until
+        the end."""
+        if self._digest is None or expected <= _BESIDE:
+            for piece in pieces:
+                self.add(piece)
+                yield piece
+            return
+        from concurrent.futures import ThreadPoolExecutor  # most objects are small
+
+        with ThreadPoolExecutor(1, "graveler-md5") as thread:
+            hashing: Future[None] | None = None
+            for piece in pieces:
+                if hashing is not None:
+                    hashing.result()
+                self.size += len(piece)
+                hashing = thread.submit(self._digest.update, piece)
+                yield piece
+            if hashing is not None:
+                hashing.result()
+
+    def found(self, vouch: Vouch) -> str | None:
+        """What the bytes are, if they are others than those noted. Asks ``vouch`` if the MD5 alone differs, or for a time."""
+        if self._digest is None:
+            if self.size != self._entry.size:
+                return f"{self.size:,} bytes"
+            return f"{self.size:,} bytes that were modified since" if self._timed and not vouch() else None
+        found = self._digest.hexdigest()
+        if self.size == self._entry.size and (found == self._noted or vouch()):
+            return None
+        return f"{self.size:,} bytes with MD5 {found}"
+
+
+def damaged(entry: ObjectEntry, ref: str, found: str) -> DamagedObjectError:
+    """The error of an object that has ``found`` in the place of what was noted."""
+    time = noted_time(entry.checksum)
+    kind = "MD5" if md5_of(entry) else "checksum"
+    noted = f"{kind} {entry.checksum}" if time is None else f"the time {_moment(time)}"
+    said = f"{entry.size:,} bytes with {noted}"
+    return DamagedObjectError(entry.path, ref, entry.address, said, found)
+
+
+def checked(
+    entry: ObjectEntry,
+    ref: str,
+    pieces: Iterator[bytes],
+    start: int,
+    length: int | None,
+    vouch: Vouch,
+    *,
+    verify: bool = True,
+) -> Iterator[bytes]:
+    """``pieces``, which are ``length`` bytes of an object of ``ref`` from ``start``, or with None all from there.
+
+    :class:`DamagedObjectError` instead of the end if the number of bytes is wrong, and with ``verify``, of a whole object, if its
+    MD5 is. No byte is handed on beyond those that were noted. Memory: two pieces.
+    """
+    there = max(0, entry.size - start)
+    expected = there if length is None else min(length, there)
+    comparison = Comparison(entry, verify=verify and start == 0 and expected == entry.size)
+    for piece in comparison.added(pieces, expected):
+        if comparison.size > expected:
+            raise damaged(entry, ref, f"more than {entry.size:,} bytes")
+        yield piece
+    if comparison.size < expected and not comparison.hashes:
+        raise damaged(entry, ref, _shorter(start, comparison.size))
+    if comparison.asks and (found := comparison.found(vouch)) is not None:
+        raise damaged(entry, ref, found)
+
+
+def _moment(nanoseconds: int) -> str:
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+
+
+def _shorter(start: int, size: int) -> str:
+    """What there is of an object of which only ``size`` bytes came from ``start``."""
+    return f"{start + size:,} bytes" if size else f"no more than {start:,} bytes" if start else "no bytes"

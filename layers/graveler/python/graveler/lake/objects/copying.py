@@ -1,0 +1,204 @@
+"""Copying and moving objects without their bytes, and changing what is noted of an object.
+
+A copy is another record with the same address. Addresses inside the namespace prove for which path they were handed out
+(:mod:`graveler.lake.objects.addresses`); a copy does not show that proof again, since it takes over a record that was checked
+once.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from graveler.errors import BusyError, BytesGoneError, InvalidError, ObjectNotFoundError, UnavailableError
+from graveler.history.refs import BranchState
+from graveler.lake.clock import Backoff
+from graveler.lake.context import Context
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.reading.reader import RepositoryReader
+from graveler.lake.refs.branches import busy
+from graveler.lake.settings.rules import Intent
+from graveler.lake.text import utf8
+from graveler.model import ObjectEntry
+from graveler.requests.staging import Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata
+from graveler.staging.changes import Staged
+from graveler.storage.objects import ObjectMissingError
+from graveler.storage.tables import ConditionFailedError
+from graveler.tree.record import encode_key
+
+_PAGE: Final = 1000
+_DUPLICATED_BYTES: Final = 256 << 20
+"""A store copies that much within some seconds."""
+
+
+def copy(repository: RepositoryParts, request: Copy, _: Context) -> ObjectEntry:
+    """See :class:`graveler.requests.staging.Copy`."""
+    return _copy(repository, request.branch, request.source_path, request.destination_path, request)
+
+
+def _copy(
+    repository: RepositoryParts, branch: str, source: str, destination: str, request: Copy | Duplicate | Move
+) -> ObjectEntry:
+    key = encode_key(destination)
+    until = repository.deadlines.begin()
+    ref = _source_ref(request)
+    reader = RepositoryReader(repository)
+    found = _noted(repository, reader, ref, [reader.stat(ref, source)])
+    if not found:
+        raise ObjectNotFoundError(source, ref)
+    copied = _renamed(repository, found[0], destination)
+    repository.stager.stage(branch, [(key, repository.pack(copied))], until, force=request.force)
+    return copied
+
+
+def duplicate(repository: RepositoryParts, request: Duplicate, _: Context) -> ObjectEntry:
+    """See :class:`graveler.requests.staging.Duplicate`."""
+    branch, destination, ref = request.branch, request.destination_path, _source_ref(request)
+    reader = RepositoryReader(repository)
+    entry = reader.stat(ref, request.source_path)
+    inside = f"{repository.namespace}/"
+    if entry.size > _DUPLICATED_BYTES or not entry.address.startswith(inside):
+        return _copy(repository, branch, request.source_path, destination, request)
+    key = encode_key(destination)
+    until = repository.deadlines.begin()
+    repository.stager.expect(branch, force=request.force)  # before any byte is written
+    name = repository.names.new(branch, destination, repository.clock.now())
+    try:
+        repository.objects.copy(entry.address.removeprefix(inside), name)
+    except ObjectMissingError:
+        reader.expect_kept(ref)
+        raise BytesGoneError(request.source_path, ref, entry.address) from None
+    copied = msgspec.structs.replace(_renamed(repository, entry, destination), address=f"{inside}{name}")
+    repository.stager.stage(branch, [(key, repository.pack(copied))], until, force=request.force)
+    return copied
+
+
+def copy_prefix(repository: RepositoryParts, request: CopyPrefix, _: Context) -> Iterator[ObjectEntry]:
+    """See :class:`graveler.requests.staging.CopyPrefix`."""
+    if request.source_ref in ("", request.branch):
+        refuse_overlap(request.source_prefix, request.destination_prefix)
+    utf8("destination", request.destination_prefix)
+    return (copied for _, copies in _pages(repository, request) for copied in copies)
+
+
+def move(repository: RepositoryParts, request: Move, _: Context) -> ObjectEntry:
+    """See :class:`graveler.requests.staging.Move`."""
+    branch, source = request.branch, request.source_path
+    if source == request.destination_path:
+        raise InvalidError(f"{source!r} is to be moved to itself; name another path")
+    moved = _copy(repository, branch, source, request.destination_path, request)
+    repository.stager.stage(branch, [(encode_key(source), None)], repository.deadlines.begin(), force=request.force)
+    return moved
+
+
+def move_prefix(repository: RepositoryParts, request: MovePrefix, _: Context) -> Iterator[tuple[str, ObjectEntry]]:
+    """See :class:`graveler.requests.staging.MovePrefix`."""
+    refuse_overlap(request.source_prefix, request.destination_prefix)
+    utf8("destination", request.destination_prefix)
+
+    def moved() -> Iterator[tuple[str, ObjectEntry]]:
+        for old, copies in _pages(repository, request):
+            deleted = [(encode_key(entry.path), None) for entry in old]
+            repository.stager.stage(request.branch, deleted, repository.deadlines.begin(), force=request.force)
+            yield from zip((entry.path for entry in old), copies, strict=True)
+
+    return moved()
+
+
+def update_metadata(repository: RepositoryParts, request: UpdateMetadata, _: Context) -> ObjectEntry:
+    """See :class:`graveler.requests.staging.UpdateMetadata`."""
+    branch, path, force = request.branch, request.path, request.force
+    key = encode_key(path)
+    backoff = Backoff(repository.clock)
+    while True:
+        state, top, packed = _look(repository, branch, key, force=force)
+        if packed is None:
+            raise ObjectNotFoundError(path, branch)
+        entry = msgspec.structs.replace(repository.codec.decode(key, packed), metadata=dict(request.metadata))
+        wanted = repository.pack(entry)
+        if wanted == packed:
+            return entry
+        write = repository.staged.put_write(state.open, key, wanted, top)
+        try:
+            repository.tables.transact([write, repository.refs.unchanged_check(state)])
+            return entry
+        except ConditionFailedError:
+            if not backoff.wait():
+                raise busy(branch) from None
+        except UnavailableError:
+            if _look(repository, branch, key, force=force)[2] != wanted:
+                raise
+            return entry
+
+
+def _source_ref(request: Copy | Duplicate | Move | CopyPrefix | MovePrefix) -> str:
+    return request.branch if isinstance(request, Move | MovePrefix) else request.source_ref or request.branch
+
+
+def _pages(
+    repository: RepositoryParts, request: CopyPrefix | MovePrefix
+) -> Iterator[tuple[list[ObjectEntry], list[ObjectEntry]]]:
+    """Yield objects and their copies, a page at a time, when the copies are staged."""
+    reader, ref = RepositoryReader(repository), _source_ref(request)
+    entries = reader.objects(ref, request.source_prefix)
+    while True:
+        until = repository.deadlines.begin()
+        page = list(islice(entries, _PAGE))
+        if not page:
+            return
+        page = _noted(repository, reader, ref, page)
+        copies = [
+            _renamed(repository, entry, request.destination_prefix + entry.path.removeprefix(request.source_prefix))
+            for entry in page
+        ]
+        records = [(encode_key(copied.path), repository.pack(copied)) for copied in copies]
+        repository.stager.stage(request.branch, records, until, force=request.force)
+        yield page, copies
+
+
+def _noted(
+    repository: RepositoryParts, reader: RepositoryReader, ref: str, entries: list[ObjectEntry]
+) -> list[ObjectEntry]:
+    """The objects to copy, safe from garbage collection until the copies are staged (:mod:`graveler.lake.objects.traces`).
+
+    No request for young objects. For others, a table write for each thousand, and the source is read again; those that are
+    gone by then are left out. :class:`ExpiredCommitError`.
+    """
+    backoff = Backoff(repository.clock)
+    while keys := repository.traces.needed([entry.address for entry in entries]):
+        repository.traces.leave(keys)
+        reader.expect_kept(ref)
+        again = reader.stat_many(ref, [entry.path for entry in entries])
+        if [None if entry is None else entry.address for entry in again] == [entry.address for entry in entries]:
+            break
+        entries = [entry for entry in again if entry is not None]
+        if not backoff.wait():
+            raise BusyError(f"what is to be copied from {ref!r} is being changed by too many others; try again")
+    return entries
+
+
+def _renamed(repository: RepositoryParts, entry: ObjectEntry, path: str) -> ObjectEntry:
+    return msgspec.structs.replace(entry, path=path, mtime=int(repository.clock.now()))
+
+
+def _look(
+    repository: RepositoryParts, branch: str, key: bytes, *, force: bool
+) -> tuple[BranchState, Staged | None, bytes | None]:
+    """The branch, what its open token holds for a key, and the record that it has."""
+    state = repository.branches.state(branch, Intent(direct=True, force=force))
+    staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
+    newest = next((found for found in staged if found is not None), None)
+    if newest is not None:
+        return state, staged[0], newest.packed
+    tree = repository.trees.load(repository.branches.commit(state.commit_id).metarange)
+    return state, None, tree.get(key)
+
+
+def refuse_overlap(source: str, destination: str) -> None:
+    """:class:`InvalidError` if one of two prefixes of a branch begins with the other."""
+    if source.startswith(destination) or destination.startswith(source):
+        raise InvalidError(
+            f"{source!r} and {destination!r} overlap, so one would be copied into the other; choose prefixes of which neither "
+            "begins with the other"
+        )

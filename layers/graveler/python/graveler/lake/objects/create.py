@@ -1,0 +1,98 @@
+"""Create only if absent: staging an object on condition that the branch has none of its path.
+
+Look at everything below: the open token, the sealed ones, the commit; a tombstone hides what is below it. Then one transaction
+stages the record on condition that what the open token holds for the path is exactly as looked at, and that the branch is: head,
+open and sealed tokens. Without the second condition two creators can win, one of them in a token that a commit is taking out.
+What arrives late in a sealed token is not acknowledged yet, so nothing else below can have changed.
+"""
+
+from msgspec import Struct
+
+from graveler.errors import AlreadyExistsError, UnavailableError
+from graveler.history.refs import BranchState
+from graveler.lake.clock import Backoff
+from graveler.lake.deadline import Deadline
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.refs.branches import busy
+from graveler.lake.settings.rules import Intent
+from graveler.staging.changes import Staged
+from graveler.storage.tables import ConditionFailedError
+
+
+class Vacancy(Struct, frozen=True):
+    """A path that has no object: the branch as it was then, and what its open token held for the path (a tombstone, or None)."""
+
+    state: BranchState
+    top: Staged | None
+
+
+def expect_absent(repository: RepositoryParts, branch: str, path: str, key: bytes, *, force: bool = False) -> Vacancy:
+    """See that the branch has no object of this path. Two table reads; unless something is staged for it, the commit, its
+    metarange, one range at most. :class:`AlreadyExistsError`, :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+    found = _look(repository, branch, key, force=force)
+    if not isinstance(found, Vacancy):
+        raise _exists(path)
+    return found
+
+
+def stage_if_absent(
+    repository: RepositoryParts,
+    branch: str,
+    path: str,
+    key: bytes,
+    packed: bytes,
+    until: Deadline,
+    seen: Vacancy | None = None,
+    *,
+    force: bool = False,
+) -> None:
+    """Stage a record if the branch has no object of this path. ``seen`` is what :func:`expect_absent` returned, however long ago;
+    ``until`` the deadline of the work that made the object: :class:`BusyError` past it.
+
+    A look, unless there was one, and one transaction; both again after losing a race.
+    Finding one's own record after a try is success: that try's answer was lost.
+    """
+    vacancy = seen or expect_absent(repository, branch, path, key, force=force)
+    backoff = Backoff(repository.clock)
+    while True:
+        state = vacancy.state
+        until.check(f"creating {path!r} on branch {branch!r}")
+        try:
+            repository.tables.transact(
+                [
+                    repository.staged.put_write(state.open, key, packed, vacancy.top),
+                    repository.refs.unchanged_check(state),
+                ]
+            )
+            return
+        except ConditionFailedError:
+            pass
+        except UnavailableError:
+            if _look(repository, branch, key, force=force) == packed:
+                return
+            raise
+        found = _look(repository, branch, key, force=force)
+        if found == packed:
+            return
+        if not isinstance(found, Vacancy):
+            raise _exists(path)
+        vacancy = found
+        if not backoff.wait():
+            raise busy(branch)
+
+
+def _look(repository: RepositoryParts, branch: str, key: bytes, *, force: bool) -> Vacancy | bytes:
+    """The record that the branch has for a key, or that it has none."""
+    state = repository.branches.state(branch, Intent(direct=True, force=force))
+    staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
+    newest = next((found for found in staged if found is not None), None)
+    packed = _committed(repository, state, key) if newest is None else newest.packed
+    return Vacancy(state, staged[0]) if packed is None else packed
+
+
+def _committed(repository: RepositoryParts, state: BranchState, key: bytes) -> bytes | None:
+    return repository.trees.load(repository.branches.commit(state.commit_id).metarange).get(key)
+
+
+def _exists(path: str) -> AlreadyExistsError:
+    return AlreadyExistsError("object", path, "delete it first, or write without the condition that it be absent")

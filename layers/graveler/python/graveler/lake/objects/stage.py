@@ -1,0 +1,175 @@
+"""Staging: putting changes where the next commit finds them.
+
+The order of the calls keeps promise C1: put the item, *then* read the branch and repository again; only when the token is still
+the open one is the change acknowledged. A late item stays where it is, since taking it back could lose an older,
+acknowledged value that it replaced.
+
+A write that is refused has no effect, whatever the reason. The rules that refuse it are judged by the read after the put, which
+has then replaced something already. So the put returns what it replaced, and the refusal is told only once that is back
+(:mod:`graveler.lake.objects.withdraw`); where this cannot be shown, the error says that nobody knows. A batch learns nothing of
+what it replaces. It therefore looks before it puts, always; what refuses it afterwards is told as "nobody knows".
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from graveler.errors import AnswerLostError, ForbiddenError, GravelerError, InvalidError, NotFoundError
+from graveler.history.refs import BranchState
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.deadline import Deadline
+from graveler.lake.refs.branches import Branches, busy
+from graveler.lake.settings.rules import Intent
+from graveler.model import Settings, Token
+from graveler.staging.changes import Placed, StagedChanges, StagedRecord
+from graveler.staging.tokens import same_branch
+
+if TYPE_CHECKING:
+    from graveler.lake.objects.withdraw import Withdrawer
+
+Accept = Callable[[Settings], None]
+"""Raises for settings of the repository that refuse a change, by rules of a room above."""
+
+_PAGE: Final = 1000
+"""Records that one look at the branch acknowledges."""
+
+
+class Stager:
+    """Stages records on branches of one repository. Remembers open tokens between calls, and never believes them unchecked."""
+
+    def __init__(
+        self, branches: Branches, staged: StagedChanges, clock: Clock, withdrawer: "Callable[[], Withdrawer]"
+    ) -> None:
+        self._branches = branches
+        self._staged = staged
+        self._clock = clock
+        self._withdrawer = withdrawer
+        self._open: dict[str, Token] = {}
+
+    def expect(self, branch: str, *, force: bool = False) -> None:
+        """Be sure that the branch exists and may be staged on, or did and might when this process last looked. One table read
+        the first time, which :meth:`stage` then need not make. :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+        if branch not in self._open:
+            state = self._branches.state(branch, Intent(direct=True, force=force))
+            if not force:
+                self._open[branch] = state.open
+
+    def forget(self) -> None:
+        """Read a branch before the next staging on it: the rules have changed."""
+        self._open.clear()
+
+    def stage(
+        self,
+        branch: str,
+        records: Sequence[StagedRecord],
+        until: Deadline,
+        *,
+        force: bool = False,
+        accept: Accept | None = None,
+    ) -> None:
+        """Stage records of distinct keys; None for the packed bytes writes a tombstone. ``until`` is the deadline of the work
+        that found or made their objects: :class:`BusyError` past it.
+
+        One record: one table write, then one table read; before that another read, if this process did not know the branch's open
+        token. Several: one table read, then one table write for each 25 and one table read for each thousand. If the token turns
+        out to be sealed, once more from the start.
+
+        :class:`ForbiddenError` and :class:`RefNotFoundError`: the write has had no effect (of several thousand records, the last
+        thousand at most; those before them are staged). To show it costs a refused write one transaction at least.
+        :class:`AnswerLostError`: it may have had one. A token is remembered only where that did not have to be forced, so what
+        is refused is refused before it is put, except while the process does not know of the rule yet. What ``accept`` raises for
+        the repository's settings refuses the write as they do.
+        """
+        if not records:
+            return
+        if len(records) == 1:
+            self._stage_one(branch, records[0], until, Intent(direct=True, force=force, accept=accept))
+            return
+        intent = Intent(direct=True, force=force, accept=accept)
+        token = self._branches.state(branch, intent).open
+        for at in range(0, len(records), _PAGE):
+            token = self._stage_page(branch, token, records[at : at + _PAGE], until, intent)
+
+    def _stage_one(self, branch: str, record: StagedRecord, until: Deadline, intent: Intent) -> None:
+        token = self._open.get(branch)
+        if token is None:
+            token = self._branches.state(branch, intent).open
+        backoff = Backoff(self._clock)
+        placed: list[Placed] = []
+        looked_at = self._branches.keys(branch)
+        while True:
+            try:
+                until.check(f"staging a change on branch {branch!r}")
+                put, items = self._staged.put_and_look(token, *record, looked_at)
+                placed.append(put)
+                state = self._seen(branch, self._branches.judge(branch, items, intent), intent)
+            except (ForbiddenError, NotFoundError):
+                self._open.pop(branch, None)
+                if not self._withdrawer().withdraw(branch, placed):
+                    raise _unclear(branch, "then it was refused") from None
+                raise
+            except GravelerError as error:
+                self._open.pop(branch, None)
+                if not placed:
+                    raise
+                raise _unclear(branch, str(error)) from error
+            if state.open == token:
+                return
+            if not _is_of(token, state):
+                # The token was of a branch that had this name before, and may go on under another one.
+                if not self._withdrawer().withdraw(branch, placed):
+                    raise _unclear(branch, "the branch was deleted or renamed, and created again")
+                placed.clear()
+            token = state.open
+            if not backoff.wait():
+                raise busy(branch) if not placed else _unclear(branch, str(busy(branch)))
+
+    def _stage_page(
+        self, branch: str, token: Token, records: Sequence[StagedRecord], until: Deadline, intent: Intent
+    ) -> Token:
+        """Stage a batch under a token that was open a moment ago; the token that is open now."""
+        backoff = Backoff(self._clock)
+        until.check(f"staging {len(records):,} changes on branch {branch!r}")
+        while True:
+            try:
+                self._staged.put_many(token, records)
+                state = self._look(branch, intent)
+                until.check(f"staging {len(records):,} changes on branch {branch!r}")
+            except InvalidError:
+                raise  # all are looked at before the first is written
+            except GravelerError as error:
+                raise _unclear(branch, str(error)) from error
+            if state.open == token:
+                return token
+            if not _is_of(token, state) and not self._withdrawer().is_gone(token):
+                raise _unclear(branch, "the branch was renamed, and created again")
+            token = state.open
+            if not backoff.wait():
+                raise _unclear(branch, str(busy(branch)))
+
+    def _look(self, branch: str, intent: Intent) -> BranchState:
+        """The branch, after a put. One table read."""
+        try:
+            return self._seen(branch, self._branches.state(branch, intent), intent)
+        except GravelerError:
+            self._open.pop(branch, None)
+            raise
+
+    def _seen(self, branch: str, state: BranchState, intent: Intent) -> BranchState:
+        if intent.force:
+            self._open.pop(branch, None)
+        else:
+            self._open[branch] = state.open
+        return state
+
+
+def _is_of(token: Token, state: BranchState) -> bool:
+    """Whether a token is or was this branch's, under the name that it has."""
+    return same_branch(token, state.open) or token in state.sealed
+
+
+def _unclear(branch: str, why: str) -> AnswerLostError:
+    """The error for a change that was put, and that nobody can say of whether it counts."""
+    return AnswerLostError(
+        f"a change was written to branch {branch!r}, and it is not known whether it is staged there: {why.rstrip('.')}. Look at "
+        "the branch, then try again"
+    )

@@ -1,0 +1,115 @@
+"""Traces: notes, for who collects garbage, of what moves without being in a commit, and of refs that are gone.
+
+The collector looks at staged changes one after the other. What moves meanwhile from a place where it has not looked to one
+where it has would escape it: the object that a staged record is copied with, and the tokens of a branch that is renamed. So
+who moves such things says so in the table, and the collector reads these notes after everything else.
+
+- A *copy* of a staged record notes the object first, **then looks again whether the source is still there**, then stages the
+  copy. Either the collector reads the note, or it has read all notes before this one: then it has also looked at the source
+  before, which was there.
+- A *rename* notes the branch's tokens in its own transaction.
+- Who *deletes* or renames a ref notes its name in the same transaction. So its reference log is read for another grace: for so
+  long refs can be pointed again at what it pointed at.
+
+An object younger than half the grace needs no note: no mark that begins before the copy is staged finds it old.
+
+Items: partition ``<repository uid>/traces``, sort key the time (8 bytes, big endian, milliseconds) and 8 random bytes; attributes
+``keys`` (below the namespace), ``tokens`` or ``refs`` (``branch/<name>``, ``tag/<name>``), and ``expires``.
+"""
+
+from collections.abc import Iterator, Sequence
+from secrets import token_bytes
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import CorruptError
+from graveler.history.reflog import RefKind
+from graveler.lake.clock import Clock
+from graveler.lake.objects.addresses import made_at
+from graveler.model import Repository, Token
+from graveler.storage.tables import Item, Key, Put, Tables
+
+_MANY: Final = 1000
+"""Keys in one item, at most."""
+_LONG: Final = 90_000
+"""Characters of the keys in one item, but for the last key: of files in data folders they may be long. An item has 400 KB."""
+
+
+class Trace(Struct, frozen=True):
+    """One note: keys of objects below the namespace, tokens, or refs that are gone."""
+
+    keys: tuple[str, ...] = ()
+    tokens: tuple[Token, ...] = ()
+    refs: tuple[tuple[RefKind, str], ...] = ()
+
+
+class Traces:
+    """The traces of one repository; ``grace`` in seconds."""
+
+    def __init__(self, repository: Repository, tables: Tables, clock: Clock, grace: float) -> None:
+        self._inside = repository.namespace + "/"
+        self._partition = f"{repository.uid}/traces"
+        self._tables = tables
+        self._clock = clock
+        self._grace = grace
+
+    def needed(self, addresses: Sequence[str]) -> list[str]:
+        """Keys of those objects that a copy has to note: of our own naming, and not young any more."""
+        young = self._clock.now() - self._grace / 2
+        keys = [address.removeprefix(self._inside) for address in addresses if address.startswith(self._inside)]
+        return [key for key in keys if (made := made_at(key)) is not None and made < young]
+
+    def leave(self, keys: Sequence[str]) -> None:
+        """Note objects. One table write for each thousand, several if their keys are long; none for none."""
+        if keys:
+            self._tables.write_many([self._write({"keys": some}) for some in _batches(keys)])
+
+    def gone_write(self, kind: RefKind, name: str, moved: Sequence[Token] = ()) -> Put:
+        """The part of a transaction that notes a ref that goes, with tokens that go on under another name."""
+        return self._write({"refs": [f"{kind}/{name}"], **({"tokens": list(moved)} if moved else {})})
+
+    def read(self) -> Iterator[Trace]:
+        """All notes that have not expired. One table read for each thousand. :class:`CorruptError`."""
+        start = _place(self._clock.now() - 2 * self._grace)
+        while True:
+            page = self._tables.query(self._partition, start=start)
+            for sort, item in page.items:
+                yield _decode(sort, item)
+            if not page.more:
+                return
+            start = page.items[-1][0] + b"\0"
+
+    def _write(self, item: dict[str, list[str]]) -> Put:
+        now = self._clock.now()
+        return Put(
+            Key(self._partition, _place(now) + token_bytes(8)), {**item, "expires": int(now + 2 * self._grace) + 1}
+        )
+
+
+def _batches(keys: Sequence[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    length = 0
+    for key in keys:
+        some.append(key)
+        length += len(key)
+        if len(some) == _MANY or length >= _LONG:
+            yield some
+            some, length = [], 0
+    if some:
+        yield some
+
+
+def _place(time: float) -> bytes:
+    return max(0, int(time * 1000)).to_bytes(8, "big")
+
+
+def _decode(sort: bytes, item: Item) -> Trace:
+    keys, tokens, refs = item.get("keys", []), item.get("tokens", []), item.get("refs", [])
+    if not (isinstance(keys, list) and isinstance(tokens, list) and isinstance(refs, list)):
+        raise CorruptError(f"trace {sort.hex()} cannot be read; remove that item, and collect garbage a day later")
+    named: list[tuple[RefKind, str]] = []
+    for ref in refs:
+        kind, _, name = ref.partition("/")
+        named.append(("tag" if kind == "tag" else "branch", name))
+    return Trace(tuple(keys), tuple(map(Token, tokens)), tuple(named))

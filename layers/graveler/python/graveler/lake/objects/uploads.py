@@ -1,0 +1,177 @@
+"""Bytes that do not pass through us: URLs to read and write objects with, and uploads in parts.
+
+Where the bytes go is an address that proves for which branch and path it was handed out
+(:mod:`graveler.lake.objects.addresses`), so no record of an upload under way is kept: whoever has its address and upload ID
+goes on with it, on any machine.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import md5
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.lake.context import UNLIMITED, Context
+from graveler.lake.objects.create import expect_absent, stage_if_absent
+from graveler.lake.objects.linking import link
+from graveler.lake.parts import RepositoryParts
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.requests.staging import Link, Upload
+from graveler.storage.objects import (
+    ObjectConditionError,
+    ObjectMissingError,
+    StoredObject,
+    UploadMissingError,
+)
+from graveler.tree.record import encode_key
+
+_PIECE: Final = 1 << 20
+
+
+class PartedUpload(Struct, frozen=True):
+    """An upload in parts under way: ``address`` is where the object will be."""
+
+    address: str
+    upload_id: str
+
+
+def upload(repository: RepositoryParts, request: Upload, context: Context) -> ObjectEntry:
+    """See :class:`graveler.requests.staging.Upload`."""
+    branch, path, data, force = request.branch, request.path, context.body, request.force
+    key = encode_key(path)
+    until = repository.deadlines.begin()
+    seen = expect_absent(repository, branch, path, key, force=force) if request.if_absent else None
+    if seen is None:
+        repository.stager.expect(branch, force=force)  # before any byte is written
+    name = repository.names.new(branch, path, repository.clock.now())
+    size, checksum = _digest(data)
+    entry = ObjectEntry(
+        path,
+        f"{repository.namespace}/{name}",
+        size,
+        checksum,
+        int(repository.clock.now()),
+        request.content_type,
+        request.metadata,
+    )
+    packed = repository.pack(entry)
+    stored = repository.objects.put(name, data)
+    if stored.size != size:
+        raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
+    if seen is None:
+        repository.stager.stage(branch, [(key, packed)], until, force=force)
+    else:
+        stage_if_absent(repository, branch, path, key, packed, until, seen, force=force)
+    return entry
+
+
+def finish_upload(
+    repository: RepositoryParts,
+    branch: str,
+    path: str,
+    upload: PartedUpload,
+    parts: Sequence[tuple[int, str]],
+    *,
+    content_type: str = DEFAULT_CONTENT_TYPE,
+    metadata: Mapping[str, str] | None = None,
+    if_absent: bool = False,
+) -> ObjectEntry:
+    """Make an object of its parts, ``(number, ETag)`` in order, and stage it. Repeated, it stages the same object again.
+    Cost: one object request, and :class:`graveler.requests.staging.Link`, whose ``if_absent`` it has.
+    :class:`UploadMissingError`, :class:`InvalidError`."""
+    repository.stager.expect(branch)  # before anything is completed
+    stored = complete_upload(repository, branch, path, upload, parts)
+    checksum = checksum_of_parts(parts) or stored.etag
+    entry = ObjectEntry(
+        path, upload.address, stored.size, checksum, int(repository.clock.now()), content_type, metadata or {}
+    )
+    link(repository, Link(branch=branch, entry=entry, if_absent=if_absent), UNLIMITED)
+    return entry
+
+
+def upload_url(repository: RepositoryParts, branch: str, path: str, address: str, expires_in: int) -> str:
+    """URL that lets anybody write the object at an address for some seconds. No request. :class:`InvalidError` for an address
+    that was not handed out for this path on this branch."""
+    return repository.objects.presign(_key(repository, branch, path, address), "PUT", expires_in)
+
+
+def begin_upload(repository: RepositoryParts, branch: str, path: str, address: str) -> PartedUpload:
+    """Begin an upload in parts. One object request."""
+    key = _key(repository, branch, path, address)
+    return PartedUpload(address, repository.objects.create_multipart(key))
+
+
+def part_url(
+    repository: RepositoryParts, branch: str, path: str, upload: PartedUpload, number: int, expires_in: int
+) -> str:
+    """URL that lets anybody upload one part (1 to 10,000). No request."""
+    key = _key(repository, branch, path, upload.address)
+    return repository.objects.presign_part(key, upload.upload_id, number, expires_in)
+
+
+def upload_part(
+    repository: RepositoryParts, branch: str, path: str, upload: PartedUpload, number: int, data: bytes
+) -> str:
+    """Upload one part; returns its ETag. One object request."""
+    return repository.objects.put_part(_key(repository, branch, path, upload.address), upload.upload_id, number, data)
+
+
+def complete_upload(
+    repository: RepositoryParts, branch: str, path: str, upload: PartedUpload, parts: Sequence[tuple[int, str]]
+) -> StoredObject:
+    """Make the object of its parts, ``(number, ETag)`` in order. Not staged yet. An object that is at the address stays: it
+    may be committed. One object request; one more if there is no such upload, or an object: another try of the same request,
+    whose answer was lost, may have completed it. :class:`UploadMissingError`."""
+    if not parts:
+        raise InvalidError("an upload in parts needs at least one part to be completed")
+    key = _key(repository, branch, path, upload.address)
+    try:
+        return repository.objects.complete_multipart(key, upload.upload_id, parts, if_absent=True)
+    except (UploadMissingError, ObjectConditionError) as error:
+        try:
+            return repository.objects.head(key)
+        except ObjectMissingError:
+            raise error from None
+
+
+def abort_upload(repository: RepositoryParts, branch: str, path: str, upload: PartedUpload) -> None:
+    """Forget an upload and its parts; an unknown one is success. One object request."""
+    repository.objects.abort_multipart(_key(repository, branch, path, upload.address), upload.upload_id)
+
+
+def _key(repository: RepositoryParts, branch: str, path: str, address: str) -> str:
+    if not address.startswith(f"{repository.namespace}/"):
+        raise InvalidError(f"address {address!r} is not one that was handed out; ask for an address for {path!r} first")
+    key = address.removeprefix(f"{repository.namespace}/")
+    repository.names.check(key, branch, path, repository.clock.now())
+    return key
+
+
+def checksum_of_parts(parts: Sequence[tuple[int, str]]) -> str | None:
+    """The checksum that object stores give an object of parts, ``<MD5 of the parts' MD5s>-<number of parts>``; None if the ETags
+    of the parts are no MD5s."""
+    digests = [etag.strip('"') for _, etag in parts]
+    if not all(len(digest) == 32 and set(digest) <= set("0123456789abcdef") for digest in digests):
+        return None
+    joined = b"".join(map(bytes.fromhex, digests))
+    return f"{md5(joined, usedforsecurity=False).hexdigest()}-{len(parts)}"
+
+
+def _digest(data: bytes | Path) -> tuple[int, str]:
+    """Size and MD5. :class:`NotFoundError`, :class:`UnavailableError` for a file that cannot be read."""
+    if isinstance(data, bytes):
+        return len(data), md5(data, usedforsecurity=False).hexdigest()
+    digest = md5(usedforsecurity=False)
+    size = 0
+    try:
+        with data.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+                size += len(piece)
+    except FileNotFoundError:
+        raise NotFoundError(f"file {str(data)!r} does not exist; name one that does") from None
+    except OSError as error:
+        raise UnavailableError(f"cannot read {str(data)!r}: {error.strerror}; nothing was uploaded") from None
+    return size, digest.hexdigest()

@@ -1,0 +1,131 @@
+"""Taking back a put whose write is refused: a refusal is told only once the put is shown to have no effect (promise C1).
+
+What became of the put depends on what became of its token:
+
+- *Open still:* what the put replaced is put back, in one transaction, on condition that its own item is still there and that the
+  token is open. So no commit has read it, and nobody else's value is lost. If somebody else has put over it meanwhile, and is
+  refused too, it comes back: wait for that, for a moment.
+- *Published in a commit:* the commit has taken the put, or it has not; its tree says so. A put of the object that the head had
+  already leaves the head's record as it was, so objects are compared, not records.
+- *Reset in part, or renamed:* what the token held was staged again under another one. If that holds what the put had replaced, or
+  something else and is still open, the put was not copied, or is overwritten: by a write that is made firm first, since it might
+  be taken back itself.
+- *Dropped, since it held no change:* nothing was lost if the put replaced nothing, and hid nothing under an older token of the
+  branch. *Reset* as a whole, or *deleted* with its branch: what was under it is gone.
+- *Sealed:* a commit may be reading it right now. Nobody knows.
+
+A put that replaced the same record has changed nothing, whatever became of it.
+
+As long as a put stands in the place of a record, a collector of garbage does not see the record's object. So of an object that is
+not young, a trace is left (:mod:`graveler.lake.objects.traces`) before its record comes back, and it has to be there; while a
+collector is at work, which may have read all traces already, the record does not come back.
+"""
+
+from collections.abc import Callable, Sequence
+
+from graveler.errors import GravelerError, NotFoundError, UnavailableError
+from graveler.history.refs import Refs
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.reading.differences import changes_anything
+from graveler.model import CommitID, Token
+from graveler.staging.changes import Placed, StagedChanges, record_of
+from graveler.staging.tokens import Outcomes, TokenState
+from graveler.storage.tables import ConditionFailedError, Tables
+
+_PATIENCE = 1.0
+"""Seconds to wait for others who have put over an item and may be refused too."""
+
+Committed = Callable[[CommitID, bytes], bytes | None]
+"""From a commit and a key to the packed record that the commit has for it."""
+
+Kept = Callable[[bytes, bytes], bool]
+"""From a key and a packed record that nobody could see for a moment to whether its object is there, and stays."""
+
+
+class Withdrawer:
+    """Takes back puts on branches of one repository."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        refs: Refs,
+        staged: StagedChanges,
+        outcomes: Outcomes,
+        committed: Committed,
+        kept: Kept,
+        clock: Clock,
+    ) -> None:
+        self._tables = tables
+        self._refs = refs
+        self._staged = staged
+        self._outcomes = outcomes
+        self._committed = committed
+        self._kept = kept
+        self._clock = clock
+
+    def withdraw(self, branch: str, placed: Sequence[Placed]) -> bool:
+        """Whether all of the puts are shown to have no effect, or are taken back. Two or three requests for each, two table
+        requests and one of the object store more if it has replaced the record of an object that is not young; several more where
+        others put the same key at the same time. Errors of table and store count as not shown."""
+        try:
+            return all(put.replaced_same or self._take_back(branch, put) for put in reversed(placed))
+        except GravelerError:
+            return False  # the caller says that nobody knows, and why the write was refused
+
+    def is_gone(self, token: Token) -> bool:
+        """Whether a token went with its branch, so that nothing under it is ever read. One table read."""
+        outcome = self._outcomes.get(token)
+        return outcome is not None and outcome.state is TokenState.DELETED
+
+    def _take_back(self, branch: str, put: Placed) -> bool:
+        backoff = Backoff(self._clock, patience=_PATIENCE)
+        replaced = None if put.replaced is None else record_of(put.replaced)
+        kept = replaced is None
+        while True:
+            state = self._refs.branch(branch)
+            if state is None or state.open != put.token:
+                return self._had_no_effect(put)
+            if not put.known:
+                return False
+            if replaced is not None and not kept:
+                if not self._kept(put.key, replaced):
+                    return False
+                kept = True
+            if state.renaming is None:
+                try:
+                    self._tables.transact(
+                        [self._staged.take_back_write(put), self._refs.accepting_check(branch, put.token)]
+                    )
+                    return True
+                except (ConditionFailedError, UnavailableError):
+                    # An answer that was lost, or somebody was faster: the next look shows what is there.
+                    if self._staged.item(put.token, put.key) == put.replaced:
+                        now = self._refs.branch(branch)
+                        if now is not None and now.open == put.token and now.renaming is None:
+                            return True
+            if not backoff.wait():
+                return False
+
+    def _had_no_effect(self, put: Placed) -> bool:
+        """What became of a put whose token is not open any more."""
+        outcome = self._outcomes.get(put.token)
+        if outcome is None or outcome.state is TokenState.SEALED:
+            return False
+        if outcome.into is not None:
+            again = self._staged.item(outcome.into, put.key)
+            if put.known and again == put.replaced:
+                return True
+            overwritten = again is None or record_of(again) != put.packed
+            return (
+                overwritten
+                and self._staged.firm(outcome.into, put.key, again)
+                and self._outcomes.get(outcome.into) is None
+            )
+        if outcome.state is TokenState.PUBLISHED and outcome.commit_id is not None:
+            try:
+                return changes_anything(self._committed(outcome.commit_id, put.key), put.packed)
+            except NotFoundError:
+                return False
+        if outcome.state is TokenState.DROPPED:
+            return outcome.alone and put.known and put.replaced is None
+        return outcome.state in (TokenState.RESET, TokenState.DELETED)

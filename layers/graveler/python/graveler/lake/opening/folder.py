@@ -1,0 +1,306 @@
+"""The embedded lake: a folder with a SQLite table and the objects beside it. No account, no server, no set-up.
+
+::
+
+    <folder>/graveler.json        format version
+    <folder>/tables.sqlite        refs, commits, uncommitted changes
+    <folder>/sealing.key          what seals the secrets in the table; made when it is first needed
+    <folder>/turns                who waits to change a branch, on this machine; may be removed at any time
+    <folder>/cache/               what makes commits and pages cheaper; may be removed at any time
+    <folder>/objects/<name>/      one namespace, ``local://<name>``, for each repository
+"""
+
+import math
+import os
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from graveler.errors import (
+    UNREADABLE,
+    AlreadyExistsError,
+    CorruptError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
+from graveler.lake.clock import Clock
+from graveler.lake.lake import Lake
+from graveler.lake.opening.folder_permissions import LINES_FILE, FolderPermissions
+from graveler.lake.opening.repositories import LAKE
+from graveler.storage.beneath import Confinement, trusted_path
+from graveler.storage.cache import FileCache
+from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.folders import make_folder, unavailable
+from graveler.storage.key_file import LakeKeyFile
+from graveler.storage.keyring import URL_SECRET, Keyring, SharedSecret
+from graveler.storage.limits import check_object_key
+from graveler.storage.lines import AVAILABLE as LINES
+from graveler.storage.lines import Lines
+from graveler.storage.modes import GROUP, PRIVATE, Modes
+from graveler.storage.namespaces import locate, open_namespace
+from graveler.storage.objects import ObjectConditionError, Objects
+from graveler.storage.presigned import UrlSigner
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.tree.files import processors
+
+FORMAT_VERSION: Final = 1
+MARKER: Final = "graveler.json"
+SCHEME: Final = "local://"
+_FILE: Final = "file://"
+_WRITES_AT_ONCE: Final = 4
+"""Files of a tree: while a disk makes sure of some, the next ones are made."""
+_NOTES_BYTES: Final = 1 << 30
+"""What is noted of some thirty million records."""
+_LONGEST_PART: Final = 255
+"""Bytes of a name, as most file systems have them."""
+_SYSTEM: Final = (Path("/proc"), Path("/sys"), Path("/dev"))
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
+
+
+_BELIEVED: Final = 5.0
+"""Seconds for which no link is expected on the way to a folder to which none led."""
+_FOLDERS: Final = 1024
+"""How many are known."""
+_NEVER: Final = ((0, 0), -math.inf)
+
+
+class Shared(str, Enum):
+    """Who may use the files of a lake in a folder: its owner alone, or the owner's group, too."""
+
+    NO = "no"
+    GROUP = "group"
+
+    @property
+    def modes(self) -> Modes:
+        """The permissions of the lake's files and folders."""
+        return GROUP if self is Shared.GROUP else PRIVATE
+
+
+class _Marker(msgspec.Struct, frozen=True, omit_defaults=True):
+    format_version: int
+    shared: Shared = Shared.NO
+
+
+def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shared = Shared.NO) -> Lake:
+    """Make an empty lake in a folder, which is created if need be; all of it is durable afterwards. A folder of this user
+    that is there and empty gets the lake's permissions. :class:`AlreadyExistsError` if there is one."""
+    taken = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
+    try:
+        if (folder / MARKER).exists():
+            raise taken
+        make_folder(folder, shared.modes)
+        if not any(folder.iterdir()):
+            with suppress(PermissionError):  # another user's, who lets this one write there
+                folder.chmod(shared.modes.folder)
+    except OSError as error:
+        raise unavailable(error, f"making a lake in {str(folder)!r}") from None
+    # The marker goes last: a folder with it is a lake that can be opened.
+    tables = SqliteTables(folder / "tables.sqlite", modes=shared.modes)
+    tables.get(LAKE)  # makes the file
+    try:
+        FolderObjects(folder, modes=shared.modes).put(
+            MARKER, msgspec.json.encode(_Marker(FORMAT_VERSION, shared)), if_absent=True
+        )
+    except ObjectConditionError:
+        raise taken from None
+    keyring = Keyring(tables, LakeKeyFile(folder, shared.modes))
+    return _lake(folder, tables, clock, shared.modes, keyring)
+
+
+def open_folder_lake(
+    folder: Path,
+    *,
+    clock: Clock | None = None,
+    base_url: str | None = None,
+    memory: int | None = None,
+    sources: Sequence[str] | None = None,
+) -> Lake:
+    """The lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format.
+
+    ``base_url`` is where a server answers presigned URLs, by :func:`url_signer`; without one there are no such URLs. ``memory``
+    is as for :class:`Lake`. With ``sources``, be there none, it is a server's lake: :class:`ServedFolders` says what it reads.
+    """
+    try:
+        marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no lake in {str(folder)!r}; make one with `graveler init {folder}`") from None
+    except OSError as error:
+        raise UnavailableError(f"cannot read {str(folder / MARKER)!r}: {error.strerror}") from None
+    except UNREADABLE as error:
+        raise CorruptError(f"{str(folder / MARKER)!r} is damaged: {error}") from None
+    if marker.format_version > FORMAT_VERSION:
+        raise InvalidError(
+            f"the lake in {str(folder)!r} has format {marker.format_version}; this graveler knows formats up to "
+            f"{FORMAT_VERSION}: use a newer one"
+        )
+    tables = SqliteTables(folder / "tables.sqlite", create=False, modes=marker.shared.modes)
+    modes = marker.shared.modes
+    keyring = Keyring(tables, LakeKeyFile(folder, modes))
+    signer = None if base_url is None else url_signer(keyring, base_url)
+    served = None if sources is None else ServedFolders(folder, sources, signer, modes)
+    return _lake(folder, tables, clock, modes, keyring, signer, memory, served)
+
+
+def url_signer(keyring: Keyring, base_url: str) -> UrlSigner:
+    """What makes and checks presigned URLs below ``base_url``, with the lake's secret, which all its processes share, as it is
+    now. Cost: none; one table read now and then, when URLs are made or checked."""
+    return UrlSigner(base_url, SharedSecret(keyring, URL_SECRET).fresh)
+
+
+def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None, modes: Modes = PRIVATE) -> Objects:
+    """The objects of a namespace, for the lake in ``folder``: ``local://<name>`` lies in it, others where they say. ``modes`` are
+    the permissions of what is made there."""
+    if not namespace.startswith(SCHEME):
+        return open_namespace(namespace, signer, modes=modes)
+    return FolderObjects(_inside(folder, namespace), namespace, signer, modes)
+
+
+class ServedFolders:
+    """What a server of the lake in ``folder`` reads and writes for its clients: nothing behind a symbolic link, and outside of
+    repositories only what lies below one of the addresses ``sources``. ``signer`` and ``modes`` as for :func:`folder_store`.
+    :class:`InvalidError` for a source that is no address, :class:`ForbiddenError` for one behind a link of another user."""
+
+    def __init__(self, folder: Path, sources: Sequence[str], signer: UrlSigner | None, modes: Modes = PRIVATE) -> None:
+        self._folder = folder
+        self._signer = signer
+        self._modes = modes
+        self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
+        roots = {source: Path(source.removeprefix(_FILE)) for source in self._sources if source.startswith(_FILE)}
+        self._seen: dict[str, tuple[tuple[int, int], float]] = {}
+        """Folders to which no link led, with their device and inode, and until when that is believed."""
+        self._roots = {
+            source: FolderObjects(root, signer=signer, foreign=True, confinement=self._beside(root))
+            for source, root in roots.items()
+        }
+
+    def store(self, namespace: str) -> Objects:
+        """The objects of a repository's namespace. No request. :class:`ForbiddenError` behind a link of another user."""
+        if namespace.startswith(_FILE):
+            confinement = self._beside(Path(namespace.removeprefix(_FILE)))
+            return open_namespace(namespace, self._signer, modes=self._modes, confinement=confinement)
+        if not namespace.startswith(SCHEME):
+            return folder_store(self._folder, namespace, self._signer, self._modes)
+        root = _inside(self._folder, namespace)
+        return FolderObjects(root, namespace, self._signer, self._modes, confinement=Confinement())
+
+    def source(self, namespace: str) -> Objects | None:
+        """The objects of the source that is addressed so, if it is a folder."""
+        return self._roots.get(f"{namespace}/")
+
+    def outside(self, address: str) -> tuple[Objects, str]:
+        """The object at an address outside of the repository that names it: its store and its key there.
+        :class:`ForbiddenError` for one that is below no source, in the lake's own folder, or behind a link."""
+        for source, store in self._roots.items():
+            if address.startswith(source):
+                key = address.removeprefix(source)
+                file = store.name_of(key)
+                with suppress(OSError):  # a folder that is not there may come
+                    if not self._was_seen(file):
+                        with suppress(FileNotFoundError):  # and so may an object
+                            store.files.status(Path(file))
+                        self._see(file)
+                return store, key
+        if address.startswith(_FILE) or not address.startswith(self._sources):
+            raise ForbiddenError(
+                f"{address[:200]!r} lies outside of what this server reads; `graveler serve --import-source` names more"
+            )
+        return locate(address, self._signer)
+
+    def _was_seen(self, file: str) -> bool:
+        """Is the file's folder one to which no link led a moment ago, and the file no link? Two system calls, where the way
+        through all folders above takes four for each. Who reads the file goes that way. ``OSError``."""
+        folder = file.rpartition("/")[0]
+        identity, until = self._seen.get(folder, _NEVER)
+        if time.monotonic() > until:
+            return False
+        found = os.stat(folder)  # noqa: PTH116 - a path object takes as long as the system call
+        return (found.st_dev, found.st_ino) == identity and not _is_link(file)
+
+    def _see(self, file: str) -> None:
+        """Note that no link led to the file. ``OSError``."""
+        folder = file.rpartition("/")[0]
+        found = Path(folder).stat()
+        if len(self._seen) >= _FOLDERS:
+            self._seen.clear()
+        self._seen[folder] = (found.st_dev, found.st_ino), time.monotonic() + _BELIEVED
+
+    def _beside(self, root: Path) -> Confinement:
+        in_memory = trusted_path(root).is_relative_to(_MEMORY)
+        never = (self._folder, *(() if in_memory else _SYSTEM))
+        statuses = [place.stat() for place in never if place.exists()]
+        identities = frozenset((status.st_dev, status.st_ino) for status in statuses)
+        return Confinement(str(_MEMORY) if in_memory else "/", identities)
+
+
+def _is_link(file: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(file).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _inside(folder: Path, namespace: str) -> Path:
+    name = namespace.removeprefix(SCHEME)
+    try:
+        check_object_key(name)
+    except InvalidError:
+        raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
+    if any(len(part.encode()) > _LONGEST_PART for part in name.split("/")):
+        raise InvalidError(
+            f"storage namespace {namespace[:80]}… has a part of more than {_LONGEST_PART} bytes, which no folder's name has; "
+            "choose a shorter one"
+        )
+    return folder / "objects" / name
+
+
+def _lake(
+    folder: Path,
+    tables: SqliteTables,
+    clock: Clock | None,
+    modes: Modes,
+    keyring: Keyring,
+    signer: UrlSigner | None = None,
+    memory: int | None = None,
+    served: ServedFolders | None = None,
+) -> Lake:
+    notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf, modes=modes)
+    return Lake(
+        tables,
+        served.store if served else lambda namespace: folder_store(folder, namespace, signer, modes),
+        clock=clock,
+        notes=notes,
+        workers=processors(),
+        writes_at_once=_WRITES_AT_ONCE,
+        on_disk=True,
+        outside=served.outside if served else lambda address: _outside(folder, address, signer),
+        memory=memory,
+        close=tables.close,
+        folder_permissions=FolderPermissions(folder, modes),
+        keyring=keyring,
+        serves_pages=served is not None,
+        lines=Lines(folder / LINES_FILE, modes) if LINES else None,
+    )
+
+
+def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Objects, str]:
+    """The object at an address outside of the repository that names it. The lake's own folder is no such place: whoever may write
+    to one repository could link the table, or another one's objects, and read them. Nor is what the system shows as files: the
+    environment of a process has its secrets. :class:`ForbiddenError`."""
+    objects, key = locate(address, signer)
+    if isinstance(objects, FolderObjects):
+        place = objects.file_of(key).resolve()
+        if place.is_relative_to(folder.resolve()):
+            raise ForbiddenError(
+                f"{address!r} lies in the lake's own folder, which is not to be read from outside of it"
+            )
+        if any(place.is_relative_to(system) for system in _SYSTEM) and not place.is_relative_to(_MEMORY):
+            raise ForbiddenError(f"{address!r} is no file but a view of the system, and no object of a lake")
+    return objects, key

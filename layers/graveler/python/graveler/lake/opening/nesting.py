@@ -1,0 +1,222 @@
+"""Storage namespaces lie beside one another, none in another one: all below a namespace is its repository's.
+
+A creator reads all repositories, and those deleted ones whose data is still there. What others create meanwhile, its
+transaction finds: it checks that no namespace above its own is taken, and notes above itself that something was created below.
+A note says who came last, and stays; who creates the namespace that it is about checks that it is as it was before the
+repositories were read. So of two who create one within the other at once, the one whose transaction comes second fails. Lakes
+of earlier versions have no notes, and need none.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.forks import new_lock
+from graveler.lake.fsck.items import DamagedItem, scan
+from graveler.lake.opening.repositories import DELETED_PARTITION, PARTITION, namespace_key, repository_key
+from graveler.lake.text import utf8
+from graveler.model import Repository
+from graveler.storage.limits import text_key
+from graveler.storage.tables import Absent, Check, Condition, Item, Key, Matches, Put, Tables, Write
+
+BELIEVED: Final = 5.0
+"""Seconds for which :meth:`Neighbours.owners` takes what it has read."""
+MAX_FOLDERS: Final = 32
+"""Folders of a new namespace: each is two writes of the transaction."""
+INGEST_RULES: Final = "ingest/rules"
+"""The partition of what each repository ingests; the ``sources`` of an item are folders, whose objects become its own."""
+_NOTES: Final = "namespaces-above"
+_BY: Final = "by"
+_LOCAL: Final = "local://"
+_FILE: Final = "file://"
+
+
+class Owner(Struct, frozen=True):
+    """A repository and its namespace. ``place`` is where that is, whatever it is called. ``deleted``: only its data is there."""
+
+    name: str
+    uid: str
+    namespace: str
+    place: str
+    deleted: bool
+
+
+class Neighbours:
+    """The namespaces of one lake. ``folder`` is a lake's own: addresses of files are compared as the places that they mean.
+    ``monotonic`` is a clock, in seconds."""
+
+    def __init__(
+        self, tables: Tables, folder: Path | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tables = tables
+        self._folder = folder
+        self._objects = None if folder is None else f"{folder.absolute()}/objects"
+        self._monotonic = monotonic
+        self._lock = new_lock()
+        self._known: tuple[float, tuple[Owner, ...], dict[str, Owner]] | None = None
+
+    def all(self) -> Iterator[Owner]:
+        """Repositories, then deleted ones. One table read for each thousand of each. :class:`CorruptError`."""
+        real = _RealPaths()
+        for partition in (PARTITION, DELETED_PARTITION):
+            for sort, item in scan(self._tables, partition):
+                if isinstance(item, DamagedItem):
+                    if item.rest:
+                        raise CorruptError(f"whose storage namespaces are where cannot be read: {item.why}")
+                    continue  # the item of its namespace still keeps others out of that
+                owner = self._owner(partition, text_key(partition, sort), item, real)
+                if owner is not None:
+                    yield owner
+
+    def nested(self, repository: Repository) -> list[Owner]:
+        """Others whose namespace lies in the repository's, or has it in it. As :meth:`all`."""
+        place = self.place(repository.namespace)
+        return [
+            owner
+            for owner in self.all()
+            if owner.uid != repository.uid and owner.namespace != repository.namespace and _overlap(place, owner.place)
+        ]
+
+    def creating(self, repository: Repository) -> list[Write]:
+        """The part of the creating transaction that fails if the repository's namespace and another one have come to lie in one
+        another since. One table read, and as :meth:`all`. :class:`InvalidError` if they do now."""
+        above = _above(repository.namespace)
+        if len(above) > MAX_FOLDERS:
+            raise InvalidError(
+                f"storage namespace {repository.namespace} has {len(above)} folders; choose one with at most {MAX_FOLDERS}"
+            )
+        key = _note_key(repository.namespace)
+        note = self._tables.get(key)
+        self._refuse_own_folder(repository.namespace)
+        for other in self.nested(repository):
+            how = "lies in" if _holds(other.place, self.place(repository.namespace)) else "holds"
+            whose = f"repository {other.name!r}" + (
+                ", which was deleted; its data is still there" if other.deleted else ""
+            )
+            raise InvalidError(
+                f"storage namespace {repository.namespace} {how} {other.namespace} of {whose}; all below a namespace is its "
+                "repository's, so choose one beside it"
+            )
+        self._refuse_ingested(repository)
+        unchanged: Condition = Absent() if note is None else Matches({_BY: note.get(_BY)})
+        writes: list[Write] = [Check(key, unchanged)]
+        for namespace in above:
+            writes.append(Check(namespace_key(namespace), Absent()))
+            writes.append(Put(_note_key(namespace), {_BY: repository.uid, "namespace": namespace}))
+        return writes
+
+    def owners(self, address: str, *, prefix: bool = False) -> list[Owner]:
+        """In whose namespaces an object's address lies, and with ``prefix`` also whose lie below it, or hold some of it. What
+        others created within the last :data:`BELIEVED` seconds may be missing. As :meth:`all`, once in so many seconds."""
+        owners, by_place = self._believed()
+        above, _, name = address.rpartition("/")
+        place = f"{self.place(above)}/{name}"
+        found = [by_place[namespace] for namespace in _above(place) if namespace in by_place]
+        if prefix:
+            found += [owner for owner in owners if f"{owner.place}/".startswith(place)]
+        return found
+
+    def common(self, folder: str, owner: Owner) -> str:
+        """What of a folder, whose address ends with a slash, is the owner's, as such an address."""
+        place = self.place(folder.rstrip("/") if not folder.endswith("://") else folder)
+        return folder if _holds(owner.place, place) else f"{folder}{owner.place.removeprefix(place).lstrip('/')}/"
+
+    def forget(self) -> None:
+        """Read again with the next question."""
+        with self._lock:
+            self._known = None
+
+    def place(self, address: str, real: Callable[[str], str] = os.path.realpath) -> str:
+        """Where an address is: of files the path without symbolic links, which ``real`` finds."""
+        if self._folder is None:
+            return address
+        if address.startswith(_LOCAL):
+            return _FILE + real(f"{self._objects}/{address.removeprefix(_LOCAL)}")
+        if address.startswith(_FILE):
+            return _FILE + real(address.removeprefix(_FILE) or "/").rstrip("/")
+        return address
+
+    def _believed(self) -> tuple[Sequence[Owner], dict[str, Owner]]:
+        now = self._monotonic()
+        with self._lock:
+            if self._known is None or now >= self._known[0]:
+                owners = tuple(self.all())
+                self._known = now + BELIEVED, owners, {owner.place: owner for owner in owners}
+            return self._known[1:]
+
+    def _owner(self, partition: str, name: str, item: Item, real: Callable[[str], str]) -> Owner | None:
+        namespace = item.get("namespace")
+        if not isinstance(namespace, str) or not namespace:
+            return None  # what an early version deleted has none
+        if partition == PARTITION:
+            return Owner(name, str(item.get("uid")), namespace, self.place(namespace, real), False)
+        return Owner(str(item.get("name")), name, namespace, self.place(namespace, real), True)
+
+    def _refuse_ingested(self, repository: Repository) -> None:
+        place = self.place(repository.namespace)
+        for uid, item in scan(self._tables, INGEST_RULES):
+            if isinstance(item, DamagedItem):
+                continue
+            name, sources = str(item.get("repository")), item.get("sources")
+            for source in sources if isinstance(sources, list) else ():
+                if _overlap(place, self.place(source).rstrip("/")) and self._is_live(name, uid):
+                    raise InvalidError(
+                        f"storage namespace {repository.namespace} and {source}, from which repository {name!r} ingests, hold "
+                        "one another: it would take what is written here; choose another one"
+                    )
+
+    def _is_live(self, name: str, uid: bytes) -> bool:
+        item = self._tables.get(repository_key(name))
+        return item is not None and str(item.get("uid")).encode() == uid
+
+    def _refuse_own_folder(self, namespace: str) -> None:
+        if self._folder is None or not namespace.startswith(_FILE):
+            return
+        if _overlap(self.place(namespace), _FILE + os.path.realpath(self._folder)):
+            raise InvalidError(
+                f"storage namespace {namespace} lies in the lake's own folder, or holds it; choose local://NAME, or one beside it"
+            )
+
+
+class _RealPaths:
+    """As ``os.path.realpath``, of many paths at once, most of which lie in the same folders: each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def __call__(self, path: str) -> str:
+        found = self._known.get(path)
+        if found is None:
+            above, _, name = path.rpartition("/")
+            if path[:1] != "/" or name in ("", ".", ".."):
+                return os.path.realpath(path)
+            found = f"{self(above).rstrip('/') if above else ''}/{name}"
+            if os.path.islink(found):  # noqa: PTH114 - of ten thousand, a Path each would take as long again
+                found = os.path.realpath(found)
+            self._known[path] = found
+        return found
+
+
+def _above(address: str) -> list[str]:
+    """The folders in which an address lies, the outermost first."""
+    scheme, _, path = address.partition("://")
+    parts = path.split("/")
+    return [f"{scheme}://{'/'.join(parts[:end])}" for end in range(1, len(parts)) if parts[end - 1]]
+
+
+def _holds(outer: str, inner: str) -> bool:
+    return f"{inner}/".startswith(f"{outer}/")
+
+
+def _overlap(one: str, other: str) -> bool:
+    return _holds(one, other) or _holds(other, one)
+
+
+def _note_key(namespace: str) -> Key:
+    return Key(_NOTES, sha256(utf8("storage namespace", namespace)).digest())

@@ -1,0 +1,133 @@
+"""Where a lake is, as plain values, and opening it there."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from graveler.errors import AlreadyExistsError, UnavailableError
+
+if TYPE_CHECKING:
+    from graveler.lake.lake import Lake
+    from graveler.storage.keyring import KeySource
+
+_NAME_ONE: Final = (
+    "name its file with --sealing-key-file FILE (or GRAVELER_SEALING_KEY_FILE), made for a lake that has none by "
+    "(umask 077; openssl rand -base64 32 > FILE); or a key of AWS KMS with --kms-key ARN (or GRAVELER_KMS_KEY)"
+)
+
+
+@dataclass(frozen=True)
+class FolderLake:
+    """A lake in a folder."""
+
+    folder: Path
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwsLake:
+    """A lake on S3 and DynamoDB, or on servers that speak like them: repositories below ``objects`` (``s3://bucket/prefix``),
+    the table ``tables`` (``dynamodb://table``). Copies of immutable files are kept in the folder ``cache``, which any number of
+    processes share. ``region`` and the endpoints, if None, are what AWS's own configuration says. The secrets in the table are
+    sealed by the key in ``sealing_key_file``, or by one that the KMS key with the ARN ``kms_key`` has wrapped; without both, none
+    is sealed or opened."""
+
+    objects: str
+    tables: str
+    cache: Path
+    region: str | None = None
+    s3_endpoint_url: str | None = None
+    dynamodb_endpoint_url: str | None = None
+    sealing_key_file: Path | None = None
+    kms_key: str | None = None
+
+    def __str__(self) -> str:
+        return self.tables
+
+    def sealing_key(self) -> "KeySource":
+        """Where the key is that seals the secrets in the table."""
+        if self.kms_key is not None:
+            from graveler.storage.kms import KmsKey
+
+            return KmsKey(self.kms_key, self.tables.removeprefix("dynamodb://"))
+        if self.sealing_key_file is not None:
+            from graveler.storage.key_file import KeyFile
+
+            return KeyFile(self.sealing_key_file)
+        from graveler.storage.keyring import NoKey
+
+        return NoKey(_NAME_ONE)
+
+
+LakePlace: TypeAlias = FolderLake | AwsLake
+"""Where a lake can be that this process opens by itself."""
+
+
+def create_at(place: LakePlace, *, create_table: bool = False, shared: bool = False) -> "Lake":
+    """Make an empty lake at this place. :class:`AlreadyExistsError` if there is one.
+
+    On AWS a lake is its table, and a bucket that is there: both are looked at; with ``create_table`` the table is made if it is
+    not there. ``shared``: the group of a folder may use its lake, too. Cost on AWS: one table read, one object read.
+    :class:`UnavailableError` for what cannot be reached.
+    """
+    if isinstance(place, FolderLake):
+        from graveler.lake.opening.folder import Shared, create_folder_lake
+
+        return create_folder_lake(place.folder, shared=Shared.GROUP if shared else Shared.NO)
+    lake = open_at(place, create_table=create_table)
+    from graveler.lake.opening.repositories import LAKE, MARKER
+    from graveler.storage.namespaces import open_namespace
+    from graveler.storage.objects import ObjectMissingError
+    from graveler.storage.s3_objects import S3Settings
+
+    if lake.tables.get(LAKE) is not None:
+        raise AlreadyExistsError("lake", place.tables, "open it, or choose another table")
+    with suppress(ObjectMissingError):  # of the errors that there can be, the one that shows a bucket in order
+        open_namespace(place.objects, s3=S3Settings(place.region, place.s3_endpoint_url)).get(MARKER)
+    return lake
+
+
+def open_at(
+    place: LakePlace,
+    *,
+    base_url: str | None = None,
+    create_table: bool = False,
+    memory: int | None = None,
+    sources: Sequence[str] | None = None,
+) -> "Lake":
+    """The lake at this place. ``base_url``, ``memory`` and ``sources`` as for
+    :func:`~graveler.lake.opening.folder.open_folder_lake`; the presigned URLs of S3 are its own, and its credentials say what
+    may be read. ``create_table`` makes the table of a lake on AWS if it is not there.
+
+    Cost on AWS: none, unless ``create_table``. :class:`NotFoundError` and :class:`InvalidError` if there can be no lake there;
+    :class:`UnavailableError` where the libraries for AWS are not installed.
+    """
+    if isinstance(place, FolderLake):
+        from graveler.lake.opening.folder import open_folder_lake
+
+        return open_folder_lake(place.folder, base_url=base_url, memory=memory, sources=sources)
+    try:
+        from graveler.lake.opening.aws import open_lake  # botocore: 100 ms
+        from graveler.storage.s3_objects import S3Settings
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"a lake on AWS needs the package {error.name!r}, which is not installed; pip install 'graveler[aws]'"
+        ) from None
+    from graveler.tree.files import processors
+
+    return open_lake(
+        place.objects,
+        place.tables,
+        s3=S3Settings(place.region, place.s3_endpoint_url),
+        region=place.region,
+        dynamodb_endpoint_url=place.dynamodb_endpoint_url,
+        create_table=create_table,
+        cache=place.cache,
+        workers=processors(),
+        memory=memory,
+        sealing_key=place.sealing_key(),
+    )

@@ -1,0 +1,407 @@
+"""Repositories: creating, finding, listing and deleting them.
+
+A repository's item lies in one partition under its name. Its namespace belongs to it alone, for good. Two things say so. The
+object ``_graveler/repository`` in the namespace is put on condition that there is none, which keeps other lakes out. An item of
+the table, put on the same condition in the transaction that creates the repository, decides between those of one lake: of
+a creator that died only the object is left, so after a while another one of the same lake may replace it.
+"""
+
+from contextlib import suppress
+from hashlib import sha256
+from secrets import token_bytes, token_hex
+from typing import Final
+
+import msgspec
+
+from graveler.errors import (
+    UNREADABLE,
+    BusyError,
+    CorruptError,
+    InvalidError,
+    NotFoundError,
+    ReadOnlyRepositoryError,
+    RepositoryNotFoundError,
+)
+from graveler.lake.clock import Clock
+from graveler.lake.leases import HeldError, LeaseWatch, wait_for
+from graveler.lake.settings.rules import READ_ONLY, check_settings, decode_settings, settings_attributes
+from graveler.lake.text import utf8
+from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
+from graveler.storage.limits import text_key
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject
+from graveler.storage.tables import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
+from graveler.tree.split import validate_split
+
+FORMAT_VERSION: Final = 1
+MARKER: Final = "_graveler/repository"
+PARTITION: Final = "repositories"
+DELETED_PARTITION: Final = "deleted-repositories"
+NAMESPACES_PARTITION: Final = "namespaces"
+LAKE: Final = Key("lake", b"id")
+"""Item that tells this lake from all others."""
+
+_CLAIM_LIFETIME: Final = 30.0
+"""Seconds for which a namespace that a creator claimed is watched, by the watcher's own clock, before it counts as dead."""
+
+CLAIM_SECONDS: Final = _CLAIM_LIFETIME / 2
+"""Seconds after which a creator does not go on, by its own clock: others may claim the namespace soon."""
+
+
+_CLAIM_ATTEMPTS: Final = 3
+
+_KEPT: Final = 64
+
+
+class _Marker(msgspec.Struct, frozen=True):
+    repository: str
+    uid: str
+    lake: str
+    format_version: int
+
+
+class KnownRepository(msgspec.Struct, frozen=True):
+    """A repository and the secret that proves its data names."""
+
+    repository: Repository
+    secret: bytes
+
+
+class DeletedRepository(msgspec.Struct, frozen=True):
+    """A repository that was deleted, whose leftovers are there still. ``at`` in Unix seconds; ``namespace`` is empty where an
+    older version deleted it; ``purging``: somebody has begun to remove them, and there is no way back."""
+
+    uid: RepositoryUID
+    name: str
+    namespace: str
+    at: int
+    purging: bool
+
+
+class Repositories:
+    """The repositories of one lake."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._decoded: dict[str, tuple[Item, KnownRepository]] = {}
+        """By name, what was decoded last, since most are asked for again and again."""
+
+    def get(self, name: str) -> KnownRepository:
+        """The repository of this name. One table read. :class:`RepositoryNotFoundError`."""
+        item = self._tables.get(repository_key(name)) if _may_be_name(name) else None
+        if item is None:
+            raise RepositoryNotFoundError(name)
+        return self.decode(name, item)
+
+    def decode(self, name: str, item: Item) -> KnownRepository:
+        """As :func:`decode_repository`; of the very item that was decoded last the same repository."""
+        before = self._decoded.get(name)
+        if before is not None and before[0] is item:
+            return before[1]
+        known = decode_repository(name, item)
+        if len(self._decoded) >= _KEPT:
+            self._decoded.clear()
+        self._decoded[name] = item, known
+        return known
+
+    def exists(self, name: str) -> bool:
+        """Is the name taken? One table read."""
+        return self._tables.get(repository_key(name)) is not None
+
+    def has_namespace(self, namespace: str) -> bool:
+        """Does a storage namespace belong to a repository? One table read."""
+        item = self._tables.get(namespace_key(namespace))
+        return item is not None and item.get("namespace") == namespace
+
+    def is_there(self, repository: Repository) -> bool:
+        """Does this very repository exist? One table read."""
+        item = self._tables.get(repository_key(repository.name))
+        return item is not None and item.get("uid") == repository.uid
+
+    def page(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
+        """Repositories whose name begins with ``prefix`` and is greater than ``after``, by name. One table read."""
+        first, passed = utf8("prefix", prefix), utf8("after", after)
+        start = max(first, passed + b"\0" if passed else b"")
+        page = self._tables.query(PARTITION, start=start, limit=amount)
+        results: list[Repository] = []
+        for sort, item in page.items:
+            name = text_key(PARTITION, sort)
+            if not name.startswith(prefix):
+                return Page(tuple(results))
+            results.append(decode_repository(name, item).repository)
+        return Page(tuple(results), results[-1].name if page.more and results else None)
+
+    def claim(self, repository: Repository, objects: Objects, clock: Clock, leases: LeaseWatch) -> None:
+        """Make the namespace this repository's own. One table read, one object write. :class:`InvalidError` if it is another's.
+
+        If another one is being created in it, waits until it is there, or its creator has died: half a minute at most, with two
+        object reads and two table reads every few seconds. :class:`BusyError` if others are faster again and again.
+        """
+        lake = self._lake_id()
+
+        def look() -> tuple[str, StoredObject] | None:
+            try:
+                stored = objects.head(MARKER)
+                owner = self._owner(objects)
+            except ObjectMissingError:
+                return None  # its creator took it back
+            self._refuse_if_owned(objects.namespace, owner, lake)
+            return owner.uid, stored
+
+        for _ in range(_CLAIM_ATTEMPTS):
+            if self._mark(repository, objects, lake):
+                return
+            try:
+                dead = wait_for(leases, clock, f"namespaces/{objects.namespace}", _CLAIM_LIFETIME, look)
+            except HeldError:
+                continue  # yet another creator
+            # Its creator died between the claim and the repository's item. Of two who find that, one wins.
+            if dead is not None:
+                with suppress(ObjectConditionError, ObjectMissingError):
+                    objects.delete(MARKER, if_match=dead.etag)
+        raise BusyError(
+            f"others are claiming storage namespace {objects.namespace} too; choose another one, or try again"
+        )
+
+    def mark(self, repository: Repository, objects: Objects) -> bool:
+        """Let a namespace without a mark say that it is this repository's; False if it says so of another one. One table read,
+        one object write."""
+        return self._mark(repository, objects, self._lake_id())
+
+    def _mark(self, repository: Repository, objects: Objects, lake: str) -> bool:
+        marker = msgspec.json.encode(_Marker(repository.name, repository.uid, lake, repository.format_version))
+        try:
+            objects.put(MARKER, marker, if_absent=True)
+        except ObjectConditionError:
+            with suppress(ObjectMissingError):
+                return self._owner(objects).uid == repository.uid  # an earlier try, whose answer was lost
+            return False
+        return True
+
+    def _refuse_if_owned(self, namespace: str, owner: _Marker, lake: str) -> None:
+        if owner.lake != lake:
+            whose = f"repository {owner.repository!r} of another lake"
+        else:
+            item = self._tables.get(repository_key(owner.repository))
+            if item is not None and item.get("uid") == owner.uid:
+                whose = f"repository {owner.repository!r}"
+            elif self._tables.get(Key(DELETED_PARTITION, owner.uid.encode())) is not None:
+                whose = f"repository {owner.repository!r}, which was deleted; its data is still there"
+            else:
+                return
+        raise namespace_taken(namespace, whose)
+
+    def _lake_id(self) -> str:
+        item = self._tables.get(LAKE)
+        if item is None:
+            with suppress(ConditionFailedError):  # another creator was faster: then its one counts
+                self._tables.put(LAKE, {"id": token_hex(16)}, Absent())
+            item = self._tables.get(LAKE) or {}
+        return str(item.get("id"))
+
+    def release(self, repository: Repository, objects: Objects) -> None:
+        """Take a claim back, after the repository could not be created."""
+        with suppress(ObjectConditionError, ObjectMissingError):  # another one's by now, or gone
+            stored = objects.head(MARKER)
+            if self._owner(objects).uid == repository.uid:
+                objects.delete(MARKER, if_match=stored.etag)
+
+    def create_writes(self, known: KnownRepository) -> list[Write]:
+        """The part of the creating transaction that names the repository and its namespace; it fails if either is taken."""
+        repository = known.repository
+        owner: Item = {"namespace": repository.namespace, "repository": repository.name, "uid": repository.uid}
+        return [
+            Put(repository_key(repository.name), _encode(known), Absent()),
+            Put(namespace_key(repository.namespace), owner, Absent()),
+        ]
+
+    def delete(self, name: str, now: float, *, force: bool = False) -> None:
+        """Forget the repository's name; its objects stay. What else the table holds of it is swept later by its uid.
+
+        One table read, one transaction. A repository created again under the name is another one, with a new uid.
+        :class:`ReadOnlyRepositoryError` unless ``force``.
+        """
+        known = self.get(name)
+        uid = known.repository.uid
+        if known.repository.settings.read_only and not force:
+            raise ReadOnlyRepositoryError(name)
+        writes: list[Write] = [
+            Delete(repository_key(name), Matches({"uid": uid} if force else {"uid": uid, READ_ONLY: None})),
+            Delete(
+                namespace_key(known.repository.namespace)
+            ),  # the object in the namespace keeps it, as long as it is there
+            Put(
+                Key(DELETED_PARTITION, uid.encode()),
+                {"name": name, "at": int(now), "namespace": known.repository.namespace},
+            ),
+        ]
+        try:
+            self._tables.transact(writes)
+        except ConditionFailedError as error:
+            if self._tables.get(Key(DELETED_PARTITION, uid.encode())) is None:
+                check_same(uid, name, error.failures.get(0))
+                raise ReadOnlyRepositoryError(name) from None
+
+    def deleted(self) -> list[DeletedRepository]:
+        """Repositories whose leftovers are there still, by uid. One table read for each thousand."""
+        found: list[DeletedRepository] = []
+        start = b""
+        while True:
+            page = self._tables.query(DELETED_PARTITION, start=start)
+            found += [_decode_deleted(text_key(DELETED_PARTITION, sort), item) for sort, item in page.items]
+            if not page.more:
+                return found
+            start = page.items[-1][0] + b"\0"
+
+    def find_deleted(self, uid: RepositoryUID) -> DeletedRepository | None:
+        """The one of this uid. One table read."""
+        item = self._tables.get(Key(DELETED_PARTITION, uid.encode()))
+        return None if item is None else _decode_deleted(uid, item)
+
+    def begin_purge(self, deleted: DeletedRepository) -> None:
+        """From here on it cannot be restored. One table write. :class:`NotFoundError` if it was restored meanwhile."""
+        item: Item = {"name": deleted.name, "at": deleted.at, "namespace": deleted.namespace, "purging": True}
+        try:
+            self._tables.put(Key(DELETED_PARTITION, deleted.uid.encode()), item, Matches({"at": deleted.at}))
+        except ConditionFailedError:
+            raise NotFoundError(
+                f"repository {deleted.name!r} with uid {deleted.uid} is not deleted any more: it was restored, or is gone"
+            ) from None
+
+    def end_purge(self, uid: RepositoryUID, objects: Objects | None) -> None:
+        """Nothing is left: take the mark from its namespace, then forget it. Two object requests, one table write."""
+        if objects is not None:
+            with suppress(ObjectConditionError, ObjectMissingError):
+                stored = objects.head(MARKER)
+                if self._owner(objects).uid == uid:
+                    objects.delete(MARKER, if_match=stored.etag)
+        self._tables.delete(Key(DELETED_PARTITION, uid.encode()))
+
+    def owns(self, uid: RepositoryUID, objects: Objects) -> bool:
+        """Does the namespace say that it is that of this repository, in this lake? (A dump restored elsewhere takes uid and
+        namespace along.) One object read, one table read. :class:`CorruptError`."""
+        try:
+            owner = self._owner(objects)
+        except ObjectMissingError:
+            return False
+        lake = self._tables.get(LAKE) or {}
+        return owner.uid == uid and owner.lake == lake.get("id")
+
+    @classmethod
+    def uid_at(cls, objects: Objects) -> RepositoryUID:
+        """Whose the namespace says that it is. One object read. :class:`ObjectMissingError`, :class:`CorruptError`."""
+        return RepositoryUID(cls._owner(objects).uid)
+
+    @staticmethod
+    def _owner(objects: Objects) -> _Marker:
+        try:
+            return msgspec.json.decode(objects.get(MARKER), type=_Marker)
+        except UNREADABLE as error:
+            raise CorruptError(f"{objects.namespace}/{MARKER} does not say whose namespace this is: {error}") from None
+
+
+def _decode_deleted(uid: str, item: Item) -> DeletedRepository:
+    name, at, namespace = item.get("name"), item.get("at"), item.get("namespace", "")
+    if not (isinstance(name, str) and isinstance(at, int) and isinstance(namespace, str)):
+        raise CorruptError(f"the item of the deleted repository {uid} cannot be read; restore the table from a copy")
+    return DeletedRepository(RepositoryUID(uid), name, namespace, at, bool(item.get("purging")))
+
+
+def new_repository(
+    name: str,
+    namespace: str,
+    default_branch: str,
+    created: int,
+    split: SplitParameters,
+    settings: Settings,
+) -> KnownRepository:
+    """A repository that does not exist yet, with a uid and a secret of its own."""
+    validate_split(split)
+    check_settings(settings)
+    uid = RepositoryUID(token_hex(8))
+    return KnownRepository(
+        Repository(name, uid, namespace, default_branch, created, split, FORMAT_VERSION, settings), token_bytes(32)
+    )
+
+
+def repository_key(name: str) -> Key:
+    """Where a repository's item is."""
+    return Key(PARTITION, name.encode())
+
+
+def namespace_key(namespace: str) -> Key:
+    """Where the item is that says whose a storage namespace is."""
+    return Key(NAMESPACES_PARTITION, sha256(utf8("storage namespace", namespace)).digest())
+
+
+def _may_be_name(name: str) -> bool:
+    """False for what cannot even be looked up."""
+    return bool(name) and name.isascii() and len(name) <= 255
+
+
+def namespace_taken(namespace: str, whose: str) -> InvalidError:
+    """The error for a namespace that is somebody else's."""
+    return InvalidError(
+        f"storage namespace {namespace} already belongs to {whose}; a namespace holds one repository, so choose another one"
+    )
+
+
+def check_same(uid: RepositoryUID, name: str, item: Item | None) -> Item:
+    """The item. :class:`RepositoryNotFoundError` unless it is still that of the repository with this uid."""
+    if item is None or item.get("uid") != uid:
+        raise RepositoryNotFoundError(name)
+    return item
+
+
+def _encode(known: KnownRepository) -> Item:
+    repository = known.repository
+    return {
+        "uid": repository.uid,
+        "namespace": repository.namespace,
+        "default_branch": repository.default_branch,
+        "created": repository.created,
+        "min_size": repository.split.min_size,
+        "max_size": repository.split.max_size,
+        "raggedness": repository.split.raggedness,
+        "format_version": repository.format_version,
+        "secret": known.secret,
+        **settings_attributes(repository.settings),
+    }
+
+
+class _Item(msgspec.Struct, frozen=True):
+    uid: str
+    namespace: str
+    default_branch: str
+    created: int
+    min_size: int
+    max_size: int
+    raggedness: int
+    format_version: int
+    secret: bytes
+
+
+def decode_repository(name: str, item: Item) -> KnownRepository:
+    """The repository of an item. :class:`InvalidError` for one of a newer format."""
+    version = item.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise InvalidError(
+            f"repository {name!r} has format {version}; this graveler knows formats up to {FORMAT_VERSION}: use a newer one"
+        )
+    try:
+        fields = msgspec.convert(dict(item), _Item)
+    except msgspec.ValidationError as error:
+        raise CorruptError(f"the item of repository {name!r} in the table is damaged: {error}") from None
+    split = SplitParameters(fields.min_size, fields.max_size, fields.raggedness)
+    return KnownRepository(
+        Repository(
+            name,
+            RepositoryUID(fields.uid),
+            fields.namespace,
+            fields.default_branch,
+            fields.created,
+            split,
+            fields.format_version,
+            decode_settings(name, item),
+        ),
+        fields.secret,
+    )

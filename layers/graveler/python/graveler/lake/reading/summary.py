@@ -1,0 +1,106 @@
+"""How much there is, and how much differs: objects and bytes, in total and one level down."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from msgspec import Struct
+
+from graveler.lake.reading.differences import Differences, uncommitted
+from graveler.lake.text import utf8
+from graveler.model import Totals
+from graveler.staging.changes import StagedReader
+from graveler.tree import summary as trees
+from graveler.tree.listing import prefix_end
+from graveler.tree.tree import Tree
+
+Groups = Iterable[tuple[bytes, Totals]]
+
+
+class SummaryPart(Struct, frozen=True):
+    """How much differs behind one common prefix; or, where ``path`` is the prefix that was asked for, in no such."""
+
+    path: str
+    totals: Totals
+
+
+class Summary(Struct, frozen=True):
+    """How much differs: in total, and (with a delimiter) by common prefix, in the order of the paths' bytes."""
+
+    total: Totals
+    parts: tuple[SummaryPart, ...] = ()
+
+
+class UsagePart(Struct, frozen=True):
+    """How many objects there are behind one common prefix; or, where ``path`` is the prefix that was asked for, in no such.
+    ``size`` is their bytes."""
+
+    path: str
+    objects: int
+    size: int
+
+
+class Usage(Struct, frozen=True):
+    """How many objects there are, and (``size``) their bytes: in total, and with a delimiter by common prefix, in the order of
+    the paths' bytes."""
+
+    objects: int
+    size: int
+    parts: tuple[UsagePart, ...] = ()
+
+
+class Level:
+    """What is summed up: the paths that begin with ``prefix``, in parts that end with the first ``delimiter`` behind it."""
+
+    def __init__(self, prefix: str, delimiter: str) -> None:
+        self._prefix, self._delimiter = utf8("prefix", prefix), utf8("delimiter", delimiter)
+        self._group = trees.by_delimiter(self._prefix, self._delimiter) if self._delimiter else trees.whole
+
+    def between(self, left: Tree, right: Tree) -> Summary:
+        """How much turns ``left`` into ``right``. Opens the ranges that differ and overlap others, or hold several parts."""
+        return self._summary(trees.summarize(left, right, self._prefix, self._group))
+
+    def of_differences(self, differences: Differences) -> Summary:
+        """How much differences come to. Goes through all of them."""
+        return self._summary(self._grouped(differences))
+
+    def usage(self, tree: Tree, staged: StagedReader) -> Usage:
+        """How much a tree holds with what is staged over it. Opens the ranges that hold several parts, or reach over the
+        prefix, and those that what is staged touches."""
+        sums = self._sum_up(trees.measure(tree, self._prefix, self._group))
+        if staged:
+            for place, totals in self._sum_up(self._grouped(uncommitted(tree, staged))).items():
+                sums[place] = sums.get(place, Totals()) + totals
+        found = [UsagePart(place.decode(), *_held(totals)) for place, totals in sorted(sums.items())]
+        parts = tuple(part for part in found if part.objects) if self._delimiter else ()
+        return Usage(sum(part.objects for part in found), sum(part.size for part in found), parts)
+
+    def _summary(self, groups: Groups) -> Summary:
+        sums = self._sum_up(groups)
+        total = Totals()
+        for totals in sums.values():
+            total += totals
+        parts = sorted(sums.items()) if self._delimiter else []
+        return Summary(total, tuple(SummaryPart(place.decode(), totals) for place, totals in parts))
+
+    def _sum_up(self, groups: Groups) -> dict[bytes, Totals]:
+        """Groups of one place together: that of objects without a delimiter is the prefix."""
+        sums: dict[bytes, Totals] = {}
+        for group, totals in groups:
+            rolled_up = self._delimiter and group.find(self._delimiter, len(self._prefix)) >= 0
+            place = group if rolled_up else self._prefix
+            sums[place] = sums[place] + totals if place in sums else totals
+        return sums
+
+    def _grouped(self, differences: Differences) -> Iterator[tuple[bytes, Totals]]:
+        found = differences(self._prefix, prefix_end(self._prefix))
+        for group, members in groupby(found, key=lambda difference: self._group(difference[0])):
+            counter = trees.TotalsCounter()
+            for _, before, after in members:
+                counter.add(before, after)
+            yield group, counter.totals()
+
+
+def _held(totals: Totals) -> tuple[int, int]:
+    """Objects and bytes that are there after these changes, of nothing."""
+    changed = totals.changed_bytes_after - totals.changed_bytes_before
+    return totals.added - totals.removed, totals.added_bytes - totals.removed_bytes + changed

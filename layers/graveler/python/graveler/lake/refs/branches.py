@@ -1,0 +1,358 @@
+"""Branches and tags: reading their state, creating, listing and deleting them."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from secrets import token_hex
+from typing import Final
+
+import msgspec
+
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    CorruptError,
+    ForbiddenError,
+    GravelerError,
+    InvalidError,
+    MovedError,
+    ReadOnlyRepositoryError,
+    RefNotFoundError,
+    RepositoryNotFoundError,
+    UnavailableError,
+)
+from graveler.history.commits import CommitStore
+from graveler.history.owners import BranchLease, Owners
+from graveler.history.reflog import Event, RefKind, RefLog
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.leases import LeaseWatch
+from graveler.lake.objects.traces import Traces
+from graveler.lake.opening.repositories import check_same, repository_key
+from graveler.lake.settings.rules import READ_ONLY, Intent
+from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
+from graveler.random_bytes import random_bytes
+from graveler.staging.cleanup import CleanupQueue
+from graveler.staging.tokens import Outcomes, TokenState, new_token
+from graveler.storage.tables import Check, ConditionFailedError, Item, Key, Matches, Tables, Value, Write
+
+RENAME_LEASE: Final = 6.0
+"""Seconds for which a branch that is being renamed stays closed after the renaming process was last heard of."""
+
+
+class Branches:
+    """The branches and tags of one repository."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        tables: Tables,
+        refs: Refs,
+        reflog: RefLog,
+        commits: CommitStore,
+        outcomes: Outcomes,
+        cleanup: CleanupQueue,
+        traces: Traces,
+        clock: Clock,
+        leases: LeaseWatch,
+        first_token: Callable[[], Token] = new_token,
+    ) -> None:
+        self._repository = repository
+        self._repository_key = repository_key(repository.name)
+        self._tables = tables
+        self._refs = refs
+        self._reflog = reflog
+        self._commits = commits
+        self._outcomes = outcomes
+        self._cleanup = cleanup
+        self._traces = traces
+        self._clock = clock
+        self._leases = leases
+        self._owners = Owners(tables, repository.uid)
+        self._first_token = first_token
+
+    def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
+        """The branch, or None. One table read, of branch and repository together, so that nobody works on one that was
+        deleted, or created again under its name. With an ``intent``, :class:`ForbiddenError` if the repository's settings refuse
+        it."""
+        return self._find(name, (), intent)[0]
+
+    def state(self, name: str, intent: Intent | None = None) -> BranchState:
+        """The branch. One table read. :class:`RefNotFoundError`.
+
+        With an ``intent``, as :meth:`find`, once no rename is at work on it: what a rename has copied must not change behind its
+        back (promise C1). :class:`BusyError` if one does not end.
+        """
+        return self.state_beside(name, (), intent)[0]
+
+    def state_beside(
+        self, name: str, keys: Sequence[Key], intent: Intent | None = None
+    ) -> tuple[BranchState, list[Item | None]]:
+        """The branch as :meth:`state`, and other items read together with it, or before it where a rename was at work."""
+        state, items = self._find(name, keys, intent)
+        return self._there(name, state, intent), items
+
+    def _find(
+        self, name: str, keys: Sequence[Key], intent: Intent | None
+    ) -> tuple[BranchState | None, list[Item | None]]:
+        branch, repository, *items = self._tables.get_many([*self.keys(name), *keys])
+        return self._judged(name, branch, repository, intent), items
+
+    def keys(self, name: str) -> tuple[Key, Key]:
+        """Where branch and repository are, for who reads them together with something else, for :meth:`judge`."""
+        return self._refs.branch_key(name), self._repository_key
+
+    def judge(self, name: str, items: Sequence[Item | None], intent: Intent) -> BranchState:
+        """As :meth:`state`, of what stood under :meth:`keys`."""
+        branch, repository = items
+        return self._there(name, self._judged(name, branch, repository, intent), intent)
+
+    def _there(self, name: str, state: BranchState | None, intent: Intent | None) -> BranchState:
+        if intent is not None and state is not None and state.renaming is not None:
+            state = self._await_rename(state, intent)
+        if state is None:
+            raise RefNotFoundError(name, kind="branch")
+        return state
+
+    def _judged(
+        self, name: str, branch: Item | None, repository: Item | None, intent: Intent | None
+    ) -> BranchState | None:
+        repository = check_same(self._repository.uid, self._repository.name, repository)
+        state = self._refs.decode_branch(name, branch)
+        if intent is not None:
+            intent.check(self._repository.name, repository, name, hidden=state is not None and state.hidden)
+        return state
+
+    def commit(self, commit_id: CommitID) -> Commit:
+        """A commit that a ref points at. One table read, none if it is in memory. :class:`CorruptError` if it is missing."""
+        try:
+            return self._commits.get(commit_id)
+        except RefNotFoundError:
+            raise CorruptError(
+                f"commit {commit_id} is missing from the table, although a ref of repository {self._repository.name!r} "
+                f"points at it; restore the table from a copy (the commit's record is _graveler/commits/{commit_id} in "
+                f"{self._repository.namespace})"
+            ) from None
+
+    def create(
+        self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False, force: bool = False, owner: str = ""
+    ) -> Branch:
+        """Point a new branch at an existing commit. One table read, one transaction; nothing is copied. With an ``owner``, the
+        branch gets a lease, which :meth:`renew` keeps.
+
+        :class:`AlreadyExistsError`, :class:`InvalidError` for the name, or for the owner of a branch that is not hidden,
+        :class:`RefNotFoundError` if the commit is expired.
+        """
+        if owner and not hidden:
+            raise InvalidError(
+                f"branch {name!r} is to have an owner and not to be hidden; only a transaction's has one"
+            )
+        self._refs.branch_key(name)
+        backoff = Backoff(self._clock)
+        event = self.event("create branch", by)
+        opened = self._first_token()
+        while True:
+            state = BranchState(name, commit_id, opened, (), hidden, moves=self.next_number(name))
+            writes = self._refs.create_branch_writes(state, event)
+            if hidden:  # no lease of an earlier branch of this name counts for this one
+                writes.append(self._owners.claim_write(name, owner) if owner else self._owners.gone_write(name))
+            try:
+                self._create("branch", name, commit_id, writes, event, force=force)
+                return Branch(name, commit_id, hidden)
+            except ConditionFailedError:  # one of this name was there meanwhile, and is deleted: its rows are older
+                if not backoff.wait():
+                    raise busy(name) from None
+
+    def next_number(self, name: str) -> int:
+        """The number with which a branch begins that takes this name. One table read."""
+        return self._reflog.last_number("branch", name) + 1
+
+    def renew(self, name: str, owner: str) -> None:
+        """Show that the owner of a hidden branch is still at work. One table write. :class:`RefNotFoundError`."""
+        if not self._owners.renew(name, owner):
+            raise RefNotFoundError(name, f"no hidden branch of this name is owned by {owner!r} any more")
+
+    def release(self, name: str, owner: str) -> None:
+        """Leave a hidden branch to its user: no collector deletes it from then on. One table write."""
+        self._owners.release(name, owner)
+
+    def end(self, lease: BranchLease) -> bool:
+        """Remove the branch of a transaction whose owner is gone, on condition that neither the branch nor the lease has changed
+        since they were read; False if one has. A lease without a hidden branch goes alone, and does not count. One table read,
+        one transaction (promise C5). Waits for a rename, whose user wants to keep the branch."""
+        state = self._refs.branch(lease.branch)
+        if state is not None and state.renaming is not None:
+            try:
+                state = self._await_rename(state, Intent(direct=False, force=True))
+            except BusyError:
+                return False  # the next run looks again
+        owned = state is not None and state.hidden
+        event = self.event("end transaction", "garbage collection")
+        writes = self._delete_writes(state, event) if state is not None and state.hidden else []
+        try:
+            self._tables.transact([*writes, self._owners.over_write(lease)])
+        except (ConditionFailedError, UnavailableError) as error:
+            if not owned or not self._happened("branch", lease.branch, event):
+                if isinstance(error, UnavailableError):
+                    raise
+                return False
+        return owned
+
+    def delete(self, name: str, by: str, *, force: bool = False, at: CommitID | None = None) -> None:
+        """Remove a branch and its uncommitted changes; with ``at``, only if that is its head. One table read, one transaction.
+
+        :class:`ForbiddenError` for the default branch, and for a protected one; :class:`MovedError` if it has another head.
+        """
+        if name == self._repository.default_branch:
+            raise ForbiddenError(
+                f"branch {name!r} is the default branch of repository {self._repository.name!r} and cannot be deleted"
+            )
+        backoff = Backoff(self._clock)
+        operation = token_hex(16)
+        while True:
+            state = self.state(name, Intent(direct=True, force=force))
+            if at is not None and state.commit_id != at:
+                raise MovedError(name, at, state.commit_id)
+            event = self.event("delete branch", by, operation)
+            writes = self._delete_writes(state, event)
+            if state.hidden:
+                writes.append(self._owners.gone_write(name))
+            try:
+                self._tables.transact(writes)
+                return
+            except ConditionFailedError:
+                if self._happened("branch", name, event):
+                    return
+                if not backoff.wait():
+                    raise busy(name) from None
+
+    def _delete_writes(self, state: BranchState, event: Event) -> list[Write]:
+        """The part of a transaction that removes a branch which is as it was read, with what is staged on it."""
+        writes = self._refs.delete_branch_writes(state, event)
+        writes.append(self._traces.gone_write("branch", state.name))
+        if state.renaming is not None:
+            writes.append(self._cleanup.add_write(state.renaming.into, self._clock.now()))
+        for token in (*state.sealed, state.open):
+            writes += self.drop_token_writes(token, TokenState.DELETED, event.operation_id)
+        return writes
+
+    def change(self, name: str, writes: Sequence[Write], event: Event) -> None:
+        """Make the transaction that changes a branch and writes ``event`` into its reference log. One table read more when it
+        fails: if the row is there, it happened, and only the answer was lost. :class:`ConditionFailedError`."""
+        try:
+            self._tables.transact(writes)
+        except (ConditionFailedError, UnavailableError):
+            if not self._happened("branch", name, event):
+                raise
+
+    def drop_token_writes(
+        self,
+        token: Token,
+        outcome: TokenState,
+        operation: str,
+        commit_id: CommitID | None = None,
+        into: Token | None = None,
+        *,
+        alone: bool = False,
+    ) -> list[Write]:
+        """The part of a transaction that takes a token from its branch: what became of it, and its place in the clean-up.
+        ``into`` and ``alone`` as of :meth:`Outcomes.decide_write`."""
+        now = self._clock.now()
+        return [
+            self._outcomes.decide_write(token, outcome, operation, now, commit_id, into, alone=alone),
+            self._cleanup.add_write(token, now),
+        ]
+
+    def end_rename_writes(self, state: BranchState) -> list[Write]:
+        """A transaction that opens a branch again which a rename has closed; what was staged for the rename is cleaned up."""
+        assert state.renaming is not None
+        opened = msgspec.structs.replace(state, renaming=None)
+        queued = self._cleanup.add_write(state.renaming.into, self._clock.now())
+        return [*self._refs.move_branch_writes(state, opened, None), queued]
+
+    def page(self, prefix: str, after: str, amount: int, *, show_hidden: bool = False) -> Page[Branch]:
+        """Branches by name. About one table read for each of 16 shards."""
+        page = self._refs.list_branches(prefix, after, amount, show_hidden=show_hidden)
+        return Page(tuple(Branch(state.name, state.commit_id, state.hidden) for state in page.results), page.next_after)
+
+    def create_tag(self, name: str, commit_id: CommitID, by: str, *, force: bool = False) -> Tag:
+        """Name a commit, for good. One transaction. Errors as for a branch."""
+        tag = Tag(name, commit_id)
+        event = self.event("create tag", by)
+        self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, event), event, force=force)
+        return tag
+
+    def delete_tag(self, name: str, by: str, *, force: bool = False) -> None:
+        """Remove a tag. One table read, one transaction. :class:`RefNotFoundError`."""
+        tag = self._refs.tag(name)
+        if tag is None:
+            raise RefNotFoundError(name, kind="tag")
+        event = self.event("delete tag", by)
+        writes = self._refs.delete_tag_writes(tag, event)
+        try:
+            self._tables.transact([*writes, self.here_check(force=force), self._traces.gone_write("tag", name)])
+        except ConditionFailedError as error:
+            if self._happened("tag", name, event):
+                return
+            if 0 not in error.failures:
+                raise self.not_here(error.failures[len(writes)]) from None
+            raise RefNotFoundError(name, "no tag has this name any more", "tag") from None
+
+    def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
+        """Tags by name. About one table read for each of 16 shards."""
+        return self._refs.list_tags(prefix, after, amount)
+
+    def event(self, operation: str, by: str, operation_id: str = "") -> Event:
+        """What the reference log shall say of a change made now."""
+        return Event(int(self._clock.now() * 1e9), operation, operation_id or random_bytes(16).hex(), by)
+
+    def here_check(self, *, force: bool) -> Check:
+        """Condition: the repository is still there, and not read-only, unless the change is forced."""
+        writable: dict[str, Value | None] = {} if force else {READ_ONLY: None}
+        return Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid, **writable}))
+
+    def not_here(self, item: Item | None) -> GravelerError:
+        """Why the condition of :meth:`here_check` failed on what stood there."""
+        if item is None or item.get("uid") != self._repository.uid:
+            return RepositoryNotFoundError(self._repository.name)
+        return ReadOnlyRepositoryError(self._repository.name)
+
+    def _await_rename(self, state: BranchState, intent: Intent) -> BranchState | None:
+        """The branch once no rename is at work on it; None if it has another name then. Opens it again if the renaming process
+        has died."""
+        backoff = Backoff(self._clock)
+        found: BranchState | None = state
+        while found is not None and found.renaming is not None:
+            if self._leases.is_held(f"rename/{found.renaming.into}", found.renaming.beat, RENAME_LEASE):
+                if not backoff.wait():
+                    raise busy(found.name)
+            else:
+                with suppress(ConditionFailedError):  # somebody else was faster
+                    self._tables.transact(self.end_rename_writes(found))
+            found = self.find(state.name, intent)
+        return found
+
+    def _happened(self, kind: RefKind, name: str, event: Event) -> bool:
+        """Did the transaction happen that failed just now? An adapter that gets no answer repeats a request, and the second one
+        finds what the first one did. The ref's newest rows say whose change it was. One table read."""
+        return any(row.event == event for row in self._reflog.entries(kind, name, 4))
+
+    def _create(
+        self, kind: RefKind, name: str, commit_id: CommitID, writes: Sequence[Write], event: Event, *, force: bool
+    ) -> None:
+        try:
+            self._tables.transact([self._commits.alive_check(commit_id), self.here_check(force=force), *writes])
+        except ConditionFailedError as error:
+            if self._happened(kind, name, event):
+                return
+            if 1 in error.failures:
+                raise self.not_here(error.failures[1]) from None
+            if 0 in error.failures:
+                raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
+            if 2 in error.failures:
+                raise AlreadyExistsError(kind, name) from None
+            raise
+
+
+def busy(branch: str) -> BusyError:
+    """The error for a branch that too many change at once."""
+    return BusyError(f"branch {branch!r} is being changed by too many others at once; nothing was changed, try again")

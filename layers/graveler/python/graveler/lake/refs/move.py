@@ -1,0 +1,85 @@
+"""Moving a branch to a commit that exists already: hard reset and undo."""
+
+from hashlib import sha256
+
+import msgspec
+
+from graveler.errors import NotFoundError, PreconditionError, RefNotFoundError
+from graveler.history.expressions import resolve
+from graveler.lake.committing.clean_heads import wait_for_clean_head
+from graveler.lake.context import Context
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.settings.rules import Intent
+from graveler.model import Branch, CommitID
+from graveler.requests.refs import HardReset, Undo
+from graveler.storage.tables import ConditionFailedError
+
+_ROWS = 100
+"""How far back in the reference log the newest move is looked for. Rows that moved nothing (resets) may stand before it, and rows
+of machines whose clocks go before."""
+
+
+def hard_reset(repository: RepositoryParts, request: HardReset, context: Context) -> Branch:
+    """See :class:`graveler.requests.refs.HardReset`."""
+    commit_id = resolve(request.ref, repository.refs, repository.commits).commit_id
+    return _move(repository, request.branch, commit_id, "hard reset", context.by, force=request.force)
+
+
+def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch:
+    """See :class:`graveler.requests.refs.Undo`."""
+    branch, request_id = request.branch, request.request_id
+    run = sha256(request_id.encode()).hexdigest()[:32] if request_id else ""
+    now = repository.branches.state(branch).commit_id
+    entries = repository.reflog.entries("branch", branch, _ROWS)
+    done = next((e.new for e in entries if run and e.event.operation_id == run), None)
+    if done is not None:
+        return Branch(branch, done)
+    newest = next((e for e in entries if e.new == now and e.old != now), None)
+    if newest is None or newest.old is None:
+        raise NotFoundError(
+            f"the reference log of branch {branch!r} knows of nothing that moved it to where it is, so there is "
+            "nothing to undo; name a commit in a hard reset"
+        )
+    return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=now, run=run)
+
+
+def _move(
+    repository: RepositoryParts,
+    branch: str,
+    commit_id: CommitID,
+    verb: str,
+    by: str,
+    *,
+    force: bool,
+    only_from: CommitID | None = None,
+    run: str = "",
+) -> Branch:
+    """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there. ``run`` names
+    this run in the reference log."""
+    intent = Intent(direct=True, force=force)
+    with repository.turns.at(branch) as turn:
+        while True:
+            state = turn.state(intent)
+            if state.commit_id != commit_id:
+                state, _, _ = wait_for_clean_head(repository, turn, branch, f"moving it to {commit_id[:16]}", intent)
+            if only_from is not None and state.commit_id != only_from:
+                raise PreconditionError(
+                    f"branch {branch!r} was moved by somebody else while that was to be undone; nothing was changed. "
+                    "Look at its reference log, and try again"
+                )
+            if state.commit_id == commit_id:
+                return Branch(branch, commit_id)
+            event = repository.branches.event(verb, by, run)
+            moved = msgspec.structs.replace(state, commit_id=commit_id)
+            writes = [
+                *repository.refs.move_branch_writes(state, moved, event),
+                repository.commits.alive_check(commit_id),
+            ]
+            try:
+                repository.branches.change(branch, [*writes, *turn.leaving()], event)
+                turn.left()
+                return Branch(branch, commit_id)
+            except ConditionFailedError as error:
+                if len(writes) - 1 in error.failures:
+                    raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
+                turn.wait()

@@ -1,0 +1,1 @@
+"""The settings of a repository, and the rules that follow from them."""
