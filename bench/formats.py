@@ -18,6 +18,7 @@ from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Option
 
 from bench import keys
 from graveler.model import SplitParameters
+from graveler.runtime.local import LocalRuntime, ScratchFolder
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
 from graveler.tree import sstable
@@ -86,7 +87,7 @@ def sizes_line(folder: Path, paths: list[bytes], split: SplitParameters) -> str:
         return [(path, encode(keys.entry(path, version))) for path in sorted(some)]
 
     files = ImmutableFiles(FolderObjects(folder, NAMESPACE), None)
-    store = TreeStore(files, notes=MemoryNotes(1 << 30))
+    store = TreeStore(files, LocalRuntime(), notes=MemoryNotes(1 << 30))
     tree = build(store, split, ((path, encode(keys.entry(path))) for path in paths))
     name = tree.save()
     on_disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
@@ -100,10 +101,10 @@ def sizes_line(folder: Path, paths: list[bytes], split: SplitParameters) -> str:
     compared, _ = timed(lambda: sum(1 for _ in diff(tree, result)))
     pages = []
     for _ in range(15):
-        fresh = Tree(TreeStore(files), tree.lasts, tree.packed)
+        fresh = Tree(TreeStore(files, LocalRuntime()), tree.lasts, tree.packed)
         after = chance.choice(paths)
         pages.append(timed(lambda fresh=fresh, after=after: list_page(fresh.chunk, after=after))[0])  # type: ignore[misc]
-    loading, _ = timed(lambda: Tree.load(TreeStore(files), name))
+    loading, _ = timed(lambda: Tree.load(TreeStore(files, LocalRuntime()), name))
     written = len(set(result.packed) - set(tree.packed))
     counts = [tree.info(number).count for number in range(len(tree))]
     ranges = HUGE / mean(counts)
@@ -158,13 +159,14 @@ def blocks_table(folder: Path, paths: list[bytes]) -> str:
         "| blocks | bytes a record | write | scan | look up one record, block not in memory |",
         "|---|---|---|---|---|",
     ]
+    scratch = ScratchFolder(folder)
     for title, size, compression, level, restarts in trials:
         with written_with(options(size, compression, level, restarts)):
             writing = scanning = looking = 0.0
             stored = 0
             for at in range(0, len(paths), 10_000):
                 some, values = paths[at : at + 10_000], packed[at : at + 10_000]
-                spent, data = timed(lambda some=some, values=values: write_table(some, values, folder))  # type: ignore[misc]
+                spent, data = timed(lambda some=some, values=values: write_table(some, values, scratch))  # type: ignore[misc]
                 writing, stored = writing + spent, stored + len(data)
                 table = Table(data)
                 scanning += timed(lambda table=table: sum(len(found) for found, _ in table.blocks()))[0]  # type: ignore[misc]

@@ -32,6 +32,7 @@ from graveler.retention.pace import Pace
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Mode
 from graveler.retention.sweeping import Sweeper
+from graveler.runtime.local import LocalRuntime
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import Objects
@@ -106,7 +107,7 @@ def record(codec: RecordCodec, number: int, name: int) -> tuple[bytes, bytes]:
 def measure(folder: Path, count: int, commits: int) -> None:
     """Build a history, mark it, mark it again after one commit, and compare it with a listing."""
     objects = FolderObjects(folder / "objects", NAMESPACE)
-    store = TreeStore(ImmutableFiles(objects, None))
+    store = TreeStore(ImmutableFiles(objects, None), LocalRuntime())
     codec, random = RecordCodec(NAMESPACE), Random(1)
     tree = build(store, SPLIT, (record(codec, number, number) for number in range(count)))
     names = [tree.save()]

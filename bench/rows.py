@@ -26,9 +26,9 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, MetarangeName, RepositoryUID
+from graveler.runtime.crew import Crew
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.sqlite_tables import SqliteTables
-from graveler.tree.crew import Crew
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
 

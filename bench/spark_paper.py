@@ -17,6 +17,7 @@ from tests.spark import buckets
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import CHECKSUM, KEY, MTIME, SIZE
 from graveler.model import SplitParameters
+from graveler.runtime.local import LocalRuntime
 from graveler.spark.built import pack
 from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.cutting import cut_points
@@ -95,7 +96,7 @@ def count(objects: int = 240_000, parts: int = 6) -> Requests:
     names = {KEY: "key", SIZE: "size", CHECKSUM: "etag", MTIME: "mtime"}
     columns = Columns(names, RowRules("", "", "s3://warehouse/", False, False), _NAMESPACE, "listing", 0)
     note = Checkpoint(store_objects, ["listing"])
-    store = TreeStore(ImmutableFiles(store_objects, None), notes=NoNotes())
+    store = TreeStore(ImmutableFiles(store_objects, None), LocalRuntime(), notes=NoNotes())
     answers = []
     each = objects // parts
     for part in range(parts):
@@ -103,11 +104,14 @@ def count(objects: int = 240_000, parts: int = 6) -> Requests:
         answers.append(SubtreeTask(store, split, columns, "run", (), note).build(batches, part))
     subtrees = [tree for answer in answers for tree in answer.trees]
     sent = SubtreeTask(
-        TreeStore(ImmutableFiles(S3Objects("bucket", "lake"), None), notes=NoNotes()), split, columns, "run"
+        TreeStore(ImmutableFiles(S3Objects("bucket", "lake"), None), LocalRuntime(), notes=NoNotes()),
+        split,
+        columns,
+        "run",
     )
     notes = sum(1 for _ in store_objects.list("_graveler/imports/"))
     store_objects.gets = 0
-    cold = TreeStore(ImmutableFiles(store_objects, None), notes=NoNotes())
+    cold = TreeStore(ImmutableFiles(store_objects, None), LocalRuntime(), notes=NoNotes())
     tree = join(cold, split, [subtree.tree(cold) for subtree in subtrees])
     seams = parts - 1
     beyond = store_objects.puts - notes - len(tree)

@@ -1548,7 +1548,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "processes that share work are started without secrets",
-        "tree/crew.py",
+        "runtime/crew.py",
         "                    env=environment,\n",
         "",
         "security/test_environment.py::test_processes_that_share_work_find_secrets_and_do_not_show_them",

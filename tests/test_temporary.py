@@ -14,6 +14,7 @@ import pytest
 
 from graveler import temporary
 from graveler.cli.files import write_file
+from graveler.runtime.local import ScratchFolder
 from graveler.temporary import own_folder
 from graveler.tree.sstable import write_table
 
@@ -36,6 +37,7 @@ TABLE = (
     """
 import sys
 from pathlib import Path
+from graveler.runtime.local import ScratchFolder
 from graveler.tree.sstable import write_table
 """
     + READY
@@ -43,7 +45,7 @@ from graveler.tree.sstable import write_table
 def packed():
     yield b"first"
     wait()
-write_table([b"a", b"b"], packed(), Path(sys.argv[1]))
+write_table([b"a", b"b"], packed(), ScratchFolder(Path(sys.argv[1])))
 """
 )
 DOWNLOAD = (
@@ -212,7 +214,7 @@ def test_a_folder_that_somebody_removed_is_made_anew(tmp_path: Path) -> None:
     first = own_folder(tmp_path)
     assert own_folder(tmp_path) == first
     first.rmdir()
-    write_table([b"a"], [b"1"], tmp_path)
+    write_table([b"a"], [b"1"], ScratchFolder(tmp_path))
     assert left(tmp_path) == {own_folder(tmp_path)} != {first}
 
 

@@ -13,7 +13,7 @@ from tests.functions.events import event
 HEAVY = {
     *("aws_xray_sdk", "boto3", "moto", "numpy", "pandas", "pyarrow", "pydantic", "pynamodb", "pyspark", "sqlite3"),
     *("graveler.cli", "graveler.sdk", "graveler.server", "graveler.spark"),
-    *("asyncio", "multiprocessing", "graveler.tree.crew"),
+    *("asyncio", "multiprocessing", "graveler.runtime.crew"),
 }
 """What costs a tenth of a second, belongs to other faces, or is for several processes, which a function has not."""
 

@@ -26,6 +26,7 @@ from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree
 from tests.lake.support import FakeClock
+from tests.support.trees import ALONE
 
 NAME = "repo"
 NAMESPACE = "local://repo"
@@ -93,7 +94,7 @@ class FolderLake:
         return list(found.values())
 
     def tree(self, metarange: MetarangeName) -> Tree:
-        return Tree.load(TreeStore(ImmutableFiles(self.objects, None)), metarange)
+        return Tree.load(TreeStore(ImmutableFiles(self.objects, None), ALONE), metarange)
 
     def ranges(self, metarange: MetarangeName) -> list[RangeInfo]:
         tree = self.tree(metarange)
@@ -170,10 +171,12 @@ class FolderLake:
         self.put_file("ranges", info.name, keys, packed)
 
     def put_file(self, kind: str, name: str, keys: list[bytes], packed: list[bytes]) -> None:
-        self.objects.put(f"_graveler/{kind}/{name}", write_table(keys, packed, self.folder))
+        self.objects.put(f"_graveler/{kind}/{name}", write_table(keys, packed, ALONE.scratch))
 
     def put_tree(self, infos: list[RangeInfo]) -> MetarangeName:
-        tree = Tree(TreeStore(ImmutableFiles(self.objects, None)), [i.last for i in infos], [i.pack() for i in infos])
+        tree = Tree(
+            TreeStore(ImmutableFiles(self.objects, None), ALONE), [i.last for i in infos], [i.pack() for i in infos]
+        )
         return tree.save()
 
     def forge_head(self, branch: str, metarange: MetarangeName, *, generation: int | None = None) -> Commit:

@@ -22,7 +22,7 @@ from graveler.tree.writer import build
 from tests.api.support import EventClient, make_world
 from tests.lake.support import NAME, NAMESPACE, TINY, World, put
 from tests.support.campaigns import examples
-from tests.support.trees import MemoryFiles
+from tests.support.trees import ALONE, MemoryFiles
 from tests.tree.support import LAW
 
 COARSE = SplitParameters(min_size=400, max_size=1_600, raggedness=3)
@@ -34,7 +34,7 @@ BRANCHES = "main", "dev"
 
 def fresh(records: Iterator[tuple[bytes, bytes]], split: SplitParameters) -> str:
     """The ID of the tree that is built from scratch."""
-    return build(TreeStore(MemoryFiles()), split, records).id()
+    return build(TreeStore(MemoryFiles(), ALONE), split, records).id()
 
 
 def expect_canonical(repository: OpenRepository, commit: Commit, split: SplitParameters) -> None:

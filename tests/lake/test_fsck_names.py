@@ -11,6 +11,7 @@ from graveler.tree.identify import names_of
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import MalformedTableError
 from graveler.tree.tree import Tree
+from tests.support.trees import ALONE
 from tests.tree.make_golden import FolderFiles
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -21,7 +22,7 @@ def test_files_of_every_released_format_are_whole(version: str) -> None:
     files = FolderFiles(GOLDEN / version)
     (metarange,) = (MetarangeName(file.name) for file in (GOLDEN / version / METARANGES).iterdir())
     lasts, packed = open_file(METARANGES, metarange, files.get(METARANGES, metarange))
-    tree = Tree.load(TreeStore(files), metarange)
+    tree = Tree.load(TreeStore(files, ALONE), metarange)
     assert (tree.lasts, tree.packed) == (lasts, packed)
     for number in range(len(tree)):
         info = tree.info(number)

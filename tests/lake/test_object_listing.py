@@ -28,6 +28,7 @@ from graveler.lake.importing.object_listing import ObjectListing
 from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
+from graveler.runtime.local import LocalRuntime
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
 from graveler.tree.files import TreeStore
@@ -462,7 +463,7 @@ def test_parts_build_the_same_tree_in_several_processes(tmp_path: Path) -> None:
     listing = ObjectListing(files, INSIDE, BASE)
     parts = listing.parts()
     assert len(parts) == 5
-    store = TreeStore(ImmutableFiles(FolderObjects(tmp_path / "objects"), None), workers=2)
+    store = TreeStore(ImmutableFiles(FolderObjects(tmp_path / "objects"), None), LocalRuntime(workers=2))
     split = SplitParameters(1000, 8000, 30)
     assert build_parallel(store, split, parts).name() == build(store, split, listing()).name()
 

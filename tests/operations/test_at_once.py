@@ -19,7 +19,7 @@ from graveler.operations.parted import AT_ONCE, MERGE, Steps, do_in_parts
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CancelledError, Report
-from graveler.tree import crew as crews
+from graveler.runtime import crew as crews
 from graveler.tree import stretches as sharing
 from tests.lake.support import TINY, World
 from tests.operations.support import SMALL, alone, diverged, merge_ask, operations, write_down

@@ -19,7 +19,7 @@ from tests.api.support import EventClient, make_world
 from tests.lake.support import NAME, TINY, World, put
 from tests.operations.support import SMALL, diverged
 from tests.support.pinned import Asked, pinned_commit, pinned_merge, pinned_rewrite
-from tests.support.trees import MemoryFiles
+from tests.support.trees import ALONE, MemoryFiles
 
 WIDE = SplitParameters(min_size=600, max_size=3_000, raggedness=5)
 NARROW = SplitParameters(min_size=40, max_size=300, raggedness=2)
@@ -28,7 +28,7 @@ NARROW = SplitParameters(min_size=40, max_size=300, raggedness=2)
 def fresh(repository: OpenRepository, commit: Commit, split: SplitParameters) -> str:
     """The ID of the tree of the same records, built anew."""
     records = repository._trees.load(commit.metarange).records()
-    return build(TreeStore(MemoryFiles()), split, records).id()
+    return build(TreeStore(MemoryFiles(), ALONE), split, records).id()
 
 
 def expect_cut(repository: OpenRepository, branch: str, split: SplitParameters) -> None:

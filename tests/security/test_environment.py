@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 import pytest
 
+from graveler.runtime.crew import Crew
 from graveler.secret_variables import DESCRIPTOR, handed_on, is_secret
 from graveler.storage.s3_objects import S3Settings
-from graveler.tree.crew import Crew
 from tests.cli.support import done
 from tests.cli.test_terminal import on_terminal
 from tests.security.processes import shown

@@ -15,7 +15,7 @@ from graveler.tree.diff import diff
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.tree import Tree
 from tests.support.patience import PATIENCE
-from tests.support.trees import MemoryFiles, build_tree
+from tests.support.trees import ALONE, MemoryFiles, build_tree
 from tests.tree.support import EVERY, LAW, Contents, some_contents, some_split
 
 """Seconds after which nothing comes any more."""
@@ -43,12 +43,12 @@ class WatchedFiles(MemoryFiles):
 
 def grown(files: MemoryFiles, contents: Contents) -> Tree:
     """A tree with a range for each record."""
-    return build_tree(TreeStore(files), contents, EVERY)
+    return build_tree(TreeStore(files, ALONE), contents, EVERY)
 
 
 def fresh(files: MemoryFiles, *trees: Tree) -> list[Tree]:
     """The trees in a store that has read nothing."""
-    store = TreeStore(files)
+    store = TreeStore(files, ALONE)
     return [Tree(store, tree.lasts, tree.packed) for tree in trees]
 
 
@@ -67,7 +67,7 @@ def test_the_next_four_ranges_are_under_way_while_one_is_read() -> None:
 @given(some_contents, some_split, st.binary(max_size=3))
 def test_records_are_those_without_it(contents: Contents, split: SplitParameters, start: bytes) -> None:
     files = WatchedFiles()
-    tree = build_tree(TreeStore(files), contents, split)
+    tree = build_tree(TreeStore(files, ALONE), contents, split)
     with read_ahead(*fresh(files, tree)) as (ahead,):
         assert list(ahead.records(start)) == list(tree.records(start))
 

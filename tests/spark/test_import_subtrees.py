@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graveler.errors import InvalidError
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import Batch
+from graveler.runtime.local import LocalRuntime
 from graveler.spark.built import Subtree, Subtrees
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.encoding import PlainRows
@@ -23,6 +24,7 @@ from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec, record_ids
 from graveler.tree.writer import build, join
 from tests.spark.listings import BASE, TINY, Row, batches_of, latest, records_of, rows_of
+from tests.support.trees import ALONE
 
 NAMESPACE = "mem://repo"
 NAMES = {"key": "key", "size": "size", "checksum": "etag", "mtime": "mtime"}
@@ -64,7 +66,7 @@ def test_any_partitions_repetitions_and_interruptions_give_the_same_tree(
     random = Random(seed)
     rows = rows_of(random, count, duplicates=0.3)
     objects = MemoryObjects(NAMESPACE)
-    store = TreeStore(ImmutableFiles(objects, None))
+    store = TreeStore(ImmutableFiles(objects, None), ALONE)
     checkpoint = Checkpoint(objects, ["the listing"])
     # A first run, in which some tasks are done more than once, and some are never done.
     task = SubtreeTask(store, TINY, COLUMNS, "first", (), checkpoint)
@@ -155,7 +157,7 @@ def test_rows_with_bad_values_are_counted_and_told_and_leave_no_note() -> None:
         ],
         names=["key", "size", "checksum", "mtime"],
     )
-    store = TreeStore(ImmutableFiles(objects, None))
+    store = TreeStore(ImmutableFiles(objects, None), ALONE)
     done = SubtreeTask(store, TINY, COLUMNS, "run", (), checkpoint).build(iter([batch]), 0)
     assert (len(done.trees), done.bad, len(done.samples)) == (1, 6, 6)
     told = {row.name[:5]: row.why for row in done.samples}
@@ -237,7 +239,7 @@ def test_etags_of_uploads_in_parts_are_usual(every: int) -> None:
 
 
 def test_rows_that_do_not_ascend_are_an_error() -> None:
-    store = TreeStore(ImmutableFiles(MemoryObjects(NAMESPACE), None))
+    store = TreeStore(ImmutableFiles(MemoryObjects(NAMESPACE), None), ALONE)
     rows = [Row("b", 1, "00", 1 << 20), Row("a", 1, "00", 1 << 20)]
     with pytest.raises(InvalidError, match="do not ascend: b'a' comes after b'b'"):
         SubtreeTask(store, TINY, COLUMNS, "run").build(iter(batches_of(rows, Random(1))), 0)
@@ -247,7 +249,7 @@ def test_what_travels_is_small_enough(tmp_path: Path) -> None:
     """A task's answer is descriptions of ranges, not records."""
     random = Random(3)
     rows = sorted(rows_of(random, 2000), key=lambda row: row.key.encode())
-    store = TreeStore(ImmutableFiles(MemoryObjects(NAMESPACE), None), scratch=tmp_path)
+    store = TreeStore(ImmutableFiles(MemoryObjects(NAMESPACE), None), LocalRuntime(scratch=tmp_path))
     answer = next(SubtreeTask(store, TINY, COLUMNS, "run")(iter(batches_of(rows, random))))
     ranges = len(build(store, TINY, records_of(rows, NAMESPACE)))
     assert answer.num_rows == 1

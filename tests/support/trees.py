@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import md5
+from typing import Final
 
 from graveler.errors import NotFoundError
 from graveler.model import ObjectEntry, SplitParameters
+from graveler.runtime.local import LocalRuntime
 from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
@@ -17,6 +19,9 @@ CODEC = RecordCodec(NAMESPACE)
 
 TINY = SplitParameters(min_size=100, max_size=800, raggedness=3)
 """Ranges of a few records each, so that small examples have many cuts."""
+
+ALONE: Final = LocalRuntime()
+"""Writes one file after another, and has no worker processes."""
 
 
 class MemoryFiles:
@@ -39,7 +44,7 @@ class MemoryFiles:
 
 
 def new_store(files: MemoryFiles | None = None) -> TreeStore:
-    return TreeStore(files or MemoryFiles())
+    return TreeStore(files or MemoryFiles(), ALONE)
 
 
 @lru_cache(maxsize=10_000)

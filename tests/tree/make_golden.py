@@ -13,6 +13,7 @@ from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, SplitParameters
 from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.writer import build
+from tests.support.trees import ALONE
 
 NAMESPACE = "s3://golden/lake"
 SPLIT = SplitParameters(min_size=1_000, max_size=8_000, raggedness=10)
@@ -81,7 +82,7 @@ def entries() -> list[ObjectEntry]:
 def make(folder: Path) -> Golden:
     """Write the folder."""
     codec = RecordCodec(NAMESPACE)
-    store = TreeStore(FolderFiles(folder))
+    store = TreeStore(FolderFiles(folder), ALONE)
     tree = build(store, SPLIT, ((encode_key(e.path), codec.encode(e)) for e in entries()))
     ranges = [tree.info(number).name for number in range(len(tree))]
     golden = Golden(NAMESPACE, SPLIT, tree.save(), ranges, entries())

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,9 +14,10 @@ from xxhash import xxh64_intdigest
 from graveler.model import SplitParameters
 from graveler.tree.assemble import table_file
 from graveler.tree.files import TreeStore
+from graveler.tree.runtime import Scratch
 from graveler.tree.tail import Label
 from graveler.tree.tree import Tree
-from tests.support.trees import MemoryFiles, packed
+from tests.support.trees import ALONE, MemoryFiles, packed
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 """For every Hypothesis test here: how long an example takes is no law."""
@@ -140,13 +140,13 @@ class WatchedFiles(MemoryFiles):
 
 def watched() -> tuple[WatchedFiles, TreeStore]:
     files = WatchedFiles()
-    return files, TreeStore(files)
+    return files, TreeStore(files, ALONE)
 
 
 def cold(tree: Tree, files: WatchedFiles) -> Tree:
     """The same tree as a process sees it that has no file open yet; begins to count anew."""
     files.forget()
-    return Tree(TreeStore(files), tree.lasts, tree.packed)
+    return Tree(TreeStore(files, ALONE), tree.lasts, tree.packed)
 
 
 def with_store(tree: Tree, store: TreeStore) -> Tree:
@@ -173,7 +173,7 @@ def tables_written_once() -> Iterator[None]:
     """Small worlds meet the same few ranges over and over: let RocksDB write each of them once. The code is the real one."""
     written: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], bytes] = {}
 
-    def write(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scratch: Path) -> bytes:
+    def write(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scratch: Scratch) -> bytes:
         contents = (tuple(keys), tuple(packed))
         if contents not in written:
             written[contents] = table_file(keys, packed, label, scratch)

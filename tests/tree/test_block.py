@@ -11,9 +11,9 @@ from rocksdict import Options, Rdict
 
 from graveler.tree.assemble import Assembler
 from graveler.tree.block import Records, count_entries, different, encode, entries, stored, unstored, verify
-from graveler.tree.files import default_scratch
 from graveler.tree.sstable import Table, layout_of, write_table
 from tests.support.campaigns import examples
+from tests.support.trees import ALONE
 from tests.tree.support import LAW
 from tests.tree.test_sstable import WORLDS
 
@@ -27,7 +27,7 @@ DIFFERENT = {
 
 def by_rocksdb(records: dict[bytes, bytes]) -> bytes:
     ordered = sorted(records)
-    return write_table(ordered, [records[key] for key in ordered], default_scratch())
+    return write_table(ordered, [records[key] for key in ordered], ALONE.scratch)
 
 
 def by_us(blocks: list[Records]) -> bytes:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
 from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
+from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply, apply_between, reapply
 from graveler.tree.files import TreeStore
 from graveler.tree.ids import NoNotes
@@ -21,7 +22,18 @@ from graveler.tree.split import cuts_after, validate_split
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build, join
 from tests.support.campaigns import examples
-from tests.support.trees import CODEC, TINY, MemoryFiles, as_dict, build_tree, changes, new_store, packed, packed_dict
+from tests.support.trees import (
+    ALONE,
+    CODEC,
+    TINY,
+    MemoryFiles,
+    as_dict,
+    build_tree,
+    changes,
+    new_store,
+    packed,
+    packed_dict,
+)
 from tests.tree.support import (
     BY_SIZE,
     EVERY,
@@ -268,7 +280,7 @@ def test_ranges_of_several_blocks_are_cut_by_the_rule_where_keys_stay_come_and_g
     copied, since nothing is noted."""
     random = Random(seed)
     split = SplitParameters(min_size=10_000, max_size=60_000, raggedness=300)
-    store = TreeStore(MemoryFiles(), notes=NoNotes())
+    store = TreeStore(MemoryFiles(), ALONE, notes=NoNotes())
     contents: Contents = {b"%05d/" % n + b"x" * 30: n for n in range(0, 9000, 2)}
     tree = build_tree(store, contents, split)
     assert len(tree) > 5
@@ -326,7 +338,7 @@ class FolderFiles:
 
 
 def test_several_processes_build_the_same_tree_at_any_cuts(tmp_path: os.PathLike[str], seed: int) -> None:
-    random, store = Random(seed), TreeStore(FolderFiles(str(tmp_path)), workers=2)
+    random, store = Random(seed), TreeStore(FolderFiles(str(tmp_path)), LocalRuntime(workers=2))
     expected = build(store, TINY, _records(0, 2000))
     cuts = [0, *sorted(random.randint(0, 2000) for _ in range(7)), 2000]
     parts = [partial(_records, a, b) for a, b in pairwise(cuts)]
@@ -338,7 +350,7 @@ def _broken() -> list[tuple[bytes, bytes]]:
 
 
 def test_an_error_in_one_process_is_raised_in_the_caller(tmp_path: os.PathLike[str]) -> None:
-    store = TreeStore(FolderFiles(str(tmp_path)), workers=2)
+    store = TreeStore(FolderFiles(str(tmp_path)), LocalRuntime(workers=2))
     with pytest.raises(OSError, match="the source went away"):
         build_parallel(store, TINY, [partial(_records, 0, 10), _broken, partial(_records, 10, 20)])
 

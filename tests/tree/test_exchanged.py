@@ -15,7 +15,7 @@ from graveler.tree.sstable import Records, Table, write_table
 from graveler.tree.tail import footer
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
-from tests.support.trees import TINY, MemoryFiles, build_tree, new_store, packed
+from tests.support.trees import ALONE, TINY, MemoryFiles, build_tree, new_store, packed
 from tests.tree.support import Contents, names, with_store
 from tests.tree.test_files import CachedFiles
 
@@ -91,7 +91,7 @@ def test_whatever_file_stands_under_a_name_reads_are_right_or_refused(read: str)
     def answers() -> list[object]:
         found: list[object] = []
         for name, other in ((states[0][1], states[1][1]), (states[1][1], states[0][1])):
-            store = TreeStore(files)
+            store = TreeStore(files, ALONE)
             try:
                 found.append(READS[read](Tree.load(store, name), Tree.load(store, other)))
             except DamagedFileError as error:
@@ -122,12 +122,12 @@ def test_of_files_without_labels_ends_count_and_size_are_compared() -> None:
     files.files = {place: without_label(data) for place, data in files.files.items()}
     whole = dict(files.files)
     tree, name = states[0]
-    assert [*Tree.load(TreeStore(files), name).records()] == [*tree.records()]
+    assert [*Tree.load(TreeStore(files, ALONE), name).records()] == [*tree.records()]
     keys = {place: described(data) for place, data in whole.items()}
     for here, there in every_pair(files):
         files.files = {**whole, here: whole[there]}
         try:
-            found = list(Tree.load(TreeStore(files), name).records())
+            found = list(Tree.load(TreeStore(files, ALONE), name).records())
         except DamagedFileError:
             continue
         assert found == list(tree.records()) or keys[here] == keys[there], (here, there)
@@ -152,7 +152,7 @@ def test_an_exchanged_copy_is_fetched_again(labelled: bool) -> None:
                 if not labelled and here[0] == RANGES and described(whole[here]) == described(whole[there]):
                     continue
                 files.copies = {here: whole[there]}
-                assert list(Tree.load(TreeStore(files), name).records()) == list(tree.records()), (here, there)
+                assert list(Tree.load(TreeStore(files, ALONE), name).records()) == list(tree.records()), (here, there)
                 assert files.copies[here] == whole[here], "the wrong copy is gone"
 
 
@@ -168,7 +168,7 @@ def test_a_block_of_another_file_is_not_taken_for_one_of_a_closed_file() -> None
         return files.files[kind, name][start : start + length]
 
     for exchanged in (False, True):
-        store = TreeStore(files, max_open_bytes=1, max_block_bytes=0, part=part)
+        store = TreeStore(files, ALONE, max_open_bytes=1, max_block_bytes=0, part=part)
         one, other = with_store(trees[0], store), with_store(trees[1], store)
         one.open(0)
         other.open(0)
@@ -199,8 +199,8 @@ def test_the_label_changes_no_name_and_plain_tables_are_read_as_before() -> None
     files = MemoryFiles()
     ((tree, name), *_) = world(files)
     assert Table(files.files[METARANGES, name]).label is not None
-    assert Tree.load(TreeStore(files), name).cut_by == TINY
+    assert Tree.load(TreeStore(files, ALONE), name).cut_by == TINY
     files.files = {place: without_label(data) for place, data in files.files.items()}
-    old = Tree.load(TreeStore(files), name)
+    old = Tree.load(TreeStore(files, ALONE), name)
     assert (old.name(), old.cut_by) == (name, None)
     assert list(old.records()) == list(tree.records())

@@ -13,7 +13,7 @@ from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.merge import merge
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree, Trees
-from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, new_store, packed_dict
+from tests.support.trees import ALONE, TINY, MemoryFiles, as_dict, build_tree, new_store, packed_dict
 from tests.tree.support import Contents, names, same_tree, with_store
 
 
@@ -47,7 +47,7 @@ def test_a_damaged_copy_is_fetched_anew(damage: bytes | None) -> None:
     for kind, file in [(RANGES, names(tree)[3]), (METARANGES, str(name))]:
         whole = files.files[kind, file]
         files.copies[kind, file] = whole[: len(whole) // 2] if damage is None else damage
-    assert as_dict(Tree.load(TreeStore(files), name)) == packed_dict(CONTENTS)
+    assert as_dict(Tree.load(TreeStore(files, ALONE), name)) == packed_dict(CONTENTS)
     assert files.copies == files.files
 
 
@@ -61,7 +61,7 @@ def test_a_damaged_or_missing_range_is_named_with_what_it_held(missing: bool) ->
     else:
         files.files[RANGES, broken] = files.files[RANGES, broken][:-60]
     info = tree.info(5)
-    loaded = Tree.load(TreeStore(files), name)
+    loaded = Tree.load(TreeStore(files, ALONE), name)
     changed = build_tree(loaded.store, CONTENTS | {info.first: 999})
     for read in (
         lambda: loaded.get(info.first),
@@ -92,7 +92,7 @@ def test_a_damaged_or_missing_metarange_is_named(damage: str) -> None:
     else:
         files.files[key] = {"truncated": files.files[key][:100], "garbage": b"garbage" * 100, "empty": b""}[damage]
     with pytest.raises(DamagedFileError) as caught:
-        Tree.load(TreeStore(files), name)
+        Tree.load(TreeStore(files, ALONE), name)
     assert (caught.value.kind, caught.value.name) == ("metarange", name)
 
 
@@ -113,7 +113,7 @@ def test_a_metarange_that_holds_something_else_than_its_name_says_is_refused() -
     for lasts, packed in forged:
         files.files[METARANGES, name] = write_table(lasts, packed, store.scratch)
         with pytest.raises(DamagedFileError) as caught:
-            Tree.load(TreeStore(files), name)
+            Tree.load(TreeStore(files, ALONE), name)
         assert (caught.value.kind, caught.value.name) == ("metarange", name)
 
 
@@ -121,7 +121,7 @@ def test_an_open_file_is_not_read_again_and_the_oldest_are_closed_when_too_much_
     files = MemoryFiles()
     tree, _ = built(files)
     size = len(files.files[RANGES, names(tree)[0]])
-    store = TreeStore(files, max_open_bytes=size * 4)
+    store = TreeStore(files, ALONE, max_open_bytes=size * 4)
     small = with_store(tree, store)
     for _ in range(3):
         for number in range(3):
@@ -146,7 +146,7 @@ def closed_store(files: MemoryFiles, parts: list[tuple[str, int]]) -> TreeStore:
             raise NotFoundError(name)
         return files.files[kind, name][start : start + length]
 
-    return TreeStore(files, max_open_bytes=1, part=part)
+    return TreeStore(files, ALONE, max_open_bytes=1, part=part)
 
 
 def test_of_a_closed_file_a_lookup_reads_one_block_and_only_once() -> None:
@@ -172,7 +172,7 @@ def test_a_record_that_was_looked_up_is_found_again_without_its_file_and_only_in
     files = MemoryFiles()
     trees = [build_tree(new_store(files), {**CONTENTS, b"key/0007": value}) for value in (7, 1007, 7)]
     names = [tree.save() for tree in trees]
-    store = TreeStore(files, max_open_bytes=1)
+    store = TreeStore(files, ALONE, max_open_bytes=1)
     states = [Tree.load(store, name) for name in names]
     wanted = [tree.get(b"key/0007") for tree in trees]
     assert wanted[0] == wanted[2] != wanted[1]
@@ -250,7 +250,7 @@ def test_no_more_indexes_of_closed_files_are_kept_than_allowed(monkeypatch: pyte
 def test_one_file_may_be_larger_than_all_that_is_kept_open() -> None:
     files = MemoryFiles()
     tree, _ = built(files)
-    store = TreeStore(files, max_open_bytes=1)
+    store = TreeStore(files, ALONE, max_open_bytes=1)
     assert as_dict(with_store(tree, store)) == packed_dict(CONTENTS)
     assert as_dict(with_store(tree, store)) == packed_dict(CONTENTS)
 
@@ -258,7 +258,7 @@ def test_one_file_may_be_larger_than_all_that_is_kept_open() -> None:
 def test_a_store_is_shared_by_threads_and_pickled() -> None:
     files = MemoryFiles()
     tree, name = built(files)
-    store = TreeStore(files, max_open_bytes=20_000)
+    store = TreeStore(files, ALONE, max_open_bytes=20_000)
     shared = Tree.load(store, name)
 
     def read(number: int) -> bool:
@@ -279,7 +279,7 @@ def test_trees_used_last_are_kept_up_to_a_number_of_ranges() -> None:
     files = MemoryFiles()
     built_trees = [build_tree(new_store(files), {b"%d/%04d" % (t, n): n for n in range(200)}) for t in range(4)]
     found = [tree.save() for tree in built_trees]
-    trees = Trees(TreeStore(files, max_open_bytes=1), max_ranges=2 * max(map(len, built_trees)))
+    trees = Trees(TreeStore(files, ALONE, max_open_bytes=1), max_ranges=2 * max(map(len, built_trees)))
     for name, tree in zip(found, built_trees, strict=True):
         assert same_tree(trees.load(name), tree)
     files.requests.clear()
@@ -297,7 +297,7 @@ def test_trees_used_last_are_kept_up_to_a_number_of_ranges() -> None:
 def test_a_limited_store_keeps_no_more_open() -> None:
     files = MemoryFiles()
     _, name = built(files)
-    store = TreeStore(files)
+    store = TreeStore(files, ALONE)
     assert as_dict(Tree.load(store, name)) == packed_dict(CONTENTS)
     sizes = [len(data) for data in files.files.values()]
     store.limit(2 * max(sizes))

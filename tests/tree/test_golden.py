@@ -17,7 +17,7 @@ from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.tail import Label
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
-from tests.support.trees import CODEC, MemoryFiles, build_tree, new_store
+from tests.support.trees import ALONE, CODEC, MemoryFiles, build_tree, new_store
 from tests.tree.make_golden import FolderFiles, Golden, entries, make
 from tests.tree.support import same_tree, suffix_by_chunks, suffix_by_the_formula
 
@@ -28,7 +28,7 @@ VERSIONS = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
 def golden(version: str) -> tuple[Golden, TreeStore]:
     folder = GOLDEN / version
     description = msgspec.json.decode((folder / "contents.json").read_bytes(), type=Golden)
-    return description, TreeStore(FolderFiles(folder))
+    return description, TreeStore(FolderFiles(folder), ALONE)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

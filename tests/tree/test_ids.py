@@ -20,7 +20,7 @@ from graveler.tree.naming import chunk_digests, suffix
 from graveler.tree.record import record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
-from tests.support.trees import MemoryFiles, changes, packed
+from tests.support.trees import ALONE, MemoryFiles, changes, packed
 from tests.tree.support import same_tree
 
 SPLIT = SplitParameters(min_size=40_000, max_size=200_000, raggedness=500)
@@ -58,7 +58,7 @@ def notes(request: pytest.FixtureRequest, tmp_path: Path) -> Notes:
 
 def test_trees_are_the_same_whatever_is_noted(notes: Notes, seed: int) -> None:
     random = Random(seed)
-    store, plain = TreeStore(MemoryFiles(), notes=notes), TreeStore(MemoryFiles(), notes=Nothing())
+    store, plain = TreeStore(MemoryFiles(), ALONE, notes=notes), TreeStore(MemoryFiles(), ALONE, notes=Nothing())
     base = dict.fromkeys(KEYS, 1)
     one, other = (base | dict.fromkeys(random.sample(KEYS, 40), value) for value in (2, 3))
     for key in random.sample(KEYS, 20):
@@ -84,7 +84,7 @@ def _between(before: dict[bytes, int], after: dict[bytes, int]) -> dict[bytes, i
 
 @pytest.mark.parametrize("step", [100, 1500])
 def test_a_change_hashes_itself_and_nothing_else(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     tree = build(store, SPLIT, ((key, packed(1)) for key in KEYS))
     hashed: list[bytes] = []
 
@@ -147,7 +147,7 @@ def test_memory_holds_what_was_used_last_and_no_more_than_it_may() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, -1])
 def test_ids_are_found_from_the_middle_of_a_range_on(number: int, seed: int) -> None:
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     tree = build(store, SPLIT, ((key, packed(1)) for key in KEYS))
     number %= len(tree)
     keys = [key for block, _ in tree.range_blocks(number) for key in block]

@@ -7,14 +7,14 @@ import pytest
 
 from graveler.tree import sstable
 from graveler.tree.block import unstored
-from graveler.tree.files import default_scratch
 from graveler.tree.kept import BlockCache, RecordCache
 from graveler.tree.sstable import Table, write_table
+from tests.support.trees import ALONE
 
 KEYS = [b"table/day=%02d/part-%05d" % (n // 500, n) for n in range(20_000)]
 VALUES = [b"%d/" % n * 20 for n in range(20_000)]
 WANTED = dict(zip(KEYS, VALUES, strict=True))
-DATA = write_table(KEYS, VALUES, default_scratch())
+DATA = write_table(KEYS, VALUES, ALONE.scratch)
 
 
 def held(cache: BlockCache) -> int:

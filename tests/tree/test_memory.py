@@ -18,6 +18,7 @@ from pathlib import Path
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.apply import apply
 from graveler.tree.diff import diff
+from graveler.runtime.local import LocalRuntime
 from graveler.tree.files import TreeStore
 from graveler.tree.ids import MemoryNotes
 from graveler.tree.merge import merge
@@ -30,7 +31,7 @@ split = SplitParameters(min_size=64 * 1024, max_size=512 * 1024, raggedness=600)
 count = int(sys.argv[1])
 folder = tempfile.TemporaryDirectory()
 # What is bounded anyway is kept small here, so that it does not look like growth.
-store = TreeStore(FolderFiles(Path(folder.name)), max_open_bytes=1 << 20, notes=MemoryNotes(1 << 20))
+store = TreeStore(FolderFiles(Path(folder.name)), LocalRuntime(), max_open_bytes=1 << 20, notes=MemoryNotes(1 << 20))
 values = [packed(n) for n in range(100)]
 
 def peak_kib():

@@ -28,7 +28,7 @@ from graveler.tree.split import cuts_after, is_candidate, slack
 from graveler.tree.sstable import Table
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
-from tests.support.trees import CODEC, MemoryFiles, packed
+from tests.support.trees import ALONE, CODEC, MemoryFiles, packed
 from tests.tree.support import LAW, same_tree
 
 SPLIT = SplitParameters(min_size=100_000, max_size=800_000, raggedness=1000)
@@ -113,7 +113,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 def test_a_long_history_of_few_changes_ends_in_the_tree_that_is_built_at_once(watched: Watched, seed: int) -> None:
     """Names, descriptions, notes, and blocks that are neither too many nor too large."""
     random = Random(seed)
-    store, contents = TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)
+    store, contents = TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0)
     tree = tree_of(store, contents)
     watched.written = 0
     for commit in range(COMMITS):
@@ -125,13 +125,13 @@ def test_a_long_history_of_few_changes_ends_in_the_tree_that_is_built_at_once(wa
     sizes = [size for number in range(len(tree)) for size in block_sizes(tree.open(number))[:-1]]
     assert min(sizes) >= BLOCK_SIZE // 2
     assert max(sizes) <= BLOCK_SIZE * 3 // 2 + 200
-    fresh = tree_of(TreeStore(MemoryFiles()), contents)
+    fresh = tree_of(TreeStore(MemoryFiles(), ALONE), contents)
     worn, ideal = (sum(t.open(n).size for n in range(len(t))) for t in (tree, fresh))
     assert worn < 1.1 * ideal
 
 
 def check(tree: Tree, contents: Contents, *, layouts: bool = True) -> None:
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     fresh = tree_of(store, contents)
     assert same_tree(tree, fresh)
     assert list(tree.records()) == list(fresh.records())
@@ -158,7 +158,7 @@ def block_sizes(table: Table) -> list[int]:
 def test_any_few_changes_give_the_tree_that_is_built_at_once(seed: int, steps: int) -> None:
     random = Random(seed)
     contents = dict.fromkeys(random.sample(KEYS, random.choice((300, 1500))), 0)
-    tree = tree_of(TreeStore(MemoryFiles()), contents)
+    tree = tree_of(TreeStore(MemoryFiles(), ALONE), contents)
     for _ in range(steps):
         after = next_contents(contents, random)
         tree, contents = apply(tree, between(contents, after), SPLIT), after
@@ -166,7 +166,7 @@ def test_any_few_changes_give_the_tree_that_is_built_at_once(seed: int, steps: i
 
 
 def test_blocks_without_a_change_are_copied_to_the_byte(watched: Watched) -> None:
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     tree = tree_of(store, dict.fromkeys(KEYS, 0))
     key = KEYS[700]
     for change in ((key, new(1)), (key, None), (key + b"+", new(1))):
@@ -178,7 +178,7 @@ def test_blocks_without_a_change_are_copied_to_the_byte(watched: Watched) -> Non
 
 
 def test_an_addition_or_removal_makes_no_other_block_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     tree = tree_of(store, dict.fromkeys(KEYS, 0))
     changed = apply(tree, changes({KEYS[500]: None, KEYS[1000] + b"+": 3}), SPLIT)
     read: list[int] = []
@@ -196,7 +196,7 @@ def test_an_addition_or_removal_makes_no_other_block_differ(monkeypatch: pytest.
 def test_differences_of_files_of_many_blocks_are_those_of_their_contents(seed: int) -> None:
     """Of copied blocks or all anew, with few changes or many, from any key on."""
     random = Random(seed)
-    store, before = TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)
+    store, before = TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0)
     for share in (0.001, 0.02, 0.3):
         after = next_contents(before, random) | {key: 7 for key in KEYS if random.random() < share}
         trees = [
@@ -217,7 +217,7 @@ def test_differences_of_files_of_many_blocks_are_those_of_their_contents(seed: i
 
 def test_a_change_that_changes_nothing_writes_nothing(watched: Watched) -> None:
     files = MemoryFiles()
-    tree = tree_of(TreeStore(files), dict.fromkeys(KEYS, 0))
+    tree = tree_of(TreeStore(files, ALONE), dict.fromkeys(KEYS, 0))
     before = len(files.files)
     again = [(KEYS[5], new(0, 9)), (KEYS[5] + b"+", None), (KEYS[900], new(0))]
     assert same_tree(apply(tree, again, SPLIT), tree)
@@ -226,7 +226,7 @@ def test_a_change_that_changes_nothing_writes_nothing(watched: Watched) -> None:
 
 
 def test_what_comes_back_is_not_written_again(watched: Watched) -> None:
-    tree = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0))
+    tree = tree_of(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0))
     changed = apply(tree, [(KEYS[5], new(1))], SPLIT)
     writer = TreeWriter(tree.store, SPLIT, known=(tree,))
     assert writer.patch(changed, 0, [(KEYS[5], new(0))])
@@ -236,7 +236,7 @@ def test_what_comes_back_is_not_written_again(watched: Watched) -> None:
 
 
 def test_where_the_keys_of_many_blocks_change_rocksdb_writes(watched: Watched) -> None:
-    tree = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0))
+    tree = tree_of(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0))
     for change in (
         {key + b"+": 1 for key in KEYS[::50]},
         dict.fromkeys(KEYS[::50]),
@@ -256,7 +256,7 @@ def test_where_the_keys_of_many_blocks_change_rocksdb_writes(watched: Watched) -
 def test_other_values_in_all_blocks_are_spliced_in(watched: Watched, step: int, seed: int) -> None:
     """Values as long as the old ones, longer and shorter, and a key or two that come or go."""
     random = Random(seed)
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     contents = dict.fromkeys(KEYS, new(0))
     tree = build(store, SPLIT, sorted(contents.items()))
     watched.written = 0
@@ -266,7 +266,7 @@ def test_other_values_in_all_blocks_are_spliced_in(watched: Watched, step: int, 
         change |= {random.choice(KEYS): None, random.choice(KEYS) + b"+": values[0]}
         contents = {key: value for key, value in (contents | change).items() if value is not None}
         tree = apply(tree, sorted(change.items()), SPLIT)
-        fresh = build(TreeStore(MemoryFiles()), SPLIT, sorted(contents.items()))
+        fresh = build(TreeStore(MemoryFiles(), ALONE), SPLIT, sorted(contents.items()))
         assert same_tree(tree, fresh)
         assert list(tree.records()) == sorted(contents.items())
         sizes = [size for number in range(len(tree)) for size in block_sizes(tree.open(number))[:-1]]
@@ -299,7 +299,7 @@ def test_merges_of_few_changes_copy_blocks_and_follow_the_table(
     strategy: MergeStrategy, watched: Watched, seed: int
 ) -> None:
     random = Random(seed)
-    store, base = TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)
+    store, base = TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0)
     tree = tree_of(store, base)
     merges = conflicting = 0
     for number in range(15):
@@ -320,14 +320,14 @@ def test_merges_of_few_changes_copy_blocks_and_follow_the_table(
             assert [conflict.key for conflict in result.conflicts] == conflicts
         else:
             assert result.tree is not None
-            assert same_tree(result.tree, tree_of(TreeStore(MemoryFiles()), wanted))
+            assert same_tree(result.tree, tree_of(TreeStore(MemoryFiles(), ALONE), wanted))
     assert merges >= 5
     assert conflicting >= 5
 
 
 def test_a_merge_keeps_the_destinations_address_of_what_both_have(watched: Watched) -> None:
     """Also where blocks are copied: the same object, stored twice, is no change."""
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     base = tree_of(store, dict.fromkeys(KEYS, 0))
     source = apply(base, [(KEYS[10], new(1, 1)), (KEYS[600], new(2))], SPLIT)
     destination = apply(base, [(KEYS[10], new(1, 2)), (KEYS[900], new(3))], SPLIT)
@@ -355,7 +355,7 @@ def candidates(begin: bytes, count: int) -> list[bytes]:
 @pytest.mark.parametrize("place", [0, 300, 1000, 1100, 1200, 1290, 1300])
 def test_a_key_that_the_rule_would_cut_at_is_looked_at_closely(place: int) -> None:
     contents = dict.fromkeys(KEYS, 0)
-    tree = tree_of(TreeStore(MemoryFiles()), contents)
+    tree = tree_of(TreeStore(MemoryFiles(), ALONE), contents)
     for key in candidates(KEYS[place], 2):
         check(apply(tree, [(key, new(1))], SPLIT), contents | {key: 1})
 
@@ -363,14 +363,14 @@ def test_a_key_that_the_rule_would_cut_at_is_looked_at_closely(place: int) -> No
 def test_keys_before_an_old_candidate_may_make_it_a_cut(seed: int) -> None:
     """Around the smallest size, by every amount: the tree is the one that the rule makes."""
     random = Random(seed)
-    first = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)).info(0).count
+    first = tree_of(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0)).info(0).count
     assert first > 1200
     closest = 100_000 // (len(KEYS[0]) + 32)
     cuts = set()
     for back in (1, 2, 3, 5, 20, 100):
         contents = dict.fromkeys(KEYS, 0)
         contents[candidates(KEYS[closest - back - 1], 1)[0]] = 5
-        tree = tree_of(TreeStore(MemoryFiles()), contents)
+        tree = tree_of(TreeStore(MemoryFiles(), ALONE), contents)
         for added in (1, 2, 3, 5, 21, 110):
             after = contents | {key + b"'": 1 for key in random.sample(KEYS[:900], added)}
             changed = apply(tree, between(contents, after), SPLIT)
@@ -396,7 +396,7 @@ def test_slack_is_what_may_be_added_before_a_key_becomes_a_cut(seed: int) -> Non
 
 def test_a_range_of_other_parameters_is_looked_at_closely() -> None:
     """Two repositories with the same objects and other parameters share notes."""
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     contents = dict.fromkeys(KEYS[:900], 0)
     tree = tree_of(store, contents)
     other = SplitParameters(min_size=60_000, max_size=800_000, raggedness=10**9)
@@ -404,13 +404,13 @@ def test_a_range_of_other_parameters_is_looked_at_closely() -> None:
     after = contents | {KEYS[5] + b"+": 1}
     assert same_tree(
         apply(tree, between(contents, after), other),
-        build(TreeStore(MemoryFiles()), other, ((key, new(after[key])) for key in sorted(after))),
+        build(TreeStore(MemoryFiles(), ALONE), other, ((key, new(after[key])) for key in sorted(after))),
     )
 
 
 def test_sums_that_a_description_cannot_say_are_added_up_again() -> None:
     huge = CODEC.encode(ObjectEntry("x", "mem://test/huge", 1 << 62, "00", 0))
-    store = TreeStore(MemoryFiles())
+    store = TreeStore(MemoryFiles(), ALONE)
     records = {key: huge if n < 6 else new(0) for n, key in enumerate(KEYS[:500])}
     tree = build(store, SPLIT, sorted(records.items()))
     for amount in (1, 2, 3, 4, 5):
@@ -418,7 +418,7 @@ def test_sums_that_a_description_cannot_say_are_added_up_again() -> None:
             after = {**records, **dict.fromkeys(KEYS[:amount], value)}
             left = sorted((key, packed) for key, packed in after.items() if packed is not None)
             changed = apply(tree, [(key, value) for key in KEYS[:amount]], SPLIT)
-            assert same_tree(changed, build(TreeStore(MemoryFiles()), SPLIT, left))
+            assert same_tree(changed, build(TreeStore(MemoryFiles(), ALONE), SPLIT, left))
             assert same_tree(apply(changed, [(key, huge) for key in KEYS[:amount]], SPLIT), tree)
 
 
@@ -440,10 +440,10 @@ def other_blocks(data: bytes) -> bytes:
 def test_a_file_that_another_writer_put_first_has_other_blocks() -> None:
     files, notes = MemoryFiles(), MemoryNotes()
     contents = dict.fromkeys(KEYS, 0)
-    tree = tree_of(TreeStore(files, notes=notes), contents)
+    tree = tree_of(TreeStore(files, ALONE, notes=notes), contents)
     for place, data in files.files.items():
         files.files[place] = other_blocks(data)
-    tree = Tree(TreeStore(files, notes=notes), tree.lasts, tree.packed)
+    tree = Tree(TreeStore(files, ALONE, notes=notes), tree.lasts, tree.packed)
     after = contents | {KEYS[700]: 4, KEYS[1100] + b"+": 7}
     del after[KEYS[900]]
     changed = apply(tree, between(contents, after), SPLIT)
@@ -476,30 +476,30 @@ class Wrong(MemoryNotes):
 def test_counts_of_blocks_that_are_not_so_are_found_out(change: Callable[[list[int]], list[int]]) -> None:
     """By the record IDs at the places of what changes."""
     contents = dict.fromkeys(KEYS, 0)
-    tree = tree_of(TreeStore(MemoryFiles(), notes=Wrong(change)), contents)
+    tree = tree_of(TreeStore(MemoryFiles(), ALONE, notes=Wrong(change)), contents)
     after = contents | {KEYS[700]: 4}
     changed = apply(tree, between(contents, after), SPLIT)
-    assert same_tree(changed, tree_of(TreeStore(MemoryFiles()), after))
+    assert same_tree(changed, tree_of(TreeStore(MemoryFiles(), ALONE), after))
 
 
 def test_a_damaged_block_is_not_copied() -> None:
     files = MemoryFiles()
-    tree = tree_of(TreeStore(files), dict.fromkeys(KEYS, 0))
+    tree = tree_of(TreeStore(files, ALONE), dict.fromkeys(KEYS, 0))
     name = tree.info(0).name
     data = bytearray(files.files[RANGES, name])
     data[1000] ^= 4
     files.files[RANGES, name] = bytes(data)
     notes = tree.store.notes.notes
-    damaged = Tree(TreeStore(files, notes=notes), tree.lasts, tree.packed)
+    damaged = Tree(TreeStore(files, ALONE, notes=notes), tree.lasts, tree.packed)
     with pytest.raises(DamagedFileError):
         apply(damaged, [(KEYS[1000], new(1))], SPLIT)
 
 
 def test_cursors_find_record_ids_in_files_of_copied_blocks() -> None:
     """By the counts that are noted, and by counting."""
-    tree = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0))
+    tree = tree_of(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0))
     changed = apply(tree, [(KEYS[700] + b"+", new(1))], SPLIT)
-    plain = Tree(TreeStore(changed.store._files, notes=changed.store.notes.notes), changed.lasts, changed.packed)
+    plain = Tree(TreeStore(changed.store._files, ALONE, notes=changed.store.notes.notes), changed.lasts, changed.packed)
     for each in (changed, plain):
         note = each.note(0)
         assert note is not None

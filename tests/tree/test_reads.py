@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import DamagedFileError, UnavailableError
 from graveler.model import MergeStrategy, SplitParameters
+from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply
 from graveler.tree.diff import diff
 from graveler.tree.expected import listed
@@ -27,7 +28,7 @@ from graveler.tree.range_info import RangeInfo
 from graveler.tree.tree import Tree
 from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE
-from tests.support.trees import MemoryFiles, build_tree
+from tests.support.trees import ALONE, MemoryFiles, build_tree
 from tests.tree.support import (
     EVERY,
     LAW,
@@ -89,11 +90,11 @@ def test_walks_find_the_same_by_the_same_requests(
     name: str, base: Contents, left: Contents, right: Contents, split: SplitParameters
 ) -> None:
     files = Locked()
-    made = [build_tree(TreeStore(files), contents, split) for contents in (base, left, right)]
+    made = [build_tree(TreeStore(files, ALONE), contents, split) for contents in (base, left, right)]
     found, read = [], []
     for at_once in (1, AT_ONCE):
         files.forget()
-        store = TreeStore(files, reads_at_once=at_once)
+        store = TreeStore(files, LocalRuntime(reads_at_once=at_once))
         one, other, third = (with_store(tree, store) for tree in made)
         found.append(WALKS[name](one, other, third, split))
         read.append(sorted(files.read))
@@ -111,11 +112,11 @@ def test_changes_give_the_same_tree_by_the_same_requests(
     before: Contents, after: Contents, split: SplitParameters
 ) -> None:
     files = Locked()
-    tree = build_tree(TreeStore(files), before, split)
+    tree = build_tree(TreeStore(files, ALONE), before, split)
     found = []
     for at_once in (1, AT_ONCE):
         files.forget()
-        store = TreeStore(files, reads_at_once=at_once)
+        store = TreeStore(files, LocalRuntime(reads_at_once=at_once))
         done = apply(with_store(tree, store), iter(changes_between(before, after)), split)
         found.append((names(done), sorted(files.read)))
     assert found[0] == found[1]
@@ -133,11 +134,11 @@ def test_a_listing_opens_what_was_expected(
     contents: Contents, prefix: bytes, after: bytes, delimiter: bytes, split: SplitParameters
 ) -> None:
     files = WatchedFiles()
-    store = TreeStore(files)
+    store = TreeStore(files, ALONE)
     tree = build_tree(store, contents, split)
     for amount in (1, 4, 1000):
         expected = [info.name for info in listed(tree, prefix, after, delimiter, amount)]
-        cold = with_store(tree, TreeStore(files))
+        cold = with_store(tree, TreeStore(files, ALONE))
         files.forget()
         list_page(cold.run, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
         assert set(files.read) <= set(expected)
@@ -170,7 +171,7 @@ class Meeting(Locked):
 
 
 def many(files: MemoryFiles) -> Tree:
-    tree = build_tree(TreeStore(files), dict.fromkeys(UNIVERSE, 0), EVERY)
+    tree = build_tree(TreeStore(files, ALONE), dict.fromkeys(UNIVERSE, 0), EVERY)
     assert len(tree) == len(UNIVERSE)
     return tree
 
@@ -180,7 +181,9 @@ def test_ranges_are_under_way_together_and_not_too_many() -> None:
     tree = many(plain)
     files = Meeting(AT_ONCE + 1)  # who walks reads the first one
     files.files = plain.files
-    assert len(list(with_store(tree, TreeStore(files, reads_at_once=AT_ONCE)).get_many(UNIVERSE))) == len(UNIVERSE)
+    assert len(list(with_store(tree, TreeStore(files, LocalRuntime(reads_at_once=AT_ONCE))).get_many(UNIVERSE))) == len(
+        UNIVERSE
+    )
     assert files.met
     assert files.most <= AT_ONCE + 1
 
@@ -188,10 +191,10 @@ def test_ranges_are_under_way_together_and_not_too_many() -> None:
 def test_who_ends_early_has_read_few_for_nothing() -> None:
     files = Locked()
     tree = many(files)
-    other = build_tree(TreeStore(files), dict.fromkeys(UNIVERSE, 1), EVERY)
+    other = build_tree(TreeStore(files, ALONE), dict.fromkeys(UNIVERSE, 1), EVERY)
     for wanted in (1, 5):
         files.forget()
-        store = TreeStore(files, reads_at_once=AT_ONCE)
+        store = TreeStore(files, LocalRuntime(reads_at_once=AT_ONCE))
         found = list(islice(diff(with_store(tree, store), with_store(other, store)), wanted))
         assert len(found) == wanted
         assert len(files.read) <= 2 * wanted + AT_ONCE
@@ -218,12 +221,12 @@ def test_what_could_not_be_fetched_ahead_is_asked_for_again_where_it_is_wanted()
     tree = many(plain)
     files = Trouble(names(tree)[4])
     files.files = plain.files
-    store = TreeStore(files, reads_at_once=AT_ONCE)
+    store = TreeStore(files, LocalRuntime(reads_at_once=AT_ONCE))
     assert None not in with_store(tree, store).get_many(UNIVERSE)
     assert files.failed.is_set()
     files.maker = 0  # now it fails whoever asks
     with pytest.raises(UnavailableError, match="network"):
-        list(with_store(tree, TreeStore(files, reads_at_once=AT_ONCE)).get_many(UNIVERSE))
+        list(with_store(tree, TreeStore(files, LocalRuntime(reads_at_once=AT_ONCE))).get_many(UNIVERSE))
 
 
 def test_an_error_of_what_nobody_wants_is_nobodys() -> None:
@@ -231,7 +234,7 @@ def test_an_error_of_what_nobody_wants_is_nobodys() -> None:
     tree = many(plain)
     files = Trouble(names(tree)[1])
     files.files = plain.files
-    store = TreeStore(files, reads_at_once=AT_ONCE)
+    store = TreeStore(files, LocalRuntime(reads_at_once=AT_ONCE))
     walk = with_store(tree, store).get_many(UNIVERSE)
     assert next(walk) is not None
     assert files.failed.wait(timeout=PATIENCE)
@@ -247,7 +250,7 @@ def test_a_range_that_is_missing_or_damaged_is_named() -> None:
         else:
             files.files[RANGES, name] = wrong
         with pytest.raises(DamagedFileError, match=name):
-            list(with_store(tree, TreeStore(files, reads_at_once=AT_ONCE)).get_many(UNIVERSE))
+            list(with_store(tree, TreeStore(files, LocalRuntime(reads_at_once=AT_ONCE))).get_many(UNIVERSE))
 
 
 class Held(Locked):
@@ -269,7 +272,7 @@ def test_a_forked_child_reads_for_itself_what_its_parent_is_fetching() -> None:
     tree = many(plain)
     files = Held()
     files.files = plain.files
-    walk = with_store(tree, TreeStore(files, reads_at_once=AT_ONCE)).get_many(UNIVERSE)
+    walk = with_store(tree, TreeStore(files, LocalRuntime(reads_at_once=AT_ONCE))).get_many(UNIVERSE)
     assert next(walk) is not None
     child = os.fork()
     if child == 0:
@@ -285,8 +288,9 @@ def test_a_forked_child_reads_for_itself_what_its_parent_is_fetching() -> None:
 
 HANGS = """
 from threading import Event, get_ident
+from graveler.runtime.local import LocalRuntime
 from graveler.tree.files import TreeStore
-from tests.support.trees import MemoryFiles
+from tests.support.trees import ALONE, MemoryFiles
 from tests.tree.support import EVERY, UNIVERSE, with_store
 from tests.support.trees import build_tree
 
@@ -300,8 +304,8 @@ class Hanging(MemoryFiles):
         return super().get(kind, name, fresh=fresh)
 
 files = Hanging()
-tree = build_tree(TreeStore(files), dict.fromkeys(UNIVERSE, 0), EVERY)
-walk = with_store(tree, TreeStore(files, reads_at_once=3)).get_many(UNIVERSE)
+tree = build_tree(TreeStore(files, ALONE), dict.fromkeys(UNIVERSE, 0), EVERY)
+walk = with_store(tree, TreeStore(files, LocalRuntime(reads_at_once=3))).get_many(UNIVERSE)
 assert next(walk) is not None
 files.begun.wait()
 print("read one")
@@ -316,7 +320,7 @@ def test_the_process_ends_although_a_read_hangs() -> None:
 
 
 def test_what_is_expected_of_keys_is_what_they_may_be_in() -> None:
-    tree = build_tree(TreeStore(MemoryFiles()), dict.fromkeys(UNIVERSE[::2], 0))
+    tree = build_tree(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(UNIVERSE[::2], 0))
     expected: list[RangeInfo] = []
     for key in UNIVERSE:
         number = bisect_left(tree.lasts, key)

@@ -10,7 +10,6 @@ from msgspec import structs
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
-from graveler.tree.files import default_scratch
 from graveler.tree.record import (
     MAX_KEY_BYTES,
     RecordCodec,
@@ -23,7 +22,7 @@ from graveler.tree.record import (
 )
 from graveler.tree.sstable import write_table
 from tests.support.campaigns import examples
-from tests.support.trees import CODEC
+from tests.support.trees import ALONE, CODEC
 from tests.tree.support import LAW, identity_of
 
 BASE32 = "0123456789abcdefghijklmnopqrstuv"
@@ -309,6 +308,6 @@ def test_a_realistic_record_takes_at_most_64_bytes_on_disk(seed: int) -> None:
         spark[path.encode()] = camera[f"lake/images/{n // 500:04}/img_{n:07}.jpg".encode()] = CODEC.encode(e)
     for records in (spark, camera):
         ordered = sorted(records)
-        data = write_table(ordered, [records[key] for key in ordered], default_scratch())
+        data = write_table(ordered, [records[key] for key in ordered], ALONE.scratch)
         print(f"{len(data) / len(records):.1f} bytes a record")  # noqa: T201
         assert len(data) <= 64 * len(records)

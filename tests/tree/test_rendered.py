@@ -18,7 +18,7 @@ from graveler.tree.sstable import Lookups
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.campaigns import examples
-from tests.support.trees import CODEC, NAMESPACE, MemoryFiles
+from tests.support.trees import ALONE, CODEC, NAMESPACE, MemoryFiles
 from tests.tree.support import LAW, UNIVERSE, some_contents, some_split
 
 JSON: Rendering[ObjectEntry] = Rendering(ObjectEntry, msgspec.json.encode)
@@ -46,7 +46,7 @@ def entry(key: bytes, value: int) -> ObjectEntry:
 
 
 def tree_of(contents: Mapping[bytes, int], split: SplitParameters, files: MemoryFiles | None = None) -> Tree:
-    store = TreeStore(files or MemoryFiles())
+    store = TreeStore(files or MemoryFiles(), ALONE)
     return build(store, split, ((key, CODEC.encode(entry(key, contents[key]))) for key in sorted(contents)))
 
 

@@ -14,10 +14,11 @@ from rocksdict import Options, Rdict
 from xxhash import xxh3_64_intdigest
 
 from graveler.errors import UnavailableError
-from graveler.tree.files import default_scratch
+from graveler.runtime.local import ScratchFolder
 from graveler.tree.sstable import MalformedTableError, Table, write_table
 from graveler.tree.tail import Label, labelled
 from tests.support.campaigns import examples
+from tests.support.trees import ALONE
 from tests.tree.support import LAW
 
 Records = dict[bytes, bytes]
@@ -25,7 +26,7 @@ Records = dict[bytes, bytes]
 
 def table_bytes(records: Records) -> bytes:
     ordered = sorted(records)
-    return write_table(ordered, [records[key] for key in ordered], default_scratch())
+    return write_table(ordered, [records[key] for key in ordered], ALONE.scratch)
 
 
 def contents(table: Table, start: bytes = b"") -> Records:
@@ -147,7 +148,7 @@ def test_tables_are_written_by_several_threads_at_a_time() -> None:
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     for scratch in (tmp_path / "missing", Path("/proc/self")):
         with pytest.raises(UnavailableError, match=str(scratch)):
-            write_table([b"k"], [b"v"], scratch)
+            write_table([b"k"], [b"v"], ScratchFolder(scratch))
 
 
 def test_a_full_disk_is_unavailable_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -157,10 +158,11 @@ import resource, sys
 from pathlib import Path
 from random import randbytes
 from graveler.errors import UnavailableError
+from graveler.runtime.local import ScratchFolder
 from graveler.tree.sstable import write_table
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 try:
-    write_table([b"%05d" % n for n in range(5000)], [randbytes(100) for _ in range(5000)], Path(sys.argv[1]))
+    write_table([b"%05d" % n for n in range(5000)], [randbytes(100) for _ in range(5000)], ScratchFolder(Path(sys.argv[1])))
 except UnavailableError as error:
     assert sys.argv[1] in str(error)
     sys.exit(42)

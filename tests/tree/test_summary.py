@@ -8,7 +8,7 @@ from graveler.tree.files import TreeStore
 from graveler.tree.merge import TreeConflict, merge, preview
 from graveler.tree.summary import TotalsCounter, by_delimiter, measure, summarize
 from graveler.tree.touch import differ, differ_anywhere, where_equal
-from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, new_store, packed
+from tests.support.trees import ALONE, TINY, MemoryFiles, as_dict, build_tree, new_store, packed
 
 NAMES = [f"{folder}/{number:02}".encode() for folder in ("a", "b", "bb", "c") for number in range(20)] + [b"a", b"top"]
 CONTENTS = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([0, 1, 1000]), max_size=60)
@@ -40,7 +40,7 @@ def test_whole_ranges_on_one_side_are_counted_without_opening_them() -> None:
     files = MemoryFiles()
     contents = {b"a/%05d" % number: number for number in range(2000)}
     more = contents | {b"b/%05d" % number: number for number in range(2000)}
-    left, right = build_tree(TreeStore(files), contents), build_tree(TreeStore(files), more)
+    left, right = build_tree(TreeStore(files, ALONE), contents), build_tree(TreeStore(files, ALONE), more)
     files.requests.clear()
     ((_, totals),) = summarize(left, right)
     assert totals.added == 2000
@@ -80,8 +80,8 @@ def test_several_intervals_differ_where_their_records_do(
 def test_nothing_is_opened_where_two_trees_share_their_ranges() -> None:
     files = MemoryFiles()
     contents = {b"%05d" % number: number for number in range(2000)}
-    left = build_tree(TreeStore(files), contents)
-    right = build_tree(TreeStore(files), contents | {b"01999": -1})
+    left = build_tree(TreeStore(files, ALONE), contents)
+    right = build_tree(TreeStore(files, ALONE), contents | {b"01999": -1})
     files.requests.clear()
     assert not differ(left, right, b"00100", b"00101")
     assert not files.requests

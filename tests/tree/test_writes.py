@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import UnavailableError
+from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.writer import TreeWriter, build
 from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE
-from tests.support.trees import MemoryFiles
+from tests.support.trees import ALONE, MemoryFiles
 from tests.tree.support import names, same_tree
 from tests.tree.test_patch import KEYS, SPLIT, new, tree_of
 
@@ -55,7 +56,7 @@ class Failing(MemoryFiles):
 
 def test_files_are_under_way_together() -> None:
     files = Meeting(3)
-    tree = tree_of(TreeStore(files, writes_at_once=3), dict.fromkeys(KEYS, 0))
+    tree = tree_of(TreeStore(files, LocalRuntime(writes_at_once=3)), dict.fromkeys(KEYS, 0))
     assert files.met
     assert {name for _, name in files.files} == set(names(tree))
 
@@ -71,27 +72,27 @@ def test_trees_are_the_same_and_complete_when_they_are_handed_over(
     before = dict.fromkeys(KEYS, 0)
     after = {key: value for key in KEYS if (value := changed.get(key, before[key])) is not None}
     files = MemoryFiles()
-    store = TreeStore(files, writes_at_once=at_once)
+    store = TreeStore(files, LocalRuntime(writes_at_once=at_once))
     tree = tree_of(store, before)
     changes = [(key, None if value is None else new(value)) for key, value in sorted(changed.items())]
     result = apply(tree, changes, SPLIT)
     assert {(RANGES, name) for name in names(result)} <= files.files.keys()
-    assert same_tree(result, tree_of(TreeStore(MemoryFiles()), after))
+    assert same_tree(result, tree_of(TreeStore(MemoryFiles(), ALONE), after))
 
 
 def test_who_goes_on_behind_a_range_that_is_under_way_reads_it() -> None:
     """The last range of a tree is written, taken, and opened again, since more follows."""
     half = len(KEYS) // 2
-    store = TreeStore(MemoryFiles(), writes_at_once=4)
+    store = TreeStore(MemoryFiles(), LocalRuntime(writes_at_once=4))
     writer = TreeWriter(store, SPLIT)
     writer.take(tree_of(store, dict.fromkeys(KEYS[:half], 0)))
     writer.add(KEYS[half:], [new(0)] * (len(KEYS) - half))
-    assert same_tree(writer.finish(), tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)))
+    assert same_tree(writer.finish(), tree_of(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0)))
 
 
 def test_an_error_of_any_file_is_raised_before_a_tree_is_there() -> None:
     records = [(key, new(0)) for key in KEYS]
-    whole = build(TreeStore(MemoryFiles()), SPLIT, records)
+    whole = build(TreeStore(MemoryFiles(), ALONE), SPLIT, records)
     for name in names(whole):
         with pytest.raises(UnavailableError, match="no space left"):
-            build(TreeStore(Failing(name), writes_at_once=3), SPLIT, records)
+            build(TreeStore(Failing(name), LocalRuntime(writes_at_once=3)), SPLIT, records)

@@ -6,7 +6,15 @@ from typing import Final
 
 from graveler.lake.repository import FUNCTIONS, function_of
 
-_BESIDES: Final = ("objects.collected", "in_parts.opening", "in_parts.parted", "objects.joint", "objects.withdraw")
+_BESIDES: Final = (
+    "lake.in_parts.opening",
+    "lake.in_parts.parted",
+    "lake.objects.collected",
+    "lake.objects.joint",
+    "lake.objects.withdraw",
+    "runtime.writes",
+    "tree.reads",
+)
 """What no request loads by itself."""
 
 
@@ -15,4 +23,4 @@ def load_verbs() -> None:
     for kind in FUNCTIONS:
         function_of(kind)
     for name in _BESIDES:
-        import_module(f"graveler.lake.{name}")
+        import_module(f"graveler.{name}")

@@ -38,6 +38,7 @@ from graveler.lake.opening.repositories import (
 from graveler.lake.parts import open_parts
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, ObjectEntry, Page, Repository, RepositoryUID, Settings, SplitParameters
+from graveler.runtime.local import LocalRuntime
 from graveler.staging.tokens import new_token
 from graveler.storage.cache import Cache, CacheNotes
 from graveler.storage.files import ImmutableFiles
@@ -394,16 +395,14 @@ class Lake:
         objects = self._open_objects(known.repository.namespace)
         files = ImmutableFiles(objects, self._cache, self.grace, self.clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
-        store = TreeStore(
-            files,
+        runtime = LocalRuntime(
             scratch=self._scratch,
-            notes=notes,
             workers=self._workers,
-            found=self._found_open,
             writes_at_once=self._writes_at_once,
             reads_at_once=self._reads_at_once,
-            part=files.get_part if self._on_disk else None,
         )
+        part = files.get_part if self._on_disk else None
+        store = TreeStore(files, runtime, notes=notes, found=self._found_open, part=part)
         if self._memory is not None:
             store.limit(self._memory)
         opened = OpenRepository(

@@ -21,6 +21,7 @@ from graveler.lake.opening.repositories import KnownRepository
 from graveler.lake.refs.branches import Branches
 from graveler.lake.turns import Turns
 from graveler.model import CommitID, ObjectEntry, RepositoryUID, SplitParameters, Token
+from graveler.pauses import expect_at_hand
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
@@ -198,7 +199,7 @@ def open_parts(
         grace=grace,
         skew=skew,
         codec=codec,
-        renderer=Renderer(repository.namespace, rendered),
+        renderer=Renderer(repository.namespace, rendered, expect_at_hand=expect_at_hand),
         trees=trees,
         commits=commits,
         reflog=reflog,

@@ -61,7 +61,7 @@ MAX_ROUNDS: Final = 100
 
 AT_ONCE: Final = 2
 """Parts that a worker which stays works on at the same time. Most of each is done by processes that all parts share
-(:mod:`graveler.tree.crew`); what one part reads, waits for or joins leaves none of them idle. Each holds some ranges."""
+(:mod:`graveler.runtime.crew`); what one part reads, waits for or joins leaves none of them idle. Each holds some ranges."""
 
 _PAUSES: Final = (0.5, 2.0)
 """Seconds to wait before a step is tried again."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from graveler.errors import InvalidError
 from graveler.lake.opening.place import LakePlace
 from graveler.places import Named, ServedLake, find_lake, find_place
+from graveler.runtime.local import LocalRuntime
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.objects import Objects
 from graveler.tree.files import TreeStore
@@ -108,6 +109,6 @@ def task_store(repository: Files) -> TreeStore:
     """Where tasks read and write the files of the repository's trees. Picklable; makes its clients anew in each process, and
     knows no table and no cache of the driver's."""
     files = ImmutableFiles(repository.namespace, None, repository.grace)
-    store = TreeStore(files, notes=NoNotes(), writes_at_once=_WRITES_AT_ONCE)
+    store = TreeStore(files, LocalRuntime(writes_at_once=_WRITES_AT_ONCE), notes=NoNotes())
     store.limit(TASK_MEMORY)
     return store

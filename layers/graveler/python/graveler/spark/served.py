@@ -28,6 +28,7 @@ from graveler.remote.opening import connect
 from graveler.remote.repository import RemoteRepository, not_made
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import Imported
+from graveler.runtime.local import LocalRuntime
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectMissingError, Objects
@@ -72,7 +73,7 @@ class ServedRepository(RemoteRepository):
         self.namespace: Objects = open_namespace(found.namespace, s3=s3)
         self.grace: float = GRACE
         self.clock: Clock = clock or SystemClock()
-        self._trees = TreeStore(ImmutableFiles(self.namespace, None, self.grace))
+        self._trees = TreeStore(ImmutableFiles(self.namespace, None, self.grace), LocalRuntime())
         try:
             uid = Repositories.uid_at(self.namespace)
         except ObjectMissingError:

@@ -18,13 +18,13 @@ from graveler.tree.files import ENOUGH, TASK, TreeStore
 from graveler.tree.ids import ID_BYTES
 from graveler.tree.patch import Change as Change
 from graveler.tree.patch import patch_work
-from graveler.tree.reads import ReadAhead
 from graveler.tree.record import identity, record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, Stop, TreeWriter
 
 if TYPE_CHECKING:
-    from graveler.tree.crew import Crew
+    from graveler.tree.reads import ReadAhead
+    from graveler.tree.runtime import Crew
 
 Interval = tuple[bytes | None, bytes | None]
 """Keys with ``after < key <= upto``; None is no bound."""
@@ -225,7 +225,7 @@ def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], 
         _apply(writer, tree, _Ahead(changes), interval, ahead)
 
 
-def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval, ahead: ReadAhead | None) -> None:
+def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval, ahead: "ReadAhead | None") -> None:
     after, upto = interval
     change = next(source, None)
     is_first = True

@@ -7,15 +7,17 @@ the same blocks make the same file.
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from struct import pack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from xxhash import xxh3_128_digest, xxh3_128_intdigest
 
 from graveler.tree.block import BLOCK_SIZE, END_SIZE, SEQUENCE_SIZE, encode, number, stored
 from graveler.tree.sstable import Table, write_table
 from graveler.tree.tail import FORMAT_VERSION, PROPERTIES, Label, ended, labelled, packed_handle, small_table
+
+if TYPE_CHECKING:
+    from graveler.tree.runtime import Scratch
 
 _ENTRY_SIZE: Final = 16
 """Bytes of a record in a block besides its key and what is packed of it, at most."""
@@ -122,7 +124,7 @@ class Assembler:
         return b"".join(parts) + pack(f"<{len(starts) + 1}I", *starts, len(starts))
 
 
-def table_file(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scratch: Path) -> bytes:
+def table_file(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scratch: "Scratch") -> bytes:
     """The file of these records, at least one, which must be in ascending order. RocksDB writes it; where all of them fit in one
     block, which it would make of them too, they are encoded here: 60 µs for a record, where RocksDB takes 290 and 13 ms to be
     loaded. ``scratch`` and errors as of :func:`graveler.tree.sstable.write_table`."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from graveler.tree.cursor import Cursor
 from graveler.tree.expected import differing, expect_next
 from graveler.tree.files import ENOUGH
-from graveler.tree.reads import ReadAhead
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from graveler.tree.crew import Crew
+    from graveler.tree.reads import ReadAhead
+    from graveler.tree.runtime import Crew
 
 Difference = tuple[bytes, bytes | None, bytes | None]
 """A key with its packed bytes on the left and on the right; None is "absent"."""
@@ -35,7 +35,7 @@ def diff(
 
 
 def _diff(
-    left: Tree, right: Tree, start: bytes, end: bytes | None, most: int | None, ahead: ReadAhead | None
+    left: Tree, right: Tree, start: bytes, end: bytes | None, most: int | None, ahead: "ReadAhead | None"
 ) -> Iterator[Difference]:
     coming = differing(left, right, start, end)
     a, b = Cursor(left, start), Cursor(right, start)

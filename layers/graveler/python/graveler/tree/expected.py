@@ -8,18 +8,21 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from graveler.tree.listing import prefix_end
 from graveler.tree.range_info import RangeInfo
-from graveler.tree.reads import ReadAhead
 from graveler.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from graveler.tree.reads import ReadAhead
 
 _SAID_AT_ONCE = 32
 Span = tuple[bytes, bytes]
 """The keys from the first one to the last one, both included."""
 
 
-def expect_next(ahead: ReadAhead | None, ranges: Iterator[RangeInfo]) -> None:
+def expect_next(ahead: "ReadAhead | None", ranges: Iterator[RangeInfo]) -> None:
     """Say what comes next, if it is time."""
     if ahead is not None and ahead.wants_more():
         ahead.expect(islice(ranges, _SAID_AT_ONCE))

@@ -3,30 +3,25 @@
 Two kinds of files, addressed by name: ``ranges`` and ``metaranges``. Names pin contents, so nothing here ever goes stale.
 """
 
-import os
-import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from graveler.errors import DamagedFileError, GravelerError, NotFoundError
 from graveler.forks import new_lock
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.kept import BlockCache, RecordCache
-from graveler.tree.reads import ReadAhead, readers
 from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
 from graveler.tree.tail import Label
-from graveler.tree.writes import Writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
-    from graveler.tree.crew import Crew
     from graveler.tree.range_info import RangeInfo
+    from graveler.tree.reads import ReadAhead
+    from graveler.tree.runtime import Crew, Read, Runtime, Scratch, Writes
 
 RANGES: Final = "ranges"
 METARANGES: Final = "metaranges"
@@ -73,12 +68,9 @@ class TreeStore:
     """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and at most
     ``max_block_bytes`` of what was found and decompressed to look up single records, half of them for each.
 
-    ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where it is noted what
-    rewriting a range needs; in this process's memory if nothing is given. ``workers`` is how many processes may work for this
-    one where very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and
-    write the same. ``found`` is called, in any thread, for each file that is wanted and still open. ``writes_at_once`` is how
-    many files of one tree may be under way to the store together, ``reads_at_once`` how many ranges are fetched before they are
-    opened where it is known which ones come (:meth:`reading_ahead`).
+    ``runtime`` is what its work is done with; one with worker processes is only for ``files`` whose pickled copies read and
+    write the same. ``notes`` is where it is noted what rewriting a range needs; in this process's memory if nothing is given.
+    ``found`` is called, in any thread, for each file that is wanted and still open.
 
     ``part`` reads some bytes of a file (kind, name, offset, length), if that is as cheap as from a disk: then of files that are
     closed to make room the indexes stay, so that looking up a record anywhere reads a block and not its file.
@@ -87,21 +79,18 @@ class TreeStore:
     def __init__(
         self,
         files: TreeFiles,
+        runtime: "Runtime",
         *,
-        scratch: Path | None = None,
         max_open_bytes: int = 128 << 20,
         max_block_bytes: int = 152 << 20,
         notes: Notes | None = None,
-        workers: int = 1,
         found: "Callable[[], None] | None" = None,
-        writes_at_once: int = 1,
-        reads_at_once: int = 1,
         part: "Callable[[str, str, int, int], bytes] | None" = None,
     ) -> None:
         self._files = files
+        self.runtime = runtime
         self._part = part
         self._found = found
-        self._scratch = scratch or default_scratch()
         self._max_open_bytes = max_open_bytes
         self._open: OrderedDict[tuple[str, str], Table] = OrderedDict()
         """By kind and name."""
@@ -113,12 +102,9 @@ class TreeStore:
         self._blocks = BlockCache(max_block_bytes // 2)
         self._records = RecordCache(max_block_bytes // 2)
         self._lock = new_lock()
-        self.workers = workers
-        self.writes_at_once = writes_at_once
-        self.reads_at_once = reads_at_once
         self._ahead: list[ReadAhead] = []
-        self._coming: dict[tuple[int, str], Future[Table]] = {}
-        """By process and name, the ranges that are being fetched ahead."""
+        self._coming: dict[str, Read[Table]] = {}
+        """By name, the ranges that are being fetched ahead."""
         self._can_send: bool | None = None
         self.notes = RangeNotes(MemoryNotes() if notes is None else notes)
 
@@ -135,21 +121,22 @@ class TreeStore:
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (
             self._files,
-            self._scratch,
+            self.runtime.alone(),
             self._max_open_bytes,
             self._max_block_bytes,
             self.notes.notes,
-            self.writes_at_once,
-            self.reads_at_once,
         )
+
+    @property
+    def workers(self) -> int:
+        """How many processes may work for this one; 1 is none."""
+        return self.runtime.workers
 
     def crew(self) -> "Crew | None":
         """The processes that may help, or None. Starts some when first asked."""
         if self.workers <= 1:
             return None
-        from graveler.tree.crew import crew  # most programs never need it
-
-        found = crew(self.workers)
+        found = self.runtime.crew()
         if self._can_send is None:
             self._can_send = found.can(self)
         return found if self._can_send else None
@@ -157,36 +144,34 @@ class TreeStore:
     def through(self, way: "Callable[[TreeFiles], TreeFiles]") -> "TreeStore":
         """A store of the same files, which come and go by ``way``; keeps as much at hand, and shares nothing that is."""
         return _restore(
-            way(self._files),
-            self._scratch,
-            self._max_open_bytes,
-            self._max_block_bytes,
-            self.notes.notes,
-            self.writes_at_once,
-            self.reads_at_once,
+            way(self._files), self.runtime.alone(), self._max_open_bytes, self._max_block_bytes, self.notes.notes
         )
 
     @property
-    def scratch(self) -> Path:
-        """Folder for files that are being written."""
-        return self._scratch
+    def scratch(self) -> "Scratch":
+        """Where RocksDB writes its files."""
+        return self.runtime.scratch
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Write a file; durable afterwards. One request."""
         self._files.put(kind, name, data)
 
-    def writes(self) -> Writes:
+    def writes(self) -> "Writes":
         """For a writer of many files: each put is on its way, and all are durable when it has settled."""
-        return Writes(self.put, self.writes_at_once)
+        return self.runtime.writes(self.put)
 
     @contextmanager
-    def reading_ahead(self) -> Iterator[ReadAhead | None]:
+    def reading_ahead(self) -> "Iterator[ReadAhead | None]":
         """For a walk that knows which ranges come next: what it expects is fetched before it is opened. None where waiting for a
-        range costs next to nothing. The same requests as without, and up to ``reads_at_once`` more where the walk ends early."""
-        if self.reads_at_once <= 1:
+        range costs next to nothing. The same requests as without, and up to the runtime's ``reads_at_once`` more where the walk
+        ends early."""
+        at_once = self.runtime.reads_at_once
+        if at_once <= 1:
             yield None
             return
-        ahead = ReadAhead(self._fetch_ahead, self.reads_at_once)
+        from graveler.tree.reads import ReadAhead
+
+        ahead = ReadAhead(self._fetch_ahead, at_once)
         with self._lock:
             self._ahead = [*self._ahead, ahead]
         try:
@@ -198,15 +183,19 @@ class TreeStore:
     def _fetch_ahead(self, info: "RangeInfo") -> None:
         with self._lock:
             known = (RANGES, info.name) in self._open or info.name in self._closed
-            if not known and (place := (os.getpid(), info.name)) not in self._coming:
-                self._coming[place] = readers(self.reads_at_once).submit(self._arrive, info)
+            if not known and self._being_fetched(info.name) is None:
+                self._coming[info.name] = self.runtime.read(self._arrive, info)
 
     def _arrive(self, info: "RangeInfo") -> Table:
         try:
             return self._fetched(RANGES, info.name, info)
         finally:
             with self._lock:
-                self._coming.pop((os.getpid(), info.name), None)
+                self._coming.pop(info.name, None)
+
+    def _being_fetched(self, name: str) -> "Read[Table] | None":
+        coming = self._coming.get(name)
+        return None if coming is None or coming.is_lost else coming
 
     def open(self, kind: str, name: str, expected: Expected | None = None) -> Table:
         """The file's table; one request unless it is open already. A copy that is damaged, or another file's, is dropped and
@@ -253,8 +242,7 @@ class TreeStore:
         return table
 
     def _fetched_or_coming(self, kind: str, name: str, expected: Expected | None) -> Table:
-        # A forked child has none of its parent's threads.
-        coming = self._coming.get((os.getpid(), name)) if self._coming and kind == RANGES else None
+        coming = self._being_fetched(name) if self._coming and kind == RANGES else None
         if coming is not None:
             with suppress(GravelerError):  # who wants it asks again, and is told what is wrong
                 return coming.result()
@@ -313,42 +301,6 @@ def expect_label(table: Table, kind: str, name: str) -> None:
 
 
 def _restore(
-    files: TreeFiles,
-    scratch: Path,
-    max_open_bytes: int,
-    max_block_bytes: int,
-    notes: Notes,
-    writes_at_once: int,
-    reads_at_once: int,
+    files: TreeFiles, runtime: "Runtime", max_open_bytes: int, max_block_bytes: int, notes: Notes
 ) -> TreeStore:
-    return TreeStore(
-        files,
-        scratch=scratch,
-        max_open_bytes=max_open_bytes,
-        max_block_bytes=max_block_bytes,
-        notes=notes,
-        writes_at_once=writes_at_once,
-        reads_at_once=reads_at_once,
-    )
-
-
-def default_scratch() -> Path:
-    """A folder in memory if this system has one to write to, else the one for temporary files."""
-    memory = Path("/dev/shm")
-    if memory.is_dir() and os.access(memory, os.W_OK):
-        return memory
-    from tempfile import gettempdir  # costs some ms to import, and is not needed where there is the other
-
-    return Path(gettempdir())
-
-
-def processors() -> int:
-    """How many workers are worth having: the processors that this process may use, eight at most; ``GRAVELER_WORKERS`` says
-    otherwise. 1 is none."""
-    asked = os.environ.get("GRAVELER_WORKERS", "")
-    if asked.isdecimal():
-        return max(1, int(asked))
-    if not sys.executable or os.name == "nt":  # there, one cannot wait for a pipe
-        return 1
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(available or 1, 8)
+    return TreeStore(files, runtime, max_open_bytes=max_open_bytes, max_block_bytes=max_block_bytes, notes=notes)

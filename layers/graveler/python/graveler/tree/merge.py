@@ -24,14 +24,14 @@ from graveler.tree.cursor import Cursor
 from graveler.tree.diff import Difference, common_records, diff, equal_blocks, equal_ids
 from graveler.tree.expected import contested, expect_next
 from graveler.tree.patch import Change, patch_work, worth_copying
-from graveler.tree.reads import ReadAhead
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
 from graveler.tree.writer import Stop, TreeWriter
 
 if TYPE_CHECKING:
-    from graveler.tree.crew import Crew
+    from graveler.tree.reads import ReadAhead
+    from graveler.tree.runtime import Crew
 
 
 class TreeConflict(msgspec.Struct, frozen=True):
@@ -133,7 +133,7 @@ class _Merge:
         with self.destination.tree.store.reading_ahead() as ahead:
             yield from self._run(ahead)
 
-    def _run(self, ahead: ReadAhead | None) -> Iterator[TreeConflict]:
+    def _run(self, ahead: "ReadAhead | None") -> Iterator[TreeConflict]:
         base, source, destination = self.base, self.source, self.destination
         sharing = destination.tree.store.workers > 1
         coming = contested(base.tree, source.tree, destination.tree)

@@ -3,19 +3,14 @@
 Who walks a tree mostly knows from its metarange which ranges come next, and says so. Other threads fetch them meanwhile.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from graveler.forks import new_lock
 
 if TYPE_CHECKING:
-    from graveler.daemon_pool import DaemonPool
     from graveler.tree.range_info import RangeInfo
-
-_readers: "dict[tuple[int, int], DaemonPool]" = {}
-_lock: Final = new_lock()
 
 
 class ReadAhead:
@@ -57,16 +52,3 @@ class ReadAhead:
             info = self._waiting.popleft()
             if place and place > self._opened:
                 self._fetch(info)
-
-
-def readers(size: int) -> "DaemonPool":
-    """This process's threads for reading. Nobody waits for one that hangs, neither Ctrl-C nor the end of the process; a forked
-    child has its own."""
-    from graveler.daemon_pool import DaemonPool  # 10 ms, for whoever reads many files
-
-    with _lock:
-        found = _readers.get((os.getpid(), size))
-        if found is None:
-            # Twice as many as one walk uses, since several may be under way.
-            found = _readers[os.getpid(), size] = DaemonPool(2 * size, "graveler-read")
-        return found

@@ -23,7 +23,6 @@ from xxhash import xxh3_64_hexdigest, xxh3_128_digest
 
 from graveler.errors import UNREADABLE
 from graveler.forks import new_lock
-from graveler.pauses import expect_at_hand
 from graveler.tree.block import zstd
 from graveler.tree.ids import Notes
 from graveler.tree.listing import out_of_order
@@ -103,13 +102,21 @@ _decode = msgspec.msgpack.Decoder(_Stretch).decode
 class Renderer:
     """Renders pages of one repository's trees. ``namespace`` is the repository's, on which the addresses of its own objects
     depend. Without ``notes`` nothing is kept, nor of ranges with fewer than ``least`` blocks; of what is kept ``max_bytes`` stay
-    in memory, too. Safe to share between threads."""
+    in memory, too. ``expect_at_hand`` is called before what may take long, and may raise where nobody can wait for that. Safe to
+    share between threads."""
 
     def __init__(
-        self, namespace: str, notes: Notes | None = None, *, max_bytes: int = _MAX_BYTES, least: int = LEAST
+        self,
+        namespace: str,
+        notes: Notes | None = None,
+        *,
+        expect_at_hand: Callable[[], None] = lambda: None,
+        max_bytes: int = _MAX_BYTES,
+        least: int = LEAST,
     ) -> None:
         self._codec = RecordCodec(namespace)
         self._notes = notes
+        self._expect_at_hand = expect_at_hand
         self._prefix = f"rendered-{_LAYOUT}-{sha256(namespace.encode()).hexdigest()[:32]}"
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._max_bytes = max_bytes
@@ -127,7 +134,7 @@ class Renderer:
         first = bisect_left(tree.lasts, start)
         for number in range(first, len(tree)):
             if number == first + _FEW_RANGES:
-                expect_at_hand()
+                self._expect_at_hand()
             info = tree.info(number)
             if end is not None and info.first >= end:
                 break
@@ -196,7 +203,7 @@ class Renderer:
         if data is None or found is None:
             if self._is_new(name):
                 return None
-            expect_at_hand()
+            self._expect_at_hand()
             found = self._rendered(rendering, table, number)
             noted = _encode(found)
             data = _checksum(name, noted) + noted

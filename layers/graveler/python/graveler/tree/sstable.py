@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
-from pathlib import Path
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +49,8 @@ from graveler.tree.tail import FORMAT_VERSION, LABEL, PROPERTIES, Label, footer,
 if TYPE_CHECKING:
     from rocksdict import Options
 
+    from graveler.tree.runtime import Scratch
+
 __all__ = ["BLOCK_SIZE", "ClosedTable", "MalformedTableError", "OtherFileError", "Records", "Table", "write_table"]
 
 _WINDOW_BITS: Final = -14
@@ -78,24 +79,20 @@ def _options() -> "Options":
     return options
 
 
-def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -> bytes:
-    """The bytes of a table of these records, which must be in ascending order. ``scratch`` is a folder that RocksDB may write to
-    meanwhile, best in memory; :class:`graveler.errors.UnavailableError` if it cannot. 0.4 µs a record."""
-    from rocksdict import SstFileWriter  # who only reads needs neither of the two
+def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: "Scratch") -> bytes:
+    """The bytes of a table of these records, which must be in ascending order. RocksDB writes it in ``scratch``, best in memory;
+    :class:`graveler.errors.UnavailableError` if it cannot. 0.4 µs a record."""
+    from rocksdict import SstFileWriter  # who only reads does not need it
 
-    from graveler.temporary import own_path
+    def write(path: str) -> None:
+        writer = SstFileWriter(_options())
+        writer.open(path)
+        # A loop, without a step of the interpreter for each record.
+        deque(map(writer.__setitem__, keys, packed), maxlen=0)
+        writer.finish()
 
     try:
-        path = own_path(scratch)
-        try:
-            writer = SstFileWriter(_options())
-            writer.open(str(path))
-            # A loop, without a step of the interpreter for each record.
-            deque(map(writer.__setitem__, keys, packed), maxlen=0)
-            writer.finish()
-            return path.read_bytes()
-        finally:
-            path.unlink(missing_ok=True)
+        return scratch.bytes_of(write)
     except Exception as error:
         # RocksDB's own errors are plain ones.
         if isinstance(error, OSError) or (type(error) is Exception and str(error).startswith("IO error")):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice, repeat
 from operator import gt
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from graveler.errors import DamagedFileError, InvalidError
 from graveler.forks import new_lock
@@ -20,11 +20,12 @@ from graveler.tree.files import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
 from graveler.tree.range_info import ID, RangeInfo
-from graveler.tree.reads import readers
 from graveler.tree.record import record_ids
 from graveler.tree.sstable import Lookups, MalformedTableError, OtherFileError, Records, Table
 from graveler.tree.tail import Label
-from graveler.tree.writes import Writes
+
+if TYPE_CHECKING:
+    from graveler.tree.runtime import Writes
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
@@ -338,8 +339,8 @@ class Trees:
         they are read at the same time."""
         with self._lock:
             missing = [name for name in dict.fromkeys(names) if name and name not in self._kept]
-        if len(missing) > 1 and (size := self._store.reads_at_once) > 1:
-            coming = [readers(size).submit(self.load, name) for name in missing[1:]]
+        if len(missing) > 1 and self._store.runtime.reads_at_once > 1:
+            coming = [self._store.runtime.read(self.load, name) for name in missing[1:]]
             found = {missing[0]: self.load(missing[0])}
             found.update(zip(missing[1:], [each.result() for each in coming], strict=True))
             return [found.get(name) or self.load(name) for name in names]

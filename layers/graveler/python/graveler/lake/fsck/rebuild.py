@@ -19,6 +19,7 @@ from graveler.lake.fsck.files import open_file
 from graveler.lake.fsck.history import History
 from graveler.lake.merging.merge import STRATEGY_KEY
 from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
+from graveler.runtime.local import LocalRuntime
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import RANGES, TreeFiles, TreeStore
@@ -111,7 +112,7 @@ class Rebuilder:
         """Trees of the commits next to those that have ``metaranges``; the ones that cannot be read are left out."""
         history = self._history
         having = [number for metarange in metaranges for number in history.with_metarange(metarange)]
-        store = TreeStore(_Sound(self._objects))
+        store = TreeStore(_Sound(self._objects), LocalRuntime())
         trees: dict[int, tuple[Tree, str]] = {}
         for number in history.neighbours(having):
             metarange = history.metarange[number]
@@ -134,7 +135,7 @@ class Rebuilder:
             files = _Sound(self._objects, wanted=name)
             try:
                 commit = self._commits.get(history.id(number))
-                tree = self._merge(commit, TreeStore(files))
+                tree = self._merge(commit, TreeStore(files, LocalRuntime()))
             except _FAILURES:
                 continue
             if tree is None:

@@ -2,7 +2,7 @@
 
 A small file costs system calls, and the interpreter between them, more than its bytes do. So files come in batches of stretches
 of folders: a folder is opened once, and each file in it by its name, read in one call, closed. A batch can be sent to a worker
-process (:mod:`graveler.tree.crew`). Large files are left to threads, which hashing does not hold up.
+process (:mod:`graveler.runtime.crew`). Large files are left to threads, which hashing does not hold up.
 """
 
 import errno

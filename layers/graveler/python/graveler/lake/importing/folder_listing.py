@@ -137,7 +137,7 @@ class FolderListing:
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        from graveler.tree.crew import crew
+        from graveler.runtime.crew import crew
 
         helpers = self._workers - 1  # and this process
         processes = crew(helpers)

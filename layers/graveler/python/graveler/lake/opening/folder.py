@@ -35,6 +35,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder_permissions import LINES_FILE, FolderPermissions
 from graveler.lake.opening.repositories import LAKE
+from graveler.runtime.local import processors
 from graveler.storage.beneath import Confinement, trusted_path
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
@@ -49,7 +50,6 @@ from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectConditionError, Objects
 from graveler.storage.presigned import UrlSigner
 from graveler.storage.sqlite_tables import SqliteTables
-from graveler.tree.files import processors
 
 FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"

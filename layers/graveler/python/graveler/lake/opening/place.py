@@ -117,7 +117,7 @@ def open_at(
         raise UnavailableError(
             f"a lake on AWS needs the package {error.name!r}, which is not installed; pip install 'graveler[aws]'"
         ) from None
-    from graveler.tree.files import processors
+    from graveler.runtime.local import processors
 
     return open_lake(
         place.objects,

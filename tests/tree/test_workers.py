@@ -1,7 +1,5 @@
-"""Working in several processes: the same trees, differences and conflicts as alone (law F1); errors arrive; processes end."""
+"""Working in several processes: the same trees, differences and conflicts as alone (law F1); errors arrive."""
 
-import os
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice, pairwise
@@ -11,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from graveler.errors import DamagedFileError, InvalidError, UnavailableError
+from graveler.errors import DamagedFileError, InvalidError
 from graveler.model import MergeStrategy, SplitParameters
+from graveler.runtime.crew import Crew
+from graveler.runtime.local import LocalRuntime
 from graveler.tree import apply as applying
-from graveler.tree import crew as crews
 from graveler.tree import diff as differing
 from graveler.tree import stretches as sharing
 from graveler.tree.apply import apply
-from graveler.tree.crew import Crew
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff
-from graveler.tree.files import RANGES, TreeStore, processors
+from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.merge import merge
 from graveler.tree.parts import apply_part, join_parts
 from graveler.tree.stretches import cut_out, stretches
 from graveler.tree.tree import Tree
 from graveler.tree.writer import StoppedError, build, join
-from tests.support.trees import MemoryFiles, changes, packed
+from tests.support.trees import ALONE, MemoryFiles, changes, packed
 from tests.tree.make_golden import FolderFiles
 from tests.tree.support import changes_between, same_tree
 
@@ -42,12 +40,12 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TreeStore:
         monkeypatch.setattr(module, "ENOUGH", 300)
     for module in (applying, sharing):
         monkeypatch.setattr(module, "TASK", 150)
-    return TreeStore(FolderFiles(tmp_path), workers=2)
+    return TreeStore(FolderFiles(tmp_path), LocalRuntime(workers=2))
 
 
 def alone(tree: Tree) -> Tree:
     """The same tree for a process that works alone."""
-    return Tree(TreeStore(tree.store._files), tree.lasts, tree.packed)
+    return Tree(TreeStore(tree.store._files, ALONE), tree.lasts, tree.packed)
 
 
 def some_keys(random: Random) -> list[bytes]:
@@ -148,66 +146,8 @@ def test_files_of_this_process_alone_are_worked_on_alone() -> None:
     class Here(MemoryFiles):
         """No other process can import this class."""
 
-    assert TreeStore(Here(), workers=2).crew() is None
-    assert TreeStore(MemoryFiles()).crew() is None
-
-
-def test_a_worker_that_was_killed_is_replaced() -> None:
-    crew = Crew(1)
-    try:
-        (first,) = crew.run(os.getpid, [()])
-        os.kill(first, signal.SIGKILL)
-        (second,) = crew.run(os.getpid, [()])
-        assert len({first, second, os.getpid()}) == 3
-        with pytest.raises(UnavailableError, match="GRAVELER_WORKERS"):
-            list(crew.run(os._exit, [(1,)]))
-        assert list(crew.run(len, [("abc",), ("",)])) == [3, 0]
-    finally:
-        crew.end()
-
-
-def test_answers_come_in_order_and_tasks_are_drawn_a_few_ahead() -> None:
-    drawn: list[int] = []
-
-    def tasks() -> Iterator[tuple[object, ...]]:
-        for n in range(50):
-            drawn.append(n)
-            yield (n,)
-
-    crew = Crew(2)
-    try:
-        answers = crew.run(abs, tasks())
-        assert next(answers) == 0
-        assert len(drawn) <= 6
-        assert list(answers) == list(range(1, 50))
-    finally:
-        crew.end()
-
-
-def test_workers_end_with_their_crew_and_print_nothing_into_the_answers() -> None:
-    crew = Crew(1)
-    assert list(crew.run(print, [("not an answer",)])) == [None]
-    (worker,) = crew.run(os.getpid, [()])
-    crew.end()
-    with pytest.raises(ProcessLookupError):
-        os.kill(worker, 0)
-
-
-def test_the_number_of_workers_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_WORKERS", "3")
-    assert processors() == 3
-    monkeypatch.setenv("GRAVELER_WORKERS", "0")
-    assert processors() == 1
-    monkeypatch.delenv("GRAVELER_WORKERS")
-    assert 1 <= processors() <= 8
-
-
-def test_a_forked_child_has_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = crews.crew(2)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    theirs = crews.crew(2)
-    assert theirs is not ours
-    theirs.end()
+    assert TreeStore(Here(), LocalRuntime(workers=2)).crew() is None
+    assert TreeStore(MemoryFiles(), ALONE).crew() is None
 
 
 def test_cursors_that_have_read_little_share_nothing(store: TreeStore) -> None:
@@ -220,26 +160,19 @@ def test_workers_work_ahead_for_who_takes_all_and_not_for_a_page(
 ) -> None:
     tree, changed_tree = (build(store, SPLIT, ((key, packed(value)) for key in KEYS)) for value in (1, 2))
     asked = Counter[str]()
-    run = crews.Crew.run
+    run = Crew.run
 
-    def counted(crew: crews.Crew, function: Any, tasks: Any) -> Any:
+    def counted(crew: Crew, function: Any, tasks: Any) -> Any:
         asked[function.__name__] += 1
         return run(crew, function, tasks)
 
-    monkeypatch.setattr(crews.Crew, "run", counted)
+    monkeypatch.setattr(Crew, "run", counted)
     page = list(islice(diff(tree, changed_tree, most=150), 150))
     assert page == list(islice(diff(alone(tree), alone(changed_tree)), 150))
     assert not asked
     for most in (None, 3000):
         assert len(list(diff(tree, changed_tree, most=most))) == len(KEYS)
     assert asked.total() == 2
-
-
-def test_relative_paths_mean_in_a_worker_what_they_mean_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = crews.crew(2)
-    assert list(workers.run(os.getcwd, [()])) == [str(Path.cwd())]
-    monkeypatch.chdir(tmp_path)
-    assert list(workers.run(os.getcwd, [()])) == [str(tmp_path)]
 
 
 def test_who_is_asked_to_stop_joins_no_more_shares(store: TreeStore, seed: int) -> None:

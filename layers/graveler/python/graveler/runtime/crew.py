@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 _LENGTH: Final = Layout("<Q")
 _IDLE_SECONDS: Final = 60.0
-_PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from graveler.tree.crew import work; work()"
+_PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from graveler.runtime.crew import work; work()"
 
 
 class _WorkerGoneError(Exception):

@@ -1,7 +1,7 @@
-"""Writing several files at once: a disk that has to make sure of each, and a store behind a network, mostly let one wait."""
+"""Threads that write several files at once: a disk that has to make sure of each, and a store behind a network, mostly let one
+wait."""
 
 import os
-from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,7 @@ from graveler.forks import new_lock
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
-Put = Callable[[str, str, bytes], None]
+    from graveler.tree.runtime import Put
 
 _File = tuple[str, str, bytes]
 _pools: "dict[tuple[int, int], _Threads]" = {}
@@ -22,7 +22,7 @@ class Writes:
     one is held back, which :meth:`settle` writes itself, so that a single file costs no thread. With ``at_once`` of 1 each file
     is written when it is put. Used by one thread."""
 
-    def __init__(self, put: Put, at_once: int) -> None:
+    def __init__(self, put: "Put", at_once: int) -> None:
         self._put = put
         self._at_once = at_once
         self._held: _File | None = None
@@ -83,7 +83,7 @@ class _Threads:
         self._begun = 0
 
     def begin(
-        self, put: Put, file: _File, done: "SimpleQueue[BaseException | None] | None"
+        self, put: "Put", file: _File, done: "SimpleQueue[BaseException | None] | None"
     ) -> "SimpleQueue[BaseException | None]":
         """Write a file. Into ``done``, which is made if need be, comes None when it is written, or why it is not."""
         done = self._new_queue() if done is None else done

@@ -1,0 +1,78 @@
+"""Worker processes: answers come in order, errors arrive, processes end with their crew."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graveler.errors import UnavailableError
+from graveler.runtime import crew as crews
+from graveler.runtime.crew import Crew
+from graveler.runtime.local import processors
+
+
+def test_a_worker_that_was_killed_is_replaced() -> None:
+    crew = Crew(1)
+    try:
+        (first,) = crew.run(os.getpid, [()])
+        os.kill(first, signal.SIGKILL)
+        (second,) = crew.run(os.getpid, [()])
+        assert len({first, second, os.getpid()}) == 3
+        with pytest.raises(UnavailableError, match="GRAVELER_WORKERS"):
+            list(crew.run(os._exit, [(1,)]))
+        assert list(crew.run(len, [("abc",), ("",)])) == [3, 0]
+    finally:
+        crew.end()
+
+
+def test_answers_come_in_order_and_tasks_are_drawn_a_few_ahead() -> None:
+    drawn: list[int] = []
+
+    def tasks() -> Iterator[tuple[object, ...]]:
+        for n in range(50):
+            drawn.append(n)
+            yield (n,)
+
+    crew = Crew(2)
+    try:
+        answers = crew.run(abs, tasks())
+        assert next(answers) == 0
+        assert len(drawn) <= 6
+        assert list(answers) == list(range(1, 50))
+    finally:
+        crew.end()
+
+
+def test_workers_end_with_their_crew_and_print_nothing_into_the_answers() -> None:
+    crew = Crew(1)
+    assert list(crew.run(print, [("not an answer",)])) == [None]
+    (worker,) = crew.run(os.getpid, [()])
+    crew.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_the_number_of_workers_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAVELER_WORKERS", "3")
+    assert processors() == 3
+    monkeypatch.setenv("GRAVELER_WORKERS", "0")
+    assert processors() == 1
+    monkeypatch.delenv("GRAVELER_WORKERS")
+    assert 1 <= processors() <= 8
+
+
+def test_a_forked_child_has_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = crews.crew(2)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    theirs = crews.crew(2)
+    assert theirs is not ours
+    theirs.end()
+
+
+def test_relative_paths_mean_in_a_worker_what_they_mean_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = crews.crew(2)
+    assert list(workers.run(os.getcwd, [()])) == [str(Path.cwd())]
+    monkeypatch.chdir(tmp_path)
+    assert list(workers.run(os.getcwd, [()])) == [str(tmp_path)]
