@@ -74,7 +74,7 @@ def test_a_write_that_is_refused_does_not_replace_an_acknowledged_one(
 @pytest.mark.parametrize("verb", ["commit", "merge", "revert", "cherry-pick"])
 def test_a_verb_reaches_the_repository_that_has_the_name_now(two: tuple[Client, Client], verb: str) -> None:
     one, other = two
-    assert one("POST", f"{REPO}/branches/work/commits", (), {"message": "m"}).status == 201
+    assert one("POST", f"{REPO}/branches/{WORK}/commits", (), {"message": "m"}).status == 201
     assert other("DELETE", REPO).status == 204
     other.world.lake.create_repository("repo", "local://again")
     opened = other.world.lake.repository("repo")
@@ -83,9 +83,9 @@ def test_a_verb_reaches_the_repository_that_has_the_name_now(two: tuple[Client, 
     if verb != "commit":
         opened.commit("work", "m")
     branch, path, body, status = {
-        "commit": ("work", "branches/work/commits", {"message": "m"}, 201),
-        "merge": ("main", "refs/work/merge/main", {"message": "m"}, 200),
-        "revert": ("work", "branches/work/revert", {"ref": "work", "parent_number": 0}, 204),
+        "commit": ("work", f"branches/{WORK}/commits", {"message": "m"}, 201),
+        "merge": ("main", f"refs/{WORK}/merge/main", {"message": "m"}, 200),
+        "revert": ("work", f"branches/{WORK}/revert", {"ref": "work", "parent_number": 0}, 204),
         "cherry-pick": ("main", "branches/main/cherry-pick", {"ref": "work"}, 201),
     }[verb]
     before = opened.branch(branch).commit_id

@@ -96,23 +96,13 @@ class Copy(Request[ObjectEntry], frozen=True, kw_only=True):
     force: bool = False
 
 
-class Duplicate(Request[ObjectEntry], frozen=True, kw_only=True):
+class Duplicate(Copy, frozen=True, kw_only=True):
     """Copy an object as :class:`Copy` does, but have the store copy the bytes, so that the copy has an address of its own.
     Objects outside of the namespace, and those larger than 256 MiB, are only copied as there: it would take too long for one
     call.
 
     Cost: a stat, a copy within the store, and :class:`Link`. Errors as :class:`Copy`, and :class:`BytesGoneError`.
     """
-
-    permission: ClassVar = Permission.WRITE
-    changes: ClassVar = ("branch",)
-    paths: ClassVar = ("destination_path",)
-
-    branch: str
-    source_path: str
-    destination_path: str
-    source_ref: str = ""
-    force: bool = False
 
 
 class CopyPrefix(Request[Iterator[ObjectEntry]], frozen=True, kw_only=True):

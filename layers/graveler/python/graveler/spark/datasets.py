@@ -61,9 +61,9 @@ def read(
     ``.`` are not data. ``schema`` and ``options`` are Spark's. ``lake`` says where the lake is (also the URL of a server), or is
     the repository, open.
 
-    Cost: resolving, :meth:`~graveler.lake.repository.OpenRepository.list_objects` for each thousand files; nothing is looked for
-    in the object store. Through a server, as many requests. Under 0.2 ms of the driver for each file and 1 ms for each partition.
-    :class:`NotFoundError` for a path without files, :class:`graveler.errors.ExpiredCommitError`,
+    Cost: resolving, :meth:`~graveler.lake.reading.reader.RepositoryReader.list_objects` for each thousand files; nothing is
+    looked for in the object store. Through a server, as many requests. Under 0.2 ms of the driver for each file and 1 ms for
+    each partition. :class:`NotFoundError` for a path without files, :class:`graveler.errors.ExpiredCommitError`,
     :class:`graveler.errors.InvalidError`.
     """
     expect_jvm(spark, "graveler.spark.read", "run the job in the cluster, with a session of its own")

@@ -51,7 +51,8 @@ def wait_for_clean_head(
 def wait_for_head(
     repository: RepositoryParts, turn: Turn, branch: str, intent: Intent | None = None
 ) -> tuple[BranchState, Commit, Tree, Staging]:
-    """As :meth:`wait_for`; where what is staged changes the head, that is told, and not refused: :func:`expect_apart`."""
+    """As :func:`wait_for_clean_head`; where what is staged changes the head, that is told, and not refused:
+    :func:`expect_apart`."""
     while True:
         state = turn.state(intent)
         if take_sealed(repository, state.sealed) is not None:

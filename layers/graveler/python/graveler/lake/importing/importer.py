@@ -94,7 +94,7 @@ def land_imported(
     until: Deadline,
     terms: Terms = _STRICT,
 ) -> Imported:
-    """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
+    """As :func:`import_sources`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
     return _end(
         repository, landing, [source for source, _ in imported], lambda: [tree for _, tree in imported], until, terms
     )

@@ -52,7 +52,7 @@ def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: Commi
 def undertake_cherry_pick(
     repository: RepositoryParts, request: CherryPick, ref_id: CommitID | None = None
 ) -> Undertaking:
-    """See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for :func:`revert`. Reads the commit."""
+    """See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for :func:`undertake_revert`. Reads the commit."""
     branch, ref = request.branch, request.ref
     commit = _at(repository, ref, ref_id)
     parent = _parent(repository, commit, ref, request.parent_number)

@@ -13,8 +13,8 @@ def commit_at(repository: RepositoryParts, ref: str) -> Commit:
 
 
 def commit_at_beside(repository: RepositoryParts, ref: str, branch: str) -> Commit:
-    """As :meth:`at`; what the branch is at is read at the same time, and its commit together with that of the ref, so that
-    whoever asks for that head next finds it in memory. Cost: as :meth:`at`."""
+    """Return the commit that a ref names. The branch is read at the same time, and its commit together with that of the ref, so
+    that whoever asks for the branch's head next finds it in memory. Cost: as :func:`commit_at`."""
     keys = keys_of(ref, repository.refs, repository.commits)
     if not keys:
         return commit_at(repository, ref)
@@ -33,7 +33,7 @@ def tree_of(repository: RepositoryParts, commit: Commit | None) -> Tree:
 
 
 def trees_of(repository: RepositoryParts, *commits: Commit | None) -> list[Tree]:
-    """As :meth:`tree` of each, read at the same time where that helps."""
+    """As :func:`tree_of` each, read at the same time where that helps."""
     found = iter(repository.trees.load_many([commit.metarange for commit in commits if commit is not None]))
     return [repository.trees.empty() if commit is None else next(found) for commit in commits]
 

@@ -37,9 +37,7 @@ def copy(repository: RepositoryParts, request: Copy, _: Context) -> ObjectEntry:
     return _copy(repository, request.branch, request.source_path, request.destination_path, request)
 
 
-def _copy(
-    repository: RepositoryParts, branch: str, source: str, destination: str, request: Copy | Duplicate | Move
-) -> ObjectEntry:
+def _copy(repository: RepositoryParts, branch: str, source: str, destination: str, request: Copy | Move) -> ObjectEntry:
     key = encode_key(destination)
     until = repository.deadlines.begin()
     ref = _source_ref(request)
@@ -132,7 +130,7 @@ def update_metadata(repository: RepositoryParts, request: UpdateMetadata, _: Con
             return entry
 
 
-def _source_ref(request: Copy | Duplicate | Move | CopyPrefix | MovePrefix) -> str:
+def _source_ref(request: Copy | Move | CopyPrefix | MovePrefix) -> str:
     return request.branch if isinstance(request, Move | MovePrefix) else request.source_ref or request.branch
 
 

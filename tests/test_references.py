@@ -1,0 +1,61 @@
+"""What docstrings refer to by its whole name is there: modules, classes, functions, methods and constants of the package."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "layers/graveler/python"
+REFERENCE = re.compile(r":(?:class|meth|func|mod|data|attr|exc):`~?(graveler(?:\.\w+)+)`")
+
+
+def names_in(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """What statements bind, also under ``if TYPE_CHECKING``."""
+    for node in body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name, node
+            case ast.Assign():
+                yield from ((target.id, node) for target in node.targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name, node
+            case ast.If():
+                yield from names_in([*node.body, *node.orelse])
+            case ast.Import() | ast.ImportFrom():
+                yield from ((alias.asname or alias.name, node) for alias in node.names)
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module of the package, or something in one."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        base = PACKAGE.joinpath(*parts[:length])
+        module = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        if not module.is_file():
+            continue
+        body = ast.parse(module.read_text()).body
+        for part in parts[length:]:
+            found = dict(names_in(body)).get(part)
+            if found is None:
+                return False
+            body = found.body if isinstance(found, ast.ClassDef) else []
+        return True
+    return False
+
+
+def references() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for name in REFERENCE.findall(file.read_text()):
+            found.setdefault(name, []).append(str(file.relative_to(PACKAGE)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "files"), references().items(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_what_a_docstring_refers_to_is_there(name: str, files: list[str]) -> None:
+    assert is_there(name), f"{', '.join(files)} refer to {name}"
