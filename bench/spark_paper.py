@@ -174,7 +174,7 @@ def paper(objects: int, executors: int, cores: int, counted: Requests) -> list[s
             prices.S3_PUT * puts,
         ),
         (f"joins: {counted.seam_gets:.1f} ranges at each seam", f"{gets:,} GET", prices.S3_GET * gets),
-        ("notes of the tasks, which are deleted in the end", f"{notes:,} PUT", prices.S3_PUT * notes),
+        ("notes of the tasks, which are deleted at the end", f"{notes:,} PUT", prices.S3_PUT * notes),
         (
             f"the inventory, {objects * LISTING_BYTES / 1e9:.0f} GB of Parquet, read {PASSES} times",
             f"{reads:,} GET",
@@ -199,11 +199,11 @@ def paper(objects: int, executors: int, cores: int, counted: Requests) -> list[s
         "| | bytes |",
         "|---|---:|",
         f"| sent to a task, at most: its function, and which partition | {ceil(counted.sent / 1_000) * 1_000:,} |",
-        f"| the answers of all tasks, to the driver | {round(counted.answered * ranges):,} |",
+        f"| the results of all tasks, to the driver | {round(counted.answered * ranges):,} |",
         f"| the tree, in the driver's memory: {counted.kept:.0f} for each range | {round(counted.kept * ranges):,} |",
         "",
         (
-            f"A prefix that is listed instead, with no inventory, takes {lists:,} LIST more, {prices.S3_PUT * lists:.2f} "
+            f"Listing a prefix instead of reading an inventory takes {lists:,} more LIST requests, {prices.S3_PUT * lists:.2f} "
             f"dollars, of which {cutting:,} cut it: {list_minutes:.1f} minutes at 60 ms each."
         ),
     ]

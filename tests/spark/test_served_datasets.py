@@ -93,7 +93,7 @@ def ids(spark: SparkSession, scene: Scene, ref: str, key: str = "reader") -> lis
 def test_what_a_transaction_writes_appears_at_once(
     spark: SparkSession, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graveler.spark.served.PAGE", 2)  # so that few files take several requests
+    monkeypatch.setattr("graveler.remote.repository.PAGE", 2)  # so that few files take several requests
     repository = scene.repository
     repository.upload("main", "tables/events-old/x", b"not of this dataset")
     before = repository.commit("main", "a neighbour")
