@@ -32,8 +32,8 @@ PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylin
 """What the packages are chosen for, by Lambda's name of the architecture. Lambda's Amazon Linux 2023 has glibc 2.34."""
 
 _EXTRAS: Final = ("api", "aws")
-_FACES: Final = ("cli", "server")
-"""Rooms that stay out: they run on a person's machine, and their libraries are not in the layer."""
+_ELSEWHERE: Final = ("cli", "server", "spark")
+"""Rooms that stay out: they run on a person's machine or a cluster, and their libraries are not in the layer."""
 
 _SERVICES: Final = ("dynamodb", "kms", "s3", "sqs", "secretsmanager", "stepfunctions", "sts", "sso", "sso-oidc")
 _DROPPED: Final = (
@@ -124,7 +124,7 @@ def _sources() -> list[Path]:
     return sorted(
         file
         for file in SOURCES.rglob("*")
-        if file.is_file() and file.suffix != ".pyc" and file.relative_to(SOURCES).parts[0] not in _FACES
+        if file.is_file() and file.suffix != ".pyc" and file.relative_to(SOURCES).parts[0] not in _ELSEWHERE
     )
 
 

@@ -1,5 +1,7 @@
 """Writes the table of the sample data into the package: ``python -m tests.make_sample``. A test holds the file to its rows."""
 
+import gzip
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -22,6 +24,7 @@ def table() -> pa.Table:
 
 if __name__ == "__main__":
     # Plain, so that each reader can read it, and of a size that shows in a listing.
-    pq.write_table(
-        table(), TABLE, compression="none", use_dictionary=False, store_schema=False, data_page_size=16 << 20
-    )
+    with gzip.GzipFile(TABLE, "wb", mtime=0) as file:  # the same bytes each time
+        pq.write_table(
+            table(), file, compression="none", use_dictionary=False, store_schema=False, data_page_size=16 << 20
+        )

@@ -1,5 +1,6 @@
 """Repositories that begin with sample data."""
 
+import gzip
 import io
 import zlib
 from struct import unpack
@@ -44,7 +45,8 @@ def test_the_table_is_one_that_others_can_read() -> None:
 
 
 def test_the_table_in_the_package_has_the_rows_that_are_drawn() -> None:
-    assert pq.read_table(TABLE).equals(table()), "run `python -m tests.make_sample`"
+    with gzip.open(TABLE) as file:
+        assert pq.read_table(file).equals(table()), "run `python -m tests.make_sample`"
 
 
 def test_a_chart_is_a_picture() -> None:

@@ -1,5 +1,6 @@
 """What is in the sample."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -7,8 +8,11 @@ from typing import Final, NamedTuple
 
 from graveler.api.sample.png import bar_chart
 
-TABLE: Final = Path(__file__).with_name("lakes.parquet")
-"""The table of the lakes. Functions have no library to write one with: ``tests/make_sample.py`` has."""
+_GZIP: Final = 31
+"""The window of zlib for a file of gzip."""
+
+TABLE: Final = Path(__file__).with_name("lakes.parquet.gz")
+"""The table of the lakes, packed. Functions have no library to write one with: ``tests/make_sample.py`` has."""
 
 _SEED: Final = 1
 _LAKES: Final = 24_000
@@ -85,7 +89,7 @@ def sample_files(repository: str, branch: str) -> Iterator[SampleFile]:
             if where == country:
                 heights[min(int(depth), _BARS - 1)] += 1
         yield SampleFile(f"images/{country.lower()}.png", "image/png", bar_chart(heights))
-    yield SampleFile("lakes.parquet", "application/vnd.apache.parquet", TABLE.read_bytes())
+    yield SampleFile("lakes.parquet", "application/vnd.apache.parquet", zlib.decompress(TABLE.read_bytes(), _GZIP))
 
 
 def draw_lakes() -> Lakes:
