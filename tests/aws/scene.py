@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from graveler.storage.aws_requests import Retries
+from graveler.retries import Retries
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
 from graveler.storage.s3_objects import S3Objects, S3Settings
 from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, replace_then_get

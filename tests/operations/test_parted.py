@@ -18,7 +18,7 @@ from graveler.operations.kinds import KINDS
 from graveler.operations.operator import LONGEST_WAIT, MAX_ATTEMPTS, SILENT, Operator
 from graveler.operations.parted import COMMIT, MERGE, Steps, do_in_parts
 from graveler.operations.runner import Runner
-from graveler.operations.store import Operation, OperationState, Progress
+from graveler.operations.store import Operation, OperationState, WorkDone
 from graveler.operations.sweeping import LOOK, Sweeper, sweep, sweep_and_watch
 from graveler.operations.work import CancelledError, Report
 from graveler.storage.memory_tables import MemoryTables
@@ -92,7 +92,7 @@ def test_an_operation_makes_the_commit_of_one_call_and_tells_how_far_it_is(make_
     progress = operations(world).progress(done)
     assert progress.parts == done.parts > 2
     assert progress.records > 0
-    assert operations(world).progress(started) == Progress()
+    assert operations(world).progress(started) == WorkDone()
 
 
 @BOTH

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from graveler.remote.connection import Connection, Retries
+from graveler.remote.connection import Connection, ServerRetries
 from tests.remote.scripted import Scripted, scripted
 
-QUICK = Retries(attempts=3, first=0.001, longest=0.001)
+QUICK = ServerRetries(attempts=3, first=0.001, longest=0.001)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.places import Network
-from graveler.remote.connection import Connection, Retries
+from graveler.remote.connection import Connection, ServerRetries
 from tests.remote.conftest import QUICK
 from tests.remote.proxied import Proxy, proxying
 from tests.remote.scripted import Reply, Scripted, scripted
@@ -27,7 +27,7 @@ def proxy(script: Scripted) -> Iterator[Proxy]:
         yield made
 
 
-def ask(url: str, network: Network, retries: Retries = QUICK) -> None:
+def ask(url: str, network: Network, retries: ServerRetries = QUICK) -> None:
     connection = Connection(url, "key", "secret", retries=retries, network=network)
     try:
         connection.call("GET", ("config",))
@@ -62,7 +62,7 @@ def test_bytes_of_objects_go_through_it_too(script: Scripted, proxy: Proxy) -> N
 @pytest.mark.parametrize("no_proxy", ["*", "lake.test", "other,.test", "test", "lake.test:80,x"])
 def test_whom_no_proxy_lists_is_asked_straight(proxy: Proxy, no_proxy: str) -> None:
     with pytest.raises(UnavailableError):  # there is no such host
-        ask(f"{NAMED}:80", Network(proxies={"http": proxy.url}, no_proxy=no_proxy), Retries(attempts=1))
+        ask(f"{NAMED}:80", Network(proxies={"http": proxy.url}, no_proxy=no_proxy), ServerRetries(attempts=1))
     assert proxy.asked == []
 
 

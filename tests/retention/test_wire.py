@@ -18,7 +18,7 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.pace import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome
 from graveler.retention.sweeping import Sweeper
-from graveler.storage.aws_requests import Retries
+from graveler.retries import Retries
 from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.s3_objects import S3Objects, S3Settings
 from tests.lake.support import NAME, TINY, FakeClock

@@ -17,7 +17,7 @@ from graveler.lake.opening.place import AwsLake, open_at
 from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.listing import Comparison, Interval, Unknown, candidates, intervals
+from graveler.retention.listing import Comparison, ListingInterval, Unknown, candidates, intervals
 from graveler.retention.marking import write_names
 from graveler.retention.runs import Mode, Summary
 from graveler.spark.garbage import SparkEngine
@@ -214,11 +214,11 @@ def test_intervals_together_find_what_one_listing_does(amount: int) -> None:
         write_names(objects, iter(sorted(needed[number::3])), number, files[-1])
     work = Comparison(objects, tuple(files), b"\1\0\1", objects.head("zzz").modified + 1)
 
-    def found(interval: Interval, unknown: Unknown) -> list[str]:
+    def found(interval: ListingInterval, unknown: Unknown) -> list[str]:
         return [c.key for c in candidates(work, interval, iter(()), unknown, lambda _: None)]
 
     whole, cut = Unknown(), Unknown()
-    everything = found(Interval(), whole)
+    everything = found(ListingInterval(), whole)
     shared: list[str] = []
     for interval in intervals(random.sample(there, 200), amount):
         mine = Unknown()

@@ -27,7 +27,7 @@ from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.places import ServedLake
-from graveler.remote.connection import Connection, Retries
+from graveler.remote.connection import Connection, ServerRetries
 from graveler.requests.importing import ImportChanges, ListingOptions
 from graveler.spark import joining
 from graveler.spark.importing import ImportReport, import_listing
@@ -268,4 +268,4 @@ def test_the_job_through_a_server(
     assert run_job(JOB, arguments, spark) == 6
     assert capsys.readouterr().err.startswith("error: import: ")
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:1"):
-        ServedRepository(Connection("http://127.0.0.1:1", "k", "s", retries=Retries(attempts=1)), "repo")
+        ServedRepository(Connection("http://127.0.0.1:1", "k", "s", retries=ServerRetries(attempts=1)), "repo")

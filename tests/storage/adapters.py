@@ -7,7 +7,7 @@ from pathlib import Path
 from secrets import token_hex
 from unittest.mock import patch
 
-from graveler.storage.aws_requests import Retries
+from graveler.retries import Retries
 from graveler.storage.beneath import Confinement
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
 from graveler.storage.folder_objects import FolderObjects

@@ -18,8 +18,9 @@ from botocore.exceptions import ReadTimeoutError
 from urllib3 import HTTPResponse
 
 from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
+from graveler.retries import Retries
 from graveler.storage import dynamodb_tables, s3_objects
-from graveler.storage.aws_requests import Clients, Retries
+from graveler.storage.aws_requests import Clients
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
 from graveler.storage.objects import NotPermittedError, ObjectConditionError, Page
 from graveler.storage.s3_objects import S3Objects, S3Settings

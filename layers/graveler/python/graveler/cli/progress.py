@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from graveler.cli.values import human_size
-
-PhaseReport = Callable[[str, int, int], None]
-"""Called with a phase, how much of it is done, and how much is known to be in it."""
+from graveler.progress import Progress as PhaseReport
+from graveler.progress import no_progress
 
 Report = Callable[[int, int], None]
 """Called with the number of objects and of bytes that were done since the last call; from any thread."""
@@ -47,7 +46,7 @@ def counting(doing: str, total: int | None = None) -> Iterator[Report]:
 def phases(doing: str) -> Iterator[PhaseReport]:
     """Shows the phase of long work, and how far that is."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda _phase, _done, _total: None
+        yield no_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -23,7 +23,8 @@ from graveler.access.permissions import Role
 from graveler.errors import GravelerError
 from graveler.functions.clients import client
 from graveler.functions.entry import Event, Function
-from graveler.storage.aws_requests import FAILURES, Retries, error_code, explained, send
+from graveler.retries import Retries
+from graveler.storage.aws_requests import FAILURES, error_code, explained, send
 from graveler.storage.keyring import TOKEN_SECRET
 from graveler.storage.tables import Tables
 

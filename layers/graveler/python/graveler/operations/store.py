@@ -66,7 +66,7 @@ class OperationState(str, Enum):
     CANCELLED = "cancelled"
 
 
-class Progress(msgspec.Struct, frozen=True):
+class WorkDone(msgspec.Struct, frozen=True):
     """How many parts of an operation are done, and how many ``records`` of how many ``bytes`` they went through."""
 
     parts: int = 0
@@ -117,7 +117,7 @@ class Operation(msgspec.Struct, frozen=True):
     unseen: int = 0
     certain: bool = False
     changes: ImportChanges | None = None
-    skipped: Progress = Progress()
+    skipped: WorkDone = WorkDone()
     error_fields: Mapping[str, Any] = {}
 
     @property
@@ -243,11 +243,11 @@ class Operations:
         item: Item = {"records": records, "bytes": size, "expires": int(operation.created) + KEEP}
         self._tables.put(Key(self._parts_partition(operation), _place(operation.round, number)), item)
 
-    def progress(self, operation: Operation) -> Progress:
+    def progress(self, operation: Operation) -> WorkDone:
         """How much of the current round is done. One table read for each thousand parts, none for what has no parts."""
         done = operation.skipped
         for item in self._noted(operation).values() if operation.parts else ():
-            done = Progress(
+            done = WorkDone(
                 done.parts + 1, done.records + _number(item, "records"), done.bytes + _number(item, "bytes")
             )
         # One that was being noted while others looked which are done may have been counted twice.

@@ -25,6 +25,7 @@ from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidEr
 from graveler.places import Network
 from graveler.remote.errors import refusal
 from graveler.remote.pools import Pools
+from graveler.retries import Retries
 from graveler.storage.presigned import DAMAGED
 from graveler.wire.errors import Error
 
@@ -40,18 +41,13 @@ Query = Mapping[str, str | int | bool | Sequence[str] | None]
 Document = TypeVar("Document")
 
 
-class Retries(msgspec.Struct, frozen=True):
-    """How often a request is sent at most, and how long the pause before each repetition: a random time up to ``first`` seconds,
-    then twice as much each time, at most ``longest``. Who is told to come back later does so for ``patience`` seconds in all."""
+class ServerRetries(Retries, frozen=True):
+    """Limits for requests to a server. A client that is told to come back later does so for ``patience`` seconds in all."""
 
     attempts: int = 6
     first: float = 0.2
     longest: float = 5.0
     patience: float = 900.0
-
-    def pause(self, attempt: int) -> float:
-        """Seconds before the repetition of attempt ``attempt`` (from 0)."""
-        return uniform(0, min(self.longest, self.first * 2**attempt))
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -115,7 +111,7 @@ class Connection:
         secret: str,
         *,
         host: str | None = None,
-        retries: Retries | None = None,
+        retries: ServerRetries | None = None,
         network: Network | None = None,
         session: Session | None = None,
     ) -> None:
@@ -128,7 +124,7 @@ class Connection:
             **(make_headers(basic_auth=f"{key_id}:{secret}") if key_id else {}),
             **({"host": host} if host else {}),
         }
-        self._retries = retries or Retries()
+        self._retries = retries or ServerRetries()
         self._pool = Pools(network or Network())
         self._session = session
 

@@ -1,12 +1,13 @@
 """Garbage collection of a repository behind the HTTP API, and what deleted repositories left. An admin's business."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from graveler.lake.opening.repositories import DeletedRepository
 from graveler.model import CommitID, RepositoryUID, RetentionRules
+from graveler.progress import Progress
 from graveler.remote.connection import Connection
 from graveler.remote.operations import RemoteOperations
 from graveler.remote.reading import PAGE
@@ -19,7 +20,6 @@ from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
 from graveler.wire import documents
 
 T = TypeVar("T")
-Progress = Callable[[str, int, int], None]
 
 _DELETED: Final = ("deleted_repositories",)
 

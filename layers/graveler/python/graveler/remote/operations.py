@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 
 from graveler.errors import CorruptError, UnavailableError
 from graveler.operations.failures import reason
-from graveler.operations.store import Operation, OperationState, Progress
+from graveler.operations.store import Operation, OperationState, WorkDone
 from graveler.remote.connection import Connection
 from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
@@ -56,12 +56,12 @@ class RemoteOperations:
         """One operation. :class:`NotFoundError`."""
         return _operation(self._document(operation_id))
 
-    def progress(self, operation: Operation) -> Progress:
+    def progress(self, operation: Operation) -> WorkDone:
         """How much of an operation is done; no request for one that has no parts."""
         if not operation.parts:
-            return Progress()
+            return WorkDone()
         done = self._document(operation.id).progress
-        return Progress() if done is UNSET else Progress(done.parts_done, done.records_done, done.bytes_done)
+        return WorkDone() if done is UNSET else WorkDone(done.parts_done, done.records_done, done.bytes_done)
 
     def commit(self, operation: Operation) -> str:
         """The ID of its commit if that is there now, or nothing."""

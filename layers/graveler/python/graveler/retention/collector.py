@@ -13,6 +13,7 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.collected import set_collected
 from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
+from graveler.progress import Progress, no_progress
 from graveler.retention.abandoned import Abandoned
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
@@ -36,13 +37,6 @@ _EXAMPLES: Final = 20
 """Branches that a run names."""
 QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
-
-Progress = Callable[[str, int, int], None]
-"""Called with a phase, how much of it is done, and how much is known to be in it."""
-
-
-def no_progress(_phase: str, _done: int, _total: int) -> None:
-    """Tells nobody."""
 
 
 class Options(Struct, frozen=True):

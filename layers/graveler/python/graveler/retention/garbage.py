@@ -9,7 +9,8 @@ from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.rules import check_settings
 from graveler.model import Commit, CommitID, Page, RetentionRules, Settings
-from graveler.retention.collector import Collector, Options, Progress, no_progress
+from graveler.progress import Progress, no_progress
+from graveler.retention.collector import Collector, Options
 from graveler.retention.described import RunDescription, describe
 from graveler.retention.engine import Engine
 from graveler.retention.holds import Hold, Holds

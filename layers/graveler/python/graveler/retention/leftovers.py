@@ -27,6 +27,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import dumps
 from graveler.lake.opening.repositories import MARKER, DeletedRepository, Repositories
 from graveler.model import RepositoryUID, Token
+from graveler.progress import Progress, no_progress
 from graveler.retention.holds import Holds
 from graveler.retention.listing import Unknown
 from graveler.retention.own_files import INSIDE
@@ -44,8 +45,6 @@ from graveler.tree.record import known_as
 _TREES: Final = ((f"{INSIDE}{RANGES}/", Kind.RANGE), (f"{INSIDE}{METARANGES}/", Kind.METARANGE))
 _TOGETHER: Final = 5_000
 _KINDS: Final[tuple[RefKind, ...]] = ("branch", "tag")
-
-Progress = Callable[[str, int, int], None]
 
 
 class Purged(Struct, frozen=True):
@@ -93,7 +92,7 @@ class Leftovers:
         uid: RepositoryUID,
         *,
         force: bool = False,
-        progress: Progress = lambda _phase, _done, _total: None,
+        progress: Progress = no_progress,
     ) -> Purged:
         """Remove what a deleted repository left, for good. May be repeated until it succeeds.
 

@@ -45,7 +45,7 @@ class Unknown:
         self.examples = [*self.examples, *other.examples][:_EXAMPLES]
 
 
-class Interval(Struct, frozen=True):
+class ListingInterval(Struct, frozen=True):
     """Keys above ``after`` and up to ``last`` (empty: all), and the names (25 bytes) that they have: above ``above``, up to
     ``upto`` (empty: all)."""
 
@@ -55,7 +55,7 @@ class Interval(Struct, frozen=True):
     upto: bytes = b""
 
 
-EVERYTHING: Final = Interval()
+EVERYTHING: Final = ListingInterval()
 
 
 class Comparison(Struct, frozen=True):
@@ -68,17 +68,17 @@ class Comparison(Struct, frozen=True):
     horizon: float
 
 
-def intervals(names: Sequence[bytes], amount: int) -> list[Interval]:
+def intervals(names: Sequence[bytes], amount: int) -> list[ListingInterval]:
     """Up to ``amount`` intervals that share ``names``, a sample of what is there, evenly; together they are everything."""
     ordered = sorted(names)
     wanted = {ordered[len(ordered) * number // amount] for number in range(1, amount)} if ordered else set()
-    found: list[Interval] = []
+    found: list[ListingInterval] = []
     after, above = BEHIND, b""
     for upto in sorted({_last_of_first_part(name) for name in wanted}):
         last = f"{_DATA}{data_path(upto)[:20]}0"  # behind all keys with this first part: "/" comes before "0"
-        found.append(Interval(after, last, above, upto))
+        found.append(ListingInterval(after, last, above, upto))
         after, above = last, upto
-    return [*found, Interval(after, "", above, b"")]
+    return [*found, ListingInterval(after, "", above, b"")]
 
 
 def _last_of_first_part(name: bytes) -> bytes:
@@ -87,7 +87,7 @@ def _last_of_first_part(name: bytes) -> bytes:
 
 
 def candidates(
-    work: Comparison, interval: Interval, also: Iterator[bytes], unknown: Unknown, told: Callable[[int], None]
+    work: Comparison, interval: ListingInterval, also: Iterator[bytes], unknown: Unknown, told: Callable[[int], None]
 ) -> Iterator[Candidate]:
     """Objects of an interval that nobody needs, by key: no row that counts names them, and ``also`` (sorted names) does not.
     ``told`` is called with how many were listed. One listing; of each file of rows a dozen requests. Streaming."""
@@ -98,7 +98,7 @@ def candidates(
 
 
 def own_objects(
-    objects: Objects, interval: Interval, horizon: float, unknown: Unknown, told: Callable[[int], None]
+    objects: Objects, interval: ListingInterval, horizon: float, unknown: Unknown, told: Callable[[int], None]
 ) -> Iterator[Listed]:
     """The objects of our naming that are not younger than ``horizon`` (Unix seconds), by name. One listing."""
     numbered = enumerate(_listed(objects, interval), 1)
@@ -115,7 +115,7 @@ def own_objects(
         yield from sorted(old)
 
 
-def _listed(objects: Objects, interval: Interval) -> Iterator[StoredObject]:
+def _listed(objects: Objects, interval: ListingInterval) -> Iterator[StoredObject]:
     for stored in objects.list(after=interval.after):
         if interval.last and stored.key > interval.last:
             return

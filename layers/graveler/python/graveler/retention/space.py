@@ -9,7 +9,7 @@ are in, and one pass over the listing and the sorted marks of the collector adds
 the collector, and for each range and each combination a number with a bit for each holder.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from enum import Enum
 from functools import partial
@@ -25,6 +25,7 @@ from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, RetentionRules
+from graveler.progress import Progress, no_progress
 from graveler.retention.comparing import BATCH, ROW, Rows
 from graveler.retention.engine import InProcess
 from graveler.retention.holds import Holds
@@ -42,8 +43,6 @@ _INSIDE: Final = "_graveler/"
 _MEMORY: Final = 64 << 20
 _PIECE: Final = 1 << 20
 _PAGE: Final = 1000
-
-Progress = Callable[[str, int, int], None]
 
 
 class HolderKind(str, Enum):
@@ -88,7 +87,7 @@ class BranchBits(Struct, frozen=True):
     staged: int
 
 
-def space(repository: OpenRepository, progress: Progress = lambda _phase, _done, _total: None) -> Space:
+def space(repository: OpenRepository, progress: Progress = no_progress) -> Space:
     """Who holds what is stored. Others may work meanwhile: what they do may be counted or not. Takes the turn of a collector, and
     reads and keeps its marks. :class:`BusyError` while a collector is at work, :class:`CorruptError`.
 

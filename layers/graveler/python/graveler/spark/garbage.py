@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from graveler.errors import GravelerError
 from graveler.lake.clock import SystemClock
 from graveler.retention.engine import Told, Written, sweep_chunk, write_chunks
-from graveler.retention.listing import Comparison, Interval, Unknown, candidates, intervals
+from graveler.retention.listing import Comparison, ListingInterval, Unknown, candidates, intervals
 from graveler.retention.marking import merge_rows, write_names, write_rows
 from graveler.retention.pace import Pace
 from graveler.retention.rowfiles import RowFile, look_at_rows, name_at, read_rows
@@ -138,7 +138,7 @@ class SparkEngine:
             return list(self._context.parallelize(items, len(items)).map(do).collect())
 
 
-_Piece = tuple[Interval, tuple[str, ...]]
+_Piece = tuple[ListingInterval, tuple[str, ...]]
 
 
 def _sample(objects: Objects, files: Sequence[RowFile], amount: int) -> list[bytes]:

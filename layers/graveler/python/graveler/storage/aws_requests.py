@@ -7,9 +7,8 @@ Who repeats has to know whether an answer was lost.
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
-from random import uniform
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakSet
@@ -33,9 +32,9 @@ from botocore.exceptions import (
     UnauthorizedSSOTokenError,
 )
 from botocore.parsers import ResponseParserError
-from msgspec import Struct
 
 from graveler.errors import AnswerLostError, BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.retries import Retries
 from graveler.storage.objects import NotPermittedError
 
 if TYPE_CHECKING:
@@ -122,20 +121,6 @@ _INVALID_CODES: Final = frozenset(
         "ValidationException",
     )
 )
-
-
-class Retries(Struct, frozen=True):
-    """How often a request is repeated, and after how long: a random time up to ``first`` seconds, then twice as much each
-    time, at most ``longest`` (full jitter: of many who were refused together, few come back together)."""
-
-    attempts: int = 10
-    first: float = 0.05
-    longest: float = 2.0
-
-    def pauses(self) -> Iterator[float]:
-        """Seconds before each repetition."""
-        for attempt in range(self.attempts - 1):
-            yield uniform(0, min(self.longest, self.first * 2**attempt))
 
 
 class Outcome(Enum):

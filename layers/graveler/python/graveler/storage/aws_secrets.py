@@ -5,8 +5,9 @@ from typing import Final
 import boto3
 
 from graveler.errors import NotFoundError
+from graveler.retries import Retries
 from graveler.storage.aws_configuration import region_of
-from graveler.storage.aws_requests import FAILURES, Retries, error_code, explained, send
+from graveler.storage.aws_requests import FAILURES, error_code, explained, send
 
 _MISSING: Final = "ResourceNotFoundException"
 

@@ -18,8 +18,9 @@ from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.retries import Retries
 from graveler.storage.aws_configuration import region_of
-from graveler.storage.aws_requests import FAILURES, Clients, Outcome, Retries, error_code, explained, send
+from graveler.storage.aws_requests import FAILURES, Clients, Outcome, error_code, explained, send
 from graveler.storage.limits import (
     check_batch,
     check_key,

@@ -7,7 +7,8 @@ that.
 from typing import Any, Final, Protocol
 
 from graveler.errors import UnavailableError
-from graveler.storage.aws_requests import FAILURES, Retries, error_code, explained, send
+from graveler.retries import Retries
+from graveler.storage.aws_requests import FAILURES, error_code, explained, send
 from graveler.storage.keyring import SealingKeyLostError
 from graveler.storage.tables import Item
 

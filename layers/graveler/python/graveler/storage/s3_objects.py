@@ -26,13 +26,13 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from graveler.errors import BusyError, GravelerError, InvalidError, UnavailableError
+from graveler.retries import Retries
 from graveler.storage.aws_configuration import configured_endpoint, region_of
 from graveler.storage.aws_requests import (
     CONDITION_CODES,
     FAILURES,
     Clients,
     Outcome,
-    Retries,
     error_code,
     explained,
     judge,

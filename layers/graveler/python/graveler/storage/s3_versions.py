@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from graveler.errors import InvalidError, UnavailableError
-from graveler.storage.aws_requests import FAILURES, Retries, explained, send
+from graveler.retries import Retries
+from graveler.storage.aws_requests import FAILURES, explained, send
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client

@@ -14,7 +14,7 @@ from graveler.cli.values import moment
 from graveler.errors import CorruptError
 
 if TYPE_CHECKING:
-    from graveler.operations.store import Operation, Operations, Progress
+    from graveler.operations.store import Operation, Operations, WorkDone
     from graveler.remote.operations import RemoteOperations
 
 app = typer.Typer(help="Watch and cancel what is worked on in the background, by a server or an AWS account.")
@@ -121,7 +121,7 @@ def _cancel(lake: Named | None, repository: str, operation: str) -> "Operation":
     return Dispatcher(opened.tables, {}).cancel(opened.repository(repository), operation)
 
 
-def _show(screen: Screen, operation: "Operation", done: "Progress", commit: str, *, as_json: bool) -> None:
+def _show(screen: Screen, operation: "Operation", done: "WorkDone", commit: str, *, as_json: bool) -> None:
     from graveler.operations.store import COMMITTING  # not for the help
 
     progress = {
