@@ -10,11 +10,12 @@ import msgspec
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.refs import Refs
 from graveler.lake.fsck.check import fsck
-from graveler.lake.fsck.findings import Finding, FindingKind, Progress, Report, no_progress
+from graveler.lake.fsck.findings import Finding, FindingKind, Report
 from graveler.lake.lake import Lake
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, SplitParameters
+from graveler.progress import Progress, no_progress
 from graveler.storage.cache import FileCache
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects

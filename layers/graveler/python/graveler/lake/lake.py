@@ -376,7 +376,7 @@ class Lake:
         """Make a repository again, under a name that is free, of a dump in its storage namespace. See
         :func:`graveler.lake.dump.restore.restore`."""
         from graveler.lake.dump.restore import restore  # not on the path of a cold start
-        from graveler.lake.fsck.findings import no_progress
+        from graveler.progress import no_progress
 
         objects = self._open_objects(namespace)
         progress = progress or no_progress

@@ -29,7 +29,6 @@ from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
-    from graveler.lake.fsck.findings import Progress as Phases
     from graveler.lake.fsck.findings import Report as FsckReport
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.in_parts.parted import PartedOperation
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from graveler.lake.in_parts.work import Sizes
     from graveler.lake.objects.joint import Decide
     from graveler.lake.objects.uploads import PartedUpload
+    from graveler.progress import Progress as Phases
     from graveler.storage.tables import Check
 
 T = TypeVar("T")
@@ -321,7 +321,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         table read.
         """
         from graveler.lake.fsck.check import fsck  # not on the path of a cold start
-        from graveler.lake.fsck.findings import no_progress
+        from graveler.progress import no_progress
 
         return fsck(
             self.parts.known,
@@ -342,7 +342,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         """Write refs, settings and uncommitted changes into the object store, from where :meth:`Lake.restore` brings them back.
         See :func:`graveler.lake.dump.take.dump`."""
         from graveler.lake.dump.take import dump  # not on the path of a cold start
-        from graveler.lake.fsck.findings import no_progress
+        from graveler.progress import no_progress
 
         return dump(
             self.repository,

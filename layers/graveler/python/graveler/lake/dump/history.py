@@ -12,9 +12,9 @@ from msgspec import Struct
 from graveler.errors import CorruptError
 from graveler.history.commits import LINE_LENGTH, READ_BATCH, CommitStore, decode_commit, is_commit_id, publication
 from graveler.lake.committing.records import COMMITS_FOLDER
-from graveler.lake.fsck.findings import Progress, no_progress
 from graveler.lake.fsck.history import History
 from graveler.model import Commit, CommitID, RepositoryUID
+from graveler.progress import Progress, no_progress
 from graveler.storage.folders import temporary_files
 from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
 from graveler.storage.tables import Item, Put, Tables

@@ -40,7 +40,6 @@ from graveler.lake.dump.chunks import (
     read_chunks,
 )
 from graveler.lake.dump.history import MissingParent, rebuild_commits
-from graveler.lake.fsck.findings import Progress, no_progress
 from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import (
     DELETED_PARTITION,
@@ -54,6 +53,7 @@ from graveler.lake.opening.repositories import (
     repository_key,
 )
 from graveler.model import CommitID, Repository, RepositoryUID, Token
+from graveler.progress import Progress, no_progress
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.staging.tokens import new_token, shard_count
 from graveler.storage.limits import text_key

@@ -57,10 +57,10 @@ from graveler.lake.dump.chunks import (
     StagedLine,
     put_manifest,
 )
-from graveler.lake.fsck.findings import Progress, no_progress
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.model import CommitID, Repository, Token
+from graveler.progress import Progress, no_progress
 from graveler.staging.changes import PAGE, StagedChanges, StagedRecord
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.limits import text_key

@@ -14,7 +14,7 @@ from graveler.lake.committing.applications import Applications
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.applications import ApplicationCheck
 from graveler.lake.fsck.commits import CommitCheck
-from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Progress, Report, no_progress
+from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Report
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
@@ -27,6 +27,7 @@ from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
+from graveler.progress import Progress, no_progress
 from graveler.storage.files import FOLDER
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects

@@ -8,10 +8,11 @@ from msgspec import Struct
 from graveler.errors import CorruptError, RefNotFoundError
 from graveler.history.commits import READ_BATCH, CommitStore, decode_commit, encode_commit, publication
 from graveler.lake.committing.records import COMMITS_FOLDER
-from graveler.lake.fsck.findings import Counts, FindingKind, Progress
+from graveler.lake.fsck.findings import Counts, FindingKind
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.objects import Store, Trouble
 from graveler.model import Commit, CommitID
+from graveler.progress import Progress
 from graveler.storage.files import FOLDER
 from graveler.storage.tables import Item, Tables
 

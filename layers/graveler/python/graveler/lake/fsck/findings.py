@@ -1,6 +1,5 @@
 """What fsck reports: findings, counts and garbage. Plain values."""
 
-from collections.abc import Callable
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
@@ -8,15 +7,8 @@ from msgspec import Struct
 
 from graveler.model import CommitID
 
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a phase, how much of it is done, and how much is known to be in it; the last may grow while it works."""
-
 SHOWN_COMMITS: Final = 20
 """How many of the commits that a finding affects are named; all are counted."""
-
-
-def no_progress(phase: str, done: int, total: int) -> None:
-    """Tells nobody."""
 
 
 class FindingKind(str, Enum):

@@ -10,10 +10,11 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError, UnavailableError
-from graveler.lake.fsck.findings import Counts, FindingKind, Progress
+from graveler.lake.fsck.findings import Counts, FindingKind
 from graveler.lake.objects.checked import Comparison, has_noted_time, vouches
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
+from graveler.progress import Progress
 from graveler.storage.objects import ObjectMissingError, Objects
 
 _AT_ONCE: Final = 8

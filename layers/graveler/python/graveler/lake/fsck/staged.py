@@ -6,11 +6,12 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.history.refs import BranchState, Refs
-from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind, Progress
+from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind
 from graveler.lake.fsck.history import Damage
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.fsck.objects import ObjectCheck
 from graveler.model import ObjectEntry, RepositoryUID, Token
+from graveler.progress import Progress
 from graveler.staging.tokens import Outcomes, TokenOutcome, TokenState, shard_count
 from graveler.storage.tables import Item, Key, Tables
 from graveler.tree.record import RecordCodec, encode_key

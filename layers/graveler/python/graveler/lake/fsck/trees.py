@@ -20,11 +20,12 @@ from graveler.lake.fsck.files import (
     open_file,
     seams,
 )
-from graveler.lake.fsck.findings import Counts, FindingKind, Progress
+from graveler.lake.fsck.findings import Counts, FindingKind
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
 from graveler.lake.fsck.rebuild import Found, Rebuilder
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
+from graveler.progress import Progress
 from graveler.storage.files import FOLDER
 from graveler.tree.files import METARANGES, RANGES, wrong_with
 from graveler.tree.range_info import RangeInfo
