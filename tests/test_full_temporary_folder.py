@@ -11,7 +11,7 @@ os.environ["TMPDIR"] = str(disk)
 from graveler.api.forms import uploaded
 from graveler.cli.files import whole
 from graveler.errors import UnavailableError
-from graveler.lake.opening.place import FolderLake
+from graveler.lake.opening.location import FolderLake
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
 from graveler.sdk.lake import Lake

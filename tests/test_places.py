@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError
-from graveler.lake.opening.place import AwsLake, FolderLake
-from graveler.places import (
+from graveler.lake.opening.location import AwsLake, FolderLake
+from graveler.locations import (
     ENDPOINT,
     KEY_ID,
     LAKE,
@@ -18,7 +18,7 @@ from graveler.places import (
     Network,
     ServedLake,
     find_lake,
-    find_place,
+    find_location,
 )
 
 S3 = "s3://bucket/lake"
@@ -38,7 +38,7 @@ def nothing_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def on_aws(**fields: str) -> AwsLake:
-    found = find_place(Named(**{"tables": TABLE, "objects": S3} | fields))  # type: ignore[arg-type]
+    found = find_location(Named(**{"tables": TABLE, "objects": S3} | fields))  # type: ignore[arg-type]
     assert isinstance(found, AwsLake)
     return found
 
@@ -48,14 +48,14 @@ def test_the_nearest_folder_upward_is_found(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / ".graveler/graveler.json").touch()
     (tmp_path / "a/b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "a/b")
-    assert find_place() == FolderLake(tmp_path / ".graveler")
-    assert find_place(Named(lake=str(tmp_path))) == FolderLake(tmp_path / ".graveler")
-    assert find_place(Named(lake="elsewhere")) == FolderLake(Path("elsewhere"))
+    assert find_location() == FolderLake(tmp_path / ".graveler")
+    assert find_location(Named(lake=str(tmp_path))) == FolderLake(tmp_path / ".graveler")
+    assert find_location(Named(lake="elsewhere")) == FolderLake(Path("elsewhere"))
 
 
 def test_without_any_it_is_said_what_to_do() -> None:
     with pytest.raises(NotFoundError, match="graveler init"):
-        find_place()
+        find_location()
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_without_any_it_is_said_what_to_do() -> None:
 def test_the_environment_names_a_lake_on_aws(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert find_place() == on_aws()
-    assert find_place(Named(lake="folder")) == FolderLake(Path("folder")), "options come first"
-    assert find_place(Named(tables="dynamodb://other")) == on_aws(tables="dynamodb://other")
-    assert find_place(Named(objects="s3://other", region="eu-west-1")) == on_aws(
+    assert find_location() == on_aws()
+    assert find_location(Named(lake="folder")) == FolderLake(Path("folder")), "options come first"
+    assert find_location(Named(tables="dynamodb://other")) == on_aws(tables="dynamodb://other")
+    assert find_location(Named(objects="s3://other", region="eu-west-1")) == on_aws(
         objects="s3://other", region="eu-west-1"
     )
 
@@ -101,7 +101,7 @@ def test_two_places_or_half_of_one_are_refused(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(InvalidError) as refused:
-        find_place(Named(**named))  # type: ignore[arg-type]
+        find_location(Named(**named))  # type: ignore[arg-type]
     assert told in str(refused.value)
 
 

@@ -16,7 +16,7 @@ from graveler.api.application import Application
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.lake.opening.folder import folder_store
-from graveler.lake.opening.place import FolderLake
+from graveler.lake.opening.location import FolderLake
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics

@@ -163,7 +163,7 @@ def check_documented(method: str, raw_path: str, answer: Answer) -> None:
     except ApiError:
         assert answer.status in (400, 404, 405), answer
         return
-    documented = {**implied_answers(route), **route.answers}
+    documented = {**implied_answers(route), **route.responses}
     assert answer.status in documented, f"{route.operation} answered {answer.status}, which it does not document"
     kind = documented[answer.status]
     if kind is None or method == "HEAD":

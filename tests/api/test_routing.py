@@ -23,7 +23,7 @@ def router(*declared: tuple[str, str]) -> Router:
         def handler() -> Response:
             return no_content()
 
-        routes.route(method, template, f"{method} {template}", Permission.READ, answers={204: None})(handler)
+        routes.route(method, template, f"{method} {template}", Permission.READ, responses={204: None})(handler)
     return Router([routes])
 
 
@@ -37,7 +37,7 @@ def test_literals_win_over_parameters_and_give_way_where_they_lead_nowhere() -> 
 def test_the_first_of_two_equal_routes_counts() -> None:
     one, other = Routes("one"), Routes("other")
     for routes in (one, other):
-        routes.get("/x/{y}", routes.tag, Permission.READ, answers={404: Error})(no_content)
+        routes.get("/x/{y}", routes.tag, Permission.READ, responses={404: Error})(no_content)
     both = Router([one, other])
     assert both.find("GET", "/x/1")[0].operation == "one"
     assert [route.operation for route in both.routes] == ["one"]

@@ -105,7 +105,7 @@ def test_the_operator_makes_the_first_key_before_anybody_serves_the_lake(lake: s
     made = done("keys", "create", "admin", "--role", "admin", "--json").json
     assert done("keys", "list", "--json").json["access_key_id"] == made["access_key_id"]
     from graveler.access.authentication import Access
-    from graveler.cli.places import open_own_lake
+    from graveler.cli.locations import open_own_lake
 
     with open_own_lake(None) as opened:
         access = Access(opened.tables)

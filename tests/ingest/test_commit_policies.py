@@ -166,7 +166,7 @@ def test_somebody_elses_commit_leaves_nothing_to_do() -> None:
     ],
 )
 def test_the_window_is_what_the_key_says_else_the_events_time(layout: str, below: str, begins: str) -> None:
-    assert spelled(Window(3600, layout).said(below, 5000.0)) == begins
+    assert spelled(Window(3600, layout).stated(below, 5000.0)) == begins
 
 
 @pytest.mark.parametrize("window", [Window(0), Window(60, lateness=-1), Window(60, "MM/"), Window(60, "YYYY/YYYY/")])

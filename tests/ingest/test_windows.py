@@ -203,8 +203,8 @@ def test_windows_before_1970_commit(window: int, beside: bool) -> None:
 
 
 def test_a_key_that_states_the_first_window_of_1970_is_of_that_window() -> None:
-    assert WINDOW.said("1970/01/01/00/x", 5e8) == 0
-    assert WINDOW.said("no window", -0.5) == -HOUR
+    assert WINDOW.stated("1970/01/01/00/x", 5e8) == 0
+    assert WINDOW.stated("no window", -0.5) == -HOUR
 
 
 def test_what_is_dated_too_far_ahead_is_named_and_counts_to_the_present_window() -> None:

@@ -164,7 +164,7 @@ def test_blame_follows_the_parents_that_have_the_same(
     ]
 
 
-def place_of(path: str, prefix: str, delimiter: str) -> str:
+def location_of(path: str, prefix: str, delimiter: str) -> str:
     at = path.find(delimiter, len(prefix))
     return prefix if at < 0 else path[: at + len(delimiter)]
 
@@ -179,9 +179,9 @@ def summary_by_definition(left: Mapping[str, str], right: Mapping[str, str], pre
         return Totals(len(added), sum(added), len(removed), sum(removed), len(both), before, after)
 
     paths = [path for path in oracles.differences(left, right) if path.startswith(prefix)]
-    places = sorted({place_of(path, prefix, delimiter) for path in paths}, key=str.encode) if delimiter else []
+    places = sorted({location_of(path, prefix, delimiter) for path in paths}, key=str.encode) if delimiter else []
     parts = [
-        SummaryPart(place, totals([path for path in paths if place_of(path, prefix, delimiter) == place]))
+        SummaryPart(place, totals([path for path in paths if location_of(path, prefix, delimiter) == place]))
         for place in places
     ]
     return Summary(totals(paths), tuple(parts))

@@ -88,10 +88,10 @@ def test_one_that_works_for_long_is_passed_over_once_for_all(processes: Processe
     passed = processes.clock.monotonic()
     processes.other().merge(sides[1], "main")
     assert processes.clock.monotonic() == passed, "nobody waits for it again"
-    assert stuck._place is not None
-    number = stuck._place.number
+    assert stuck._line_place is not None
+    number = stuck._line_place.number
     stuck.state()
-    assert stuck._place.number > number, "it is at the end of the line"
+    assert stuck._line_place.number > number, "it is at the end of the line"
     stuck.left()
 
 
@@ -121,7 +121,7 @@ def test_an_import_lists_while_it_waits(processes: Processes) -> None:
     listed: list[bool] = []
 
     def records() -> Iterator[tuple[bytes, bytes]]:
-        listed.append(before._place is not None)
+        listed.append(before._line_place is not None)
         before.left()
         yield b"imported/x", processes.mine._codec.encode(entry("imported/x", 1))
 

@@ -233,7 +233,7 @@ def dirty() -> World:
 
 
 def merge_beside(world: World, repository: OpenRepository | None = None) -> str:
-    return (repository or world.main).merge("dev", "main", untouched=["t/"], beside_uncommitted=True).id
+    return (repository or world.main).merge("dev", "main", unchanged_prefixes=["t/"], beside_uncommitted=True).id
 
 
 MERGED = {"t/b": "2", "t0": "1", "u/a": "2", "v": "1"}
@@ -323,7 +323,7 @@ def test_what_has_to_be_untouched_is_looked_at_on_each_head() -> None:
     commit(world.main, {"t0": "3", "u/a": "3"})
     before = world.main.commit_of("main").id
     with pytest.raises(TouchedError, match="below 'u/' in 'main'"):
-        world.main.merge("dev", "main", untouched=["t/", "u/"])
+        world.main.merge("dev", "main", unchanged_prefixes=["t/", "u/"])
     assert world.main.commit_of("main").id == before
 
     def touch() -> None:
@@ -331,10 +331,10 @@ def test_what_has_to_be_untouched_is_looked_at_on_each_head() -> None:
 
     late = Before("objects.put", 1, touch)  # behind the first look at the head, before the commit is published
     with pytest.raises(TouchedError, match="below 't/'"):
-        world.repository(late).merge("dev", "main", untouched=["t/"])
+        world.repository(late).merge("dev", "main", unchanged_prefixes=["t/"])
     assert late.reached
     assert set(texts(world.main, "main")) == {"t/a", "t/c", "t0", "u/a"}
-    world.main.merge("dev", "main", untouched=["nothing/"])
+    world.main.merge("dev", "main", unchanged_prefixes=["nothing/"])
     assert set(texts(world.main, "main")) == {"t/b", "t/c", "t0", "u/a"}
 
 

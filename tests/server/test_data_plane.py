@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
-from graveler.server.answers import Answer
 from graveler.server.data_plane import DataPlane
+from graveler.server.responses import ServerResponse
 from graveler.server.threads import Threads
 from graveler.storage.folder_objects import HIDDEN, FolderObjects, FolderWriter
 from graveler.storage.objects import StoredObject
@@ -32,19 +32,19 @@ class Plane:
             SIGNER, AnyNamespace(lambda name: FolderObjects(self.folder, name)), places, Threads("disk", 2)
         )
 
-    def ask(self, method: str, url: str, body: bytes = b"", *, cut: bool = False, **headers: str) -> Answer:
+    def ask(self, method: str, url: str, body: bytes = b"", *, cut: bool = False, **headers: str) -> ServerResponse:
         target = url.removeprefix("http://localhost:8000")
         head = request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
-        async def answered() -> Answer:
+        async def answered() -> ServerResponse:
             return await self.answer(head, arriving(body, cut=cut))
 
         return asyncio.run(answered())
 
-    def get(self, key: str, method: str = "GET", **headers: str) -> Answer:
+    def get(self, key: str, method: str = "GET", **headers: str) -> ServerResponse:
         return self.ask(method, self.store.presign(key, "GET", 60), b"", cut=False, **headers)
 
-    def put(self, key: str, body: bytes, *, cut: bool = False, **headers: str) -> Answer:
+    def put(self, key: str, body: bytes, *, cut: bool = False, **headers: str) -> ServerResponse:
         return self.ask("PUT", self.store.presign(key, "PUT", 60), body, cut=cut, **headers)
 
 
@@ -60,7 +60,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Plane:
     return plane
 
 
-def body_of(answer: Answer) -> bytes:
+def body_of(answer: ServerResponse) -> bytes:
     pieces = answer.body
     if isinstance(pieces, bytes):
         return pieces

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from graveler.api.call import event_body
 from graveler.api.response import Response
-from graveler.lake.opening.place import FolderLake
+from graveler.lake.opening.location import FolderLake
 from graveler.server import bodies
-from graveler.server.answers import RequestError
 from graveler.server.bodies import Body, CutShortError, SpoolRoom, read_body, read_small_body
-from graveler.server.events import answer_of, event_of
+from graveler.server.events import event_of, response_of
 from graveler.server.requests import Message, Receive, Request, request_of
+from graveler.server.responses import RequestError
 from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving, request
@@ -228,9 +228,9 @@ def test_all_bodies_in_files_have_so_much_room_together() -> None:
 
 def test_answers() -> None:
     said = Response(200, {"content-type": "x", "content-length": "9"}, b"\0\1\2", ("a=1", "b=2"))
-    answer = answer_of(said, "getObject", "GET")
+    answer = response_of(said, "getObject", "GET")
     assert (answer.status, answer.body, answer.operation) == (200, b"\0\1\2", "getObject")
     assert answer.headers == [("content-type", "x"), ("set-cookie", "a=1"), ("set-cookie", "b=2")]
-    head = answer_of(said, "getObject", "HEAD")
+    head = response_of(said, "getObject", "HEAD")
     assert (head.body, ("content-length", "9") in head.headers) == (b"", True)
-    assert answer_of(Response(204, {}), "", "DELETE").headers == []
+    assert response_of(Response(204, {}), "", "DELETE").headers == []

@@ -12,7 +12,7 @@ import pytest
 
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind
-from graveler.lake.opening.place import FolderLake
+from graveler.lake.opening.location import FolderLake
 from graveler.server import gateway as gateway_module
 from graveler.server.gateway import HEALTH, Gateway
 from graveler.server.metrics import Metrics

@@ -16,7 +16,7 @@ from graveler import pauses
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.lake.clock import SystemClock
-from graveler.lake.opening.place import FolderLake
+from graveler.lake.opening.location import FolderLake
 from graveler.pauses import WouldWaitError
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics

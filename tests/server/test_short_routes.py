@@ -23,7 +23,7 @@ from graveler.api.response import Response
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
-from graveler.lake.opening.place import FolderLake
+from graveler.lake.opening.location import FolderLake
 from graveler.model import ObjectEntry
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graveler.api.settings import Settings
-from graveler.lake.opening.place import AwsLake, FolderLake
+from graveler.lake.opening.location import AwsLake, FolderLake
 from graveler.server.settings import ServerSettings
 from graveler.server.worker import api_settings
 

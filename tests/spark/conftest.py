@@ -10,7 +10,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.spark.session import local_session
 from graveler.storage.s3_objects import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import graveler.spark
 from graveler.errors import GravelerError
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.spark.session import local_session

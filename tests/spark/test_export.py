@@ -22,7 +22,7 @@ from graveler.errors import (
 )
 from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
 from graveler.lake.opening.folder import create_folder_lake
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark import exports, leases

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 import graveler.spark
 from graveler.errors import UnavailableError
 from graveler.lake.opening.folder import create_folder_lake
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import import_listing
 from tests.spark.listings import BASE, TINY, frame_of, make_repository, rows_of, tree_of

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from graveler.errors import CorruptError, GravelerError, NoChangesError
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from graveler.errors import EmptySourceError, ForbiddenError, InvalidError
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.listing_sources import list_prefix, read_inventory

@@ -25,8 +25,8 @@ from graveler.errors import (
 )
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
+from graveler.locations import ServedLake
 from graveler.model import SplitParameters
-from graveler.places import ServedLake
 from graveler.remote.connection import Connection, ServerRetries
 from graveler.requests.importing import ImportChanges, ListingOptions
 from graveler.spark import joining

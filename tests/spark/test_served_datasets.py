@@ -28,10 +28,10 @@ from graveler.errors import (
 from graveler.history.commits import CommitStore
 from graveler.lake.exporting.export_folder import MARKER
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
+from graveler.locations import ServedLake
 from graveler.model import Commit
-from graveler.places import ServedLake
 from graveler.remote.lake import RemoteLake
 from graveler.remote.opening import connect
 from graveler.remote.repository import RemoteRepository

@@ -28,7 +28,7 @@ from graveler.errors import (
 )
 from graveler.lake.clock import GRACE
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.retention.collector import Options

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 import graveler.spark
 from graveler.errors import InvalidError
 from graveler.lake.opening.folder import create_folder_lake
-from graveler.lake.opening.place import AwsLake, open_at
+from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark import parquet_files

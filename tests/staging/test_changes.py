@@ -225,7 +225,7 @@ def test_a_sweep_takes_some_tokens_at_a_time_and_may_run_twice_at_once() -> None
         tables.transact([queue.add_write(token, 0.0)])
     assert [queue.sweep(changes, 10_000.0) for _ in range(4)] == [10, 10, 5, 0]
     assert len(list(queue.waiting())) == 25
-    place = queue._due(1e9, 1)[0].place
+    place = queue._due(1e9, 1)[0].sort
     tables.delete(Key(f"{UID}/cleanup", place))  # another process was faster
     assert queue.sweep(changes, 1e9) == 10
 

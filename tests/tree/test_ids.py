@@ -123,7 +123,7 @@ def test_a_damaged_note_is_none(seed: int) -> None:
     note = note_of(ids, records)
     name = sha256(ids).digest(), suffix(note.digests)
     notes.put(*name, note)
-    ((place, data),) = kept._kept.items()
+    ((place, data),) = kept._cached.items()
     for at in range(len(data)):
         kept.put(place, data[:at] + bytes([data[at] ^ random.randrange(1, 256)]) + data[at + 1 :])
         assert notes.get(*name) is None

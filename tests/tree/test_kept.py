@@ -7,7 +7,7 @@ import pytest
 
 from graveler.tree import sstable
 from graveler.tree.block import unstored
-from graveler.tree.kept import BlockCache, RecordCache
+from graveler.tree.lookup_cache import BlockCache, RecordCache
 from graveler.tree.sstable import Table, write_table
 from tests.support.trees import ALONE
 

@@ -113,11 +113,11 @@ def test_where_records_are_and_what_is_there() -> None:
     table = tree.open(0)
     everywhere = [(block, at, key) for block in range(len(table)) for at, key in enumerate(table.read(block)[0])]
     for block, at, key in everywhere:
-        assert table.place(key) == (block, at)
+        assert table.position(key) == (block, at)
         assert table.key_at(block, at) == key
     for (_, _, key), (block, at, _) in pairwise(everywhere):
-        assert table.place(key + b"\0") == (block, at)
-    assert table.place(everywhere[-1][2] + b"\0") == (len(table), 0)
+        assert table.position(key + b"\0") == (block, at)
+    assert table.position(everywhere[-1][2] + b"\0") == (len(table), 0)
 
 
 def test_what_is_kept_was_asked_for_before() -> None:
@@ -162,7 +162,7 @@ def test_damaged_notes_are_made_anew(damage: str) -> None:
     renderer = Renderer(NAMESPACE, notes)
     for _ in range(2):
         expect(renderer, tree, contents, b"", None, 300)
-    ((name, good),) = notes._kept.items()
+    ((name, good),) = notes._cached.items()
     if damage == "another range's":
         other = CountingNotes()
         other_tree, other_renderer = tree_of(many(250), SplitParameters()), Renderer(NAMESPACE, other)
@@ -185,7 +185,7 @@ def test_what_is_kept_in_memory_is_bounded() -> None:
     whole = Renderer(NAMESPACE, notes, least=1)
     for _ in range(2):
         expect(whole, tree, contents, b"", None, 1200)
-    assert 0 < whole.kept_bytes == sum(map(len, notes._kept.values()))
+    assert 0 < whole.kept_bytes == sum(map(len, notes._cached.values()))
     bounded = Renderer(NAMESPACE, notes, least=1, max_bytes=whole.kept_bytes // 5)
     for start in [b"", b"02000", b""]:
         expect(bounded, tree, contents, start, None, 900)

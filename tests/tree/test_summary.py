@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.model import MergeStrategy, Totals
+from graveler.tree.differ import differ, differ_anywhere, where_equal
 from graveler.tree.files import TreeStore
 from graveler.tree.merge import TreeConflict, merge, preview
 from graveler.tree.summary import TotalsCounter, by_delimiter, measure, summarize
-from graveler.tree.touch import differ, differ_anywhere, where_equal
 from tests.support.trees import ALONE, TINY, MemoryFiles, as_dict, build_tree, new_store, packed
 
 NAMES = [f"{folder}/{number:02}".encode() for folder in ("a", "b", "bb", "c") for number in range(20)] + [b"a", b"top"]

@@ -129,12 +129,15 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'graveler' has no attribute {name!r}")
     if name in _SDK:
-        module, inside = f"graveler.sdk.{_SDK[name]}", {"open": "open_lake", "create": "create_lake"}.get(name, name)
+        module, name_there = (
+            f"graveler.sdk.{_SDK[name]}",
+            {"open": "open_lake", "create": "create_lake"}.get(name, name),
+        )
     else:
-        module, inside = "graveler.errors" if name.endswith("Error") else "graveler.model", name
+        module, name_there = "graveler.errors" if name.endswith("Error") else "graveler.model", name
     from importlib import import_module
 
-    found: object = getattr(import_module(module), inside)
+    found: object = getattr(import_module(module), name_there)
     globals()[name] = found
     return found
 

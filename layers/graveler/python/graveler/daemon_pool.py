@@ -49,9 +49,9 @@ class DaemonPool:
             self._cancel()
         for _ in self._threads:
             self._todo.put(None)
-        until = monotonic() + GRACE
+        deadline = monotonic() + GRACE
         for thread in self._threads:
-            thread.join(None if kind is None else max(0.0, until - monotonic()))
+            thread.join(None if kind is None else max(0.0, deadline - monotonic()))
 
     def _cancel(self) -> None:
         while True:

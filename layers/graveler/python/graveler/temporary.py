@@ -68,18 +68,18 @@ def own_folder(parent: Path | None = None) -> Path:
         from tempfile import gettempdir  # costs some ms to import, and not everybody needs it
 
         parent = Path(gettempdir())
-    place = str(parent)
+    where = str(parent)
     with _mine.lock:
-        own = _mine.folders.get(place)
+        own = _mine.folders.get(where)
         if own is not None:
             if own.path.is_dir():
                 return own.path
-            del _mine.folders[place]  # somebody cleaned up; it is made anew
+            del _mine.folders[where]  # somebody cleaned up; it is made anew
             os.close(own.descriptor)
         else:
-            _sweep(place, f"graveler-{os.geteuid()}-", _remove_folder)
+            _sweep(where, f"graveler-{os.geteuid()}-", _remove_folder)
         _mine.remove_at_exit()
-        own = _mine.folders[place] = _made(place)
+        own = _mine.folders[where] = _made(where)
         return own.path
 
 
@@ -128,9 +128,9 @@ def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
     raise FileNotFoundError(f"others keep removing new files in {folder!r}")
 
 
-def _made(place: str) -> _Own:
+def _made(where: str) -> _Own:
     for _ in range(_TRIES):
-        path = Path(place, f"graveler-{os.geteuid()}-{os.urandom(_DIGITS // 2).hex()}")
+        path = Path(where, f"graveler-{os.geteuid()}-{os.urandom(_DIGITS // 2).hex()}")
         path.mkdir(0o700)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -139,7 +139,7 @@ def _made(place: str) -> _Own:
         if _is_locked_by_us(descriptor, path):
             return _Own(path, descriptor)
         os.close(descriptor)
-    raise FileNotFoundError(f"others keep removing new folders in {place!r}")
+    raise FileNotFoundError(f"others keep removing new folders in {where!r}")
 
 
 def _is_locked_by_us(descriptor: int, path: Path) -> bool:
@@ -156,10 +156,10 @@ def _is_locked_by_us(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _sweep(place: str, prefix: str, remove: Callable[[str, os.stat_result], None]) -> None:
+def _sweep(where: str, prefix: str, remove: Callable[[str, os.stat_result], None]) -> None:
     """Remove what killed processes of this user left in a folder under names of ours. What cannot be removed stays."""
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(where) as entries:
             found = [entry.path for entry in entries if _is_ours(entry.name, prefix)]
     except OSError:
         return  # who makes something there is told why that cannot be

@@ -66,6 +66,6 @@ def _printable(line: AuditLine) -> str:
     try:
         return msgspec.json.encode(line).decode()
     except UnicodeEncodeError:
-        said = {name: getattr(line, name) for name in line.__struct_fields__}
-        plain = {k: v.encode(errors="backslashreplace").decode() for k, v in said.items() if isinstance(v, str) and v}
+        fields = {name: getattr(line, name) for name in line.__struct_fields__}
+        plain = {k: v.encode(errors="backslashreplace").decode() for k, v in fields.items() if isinstance(v, str) and v}
         return msgspec.json.encode({"time": line.time, **plain}).decode()

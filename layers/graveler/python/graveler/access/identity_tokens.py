@@ -80,24 +80,26 @@ def read_identity_token(token: str, now: float) -> SignedRequest:
     :class:`InvalidError` for one that no client writes; :class:`IdentityRefusedError` for one that is not for us: of another host
     than AWS's, without the header, expired or of the future.
     """
-    said = _decoded(token)
+    claims = _decoded(token)
     for name, value in _FIXED.items():
-        if (found := getattr(said, name)) != value:
+        if (found := getattr(claims, name)) != value:
             raise InvalidError(f"identity token: {name} {found[:80]!r} must be {value}")
     for name, shape in _SHAPES.items():
-        if not shape.fullmatch(getattr(said, name) or ""):
+        if not shape.fullmatch(getattr(claims, name) or ""):
             raise InvalidError(f"identity token: {name} is not what AWS's signature of a request has there")
-    region = REGIONS.get(said.host)
+    region = REGIONS.get(claims.host)
     if region is None:
         raise _refused(
-            said, f"host {said.host[:80]!r} is none of AWS's STS that this server knows; sign for another region's"
+            claims, f"host {claims.host[:80]!r} is none of AWS's STS that this server knows; sign for another region's"
         )
-    if said.region != region:
-        raise InvalidError(f"identity token: region {said.region[:80]!r} must be {region}, that of {said.host}")
-    if said.signed_headers != _SIGNED:
-        raise _refused(said, f"the signed headers must be host and {SERVER_HEADER}, whose value is this server's name")
-    _expect_alive(said, now)
-    return SignedRequest(said.host, _target(said, region), said.access_key_id)
+    if claims.region != region:
+        raise InvalidError(f"identity token: region {claims.region[:80]!r} must be {region}, that of {claims.host}")
+    if claims.signed_headers != _SIGNED:
+        raise _refused(
+            claims, f"the signed headers must be host and {SERVER_HEADER}, whose value is this server's name"
+        )
+    _expect_alive(claims, now)
+    return SignedRequest(claims.host, _target(claims, region), claims.access_key_id)
 
 
 def _decoded(token: str) -> _Token:
@@ -112,37 +114,37 @@ def _decoded(token: str) -> _Token:
         ) from None
 
 
-def _expect_alive(said: _Token, now: float) -> None:
-    seconds = int(said.expiration_duration)
+def _expect_alive(claims: _Token, now: float) -> None:
+    seconds = int(claims.expiration_duration)
     if not 1 <= seconds <= MAX_SECONDS:
         raise InvalidError(f"identity token: expiration_duration {seconds} must be 1 to {MAX_SECONDS} seconds")
     try:
-        signed = datetime.strptime(said.date, _DATE).replace(tzinfo=UTC).timestamp()
+        signed = datetime.strptime(claims.date, _DATE).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise InvalidError(f"identity token: date {said.date!r} is none") from None
+        raise InvalidError(f"identity token: date {claims.date!r} is none") from None
     if signed > now + MAX_AHEAD:
-        raise _refused(said, f"it is dated {said.date}, which is still to come; set the clock of who signs")
+        raise _refused(claims, f"it is dated {claims.date}, which is still to come; set the clock of who signs")
     if now >= signed + seconds:
         ended = datetime.fromtimestamp(signed, UTC) + timedelta(seconds=seconds)
         raise _refused(
-            said, f"it expired at {ended:%Y-%m-%d %H:%M:%S} UTC; sign a new one, and see whether the clocks agree"
+            claims, f"it expired at {ended:%Y-%m-%d %H:%M:%S} UTC; sign a new one, and see whether the clocks agree"
         )
 
 
-def _target(said: _Token, region: str) -> str:
+def _target(claims: _Token, region: str) -> str:
     query = {
-        "Action": said.action,
-        "Version": said.version,
-        "X-Amz-Algorithm": said.algorithm,
-        "X-Amz-Credential": f"{said.access_key_id}/{said.date[:8]}/{region}/sts/aws4_request",
-        "X-Amz-Date": said.date,
-        "X-Amz-Expires": said.expiration_duration,
-        **({"X-Amz-Security-Token": said.security_token} if said.security_token else {}),
-        "X-Amz-SignedHeaders": ";".join(said.signed_headers),
-        "X-Amz-Signature": said.signature,
+        "Action": claims.action,
+        "Version": claims.version,
+        "X-Amz-Algorithm": claims.algorithm,
+        "X-Amz-Credential": f"{claims.access_key_id}/{claims.date[:8]}/{region}/sts/aws4_request",
+        "X-Amz-Date": claims.date,
+        "X-Amz-Expires": claims.expiration_duration,
+        **({"X-Amz-Security-Token": claims.security_token} if claims.security_token else {}),
+        "X-Amz-SignedHeaders": ";".join(claims.signed_headers),
+        "X-Amz-Signature": claims.signature,
     }
     return "/?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
 
 
-def _refused(said: _Token, why: str) -> IdentityRefusedError:
-    return IdentityRefusedError(f"identity token: {why}", said.access_key_id)
+def _refused(claims: _Token, why: str) -> IdentityRefusedError:
+    return IdentityRefusedError(f"identity token: {why}", claims.access_key_id)

@@ -133,9 +133,9 @@ def _known_address(rule_id: str) -> Key:
 
 
 def _encode(rule: PrincipalRule) -> dict[str, Value]:
-    said = msgspec.structs.asdict(rule)
-    del said["rule_id"]
-    return {**said, "role": rule.role.value, "repositories": list(rule.repositories), "branches": list(rule.branches)}
+    fields = msgspec.structs.asdict(rule)
+    del fields["rule_id"]
+    return {**fields, "role": rule.role.value, "repositories": list(rule.repositories), "branches": list(rule.branches)}
 
 
 def _found(rule_id: str, item: Item | None) -> PrincipalRule:

@@ -128,28 +128,28 @@ class Sts:
 
 
 class _Connection(HTTPSConnection):
-    """To ``place``, where the certificate must be ``host``'s. Who connects shakes hands, which is when that is checked."""
+    """To ``address``, where the certificate must be ``host``'s. Who connects shakes hands, which is when that is checked."""
 
     sock: ssl.SSLSocket
 
-    def __init__(self, host: str, place: tuple[str, int], context: ssl.SSLContext, seconds: float) -> None:
+    def __init__(self, host: str, address: tuple[str, int], context: ssl.SSLContext, seconds: float) -> None:
         super().__init__(host, timeout=seconds, context=context)
-        self._place, self._tls, self._seconds = place, context, seconds
+        self._address, self._tls, self._seconds = address, context, seconds
 
     def connect(self) -> None:
-        plain = socket.create_connection(self._place, self._seconds)
+        plain = socket.create_connection(self._address, self._seconds)
         self.sock = self._tls.wrap_socket(plain, server_hostname=self.host, do_handshake_on_connect=False)
 
 
 @contextmanager
-def _taken(places: BoundedSemaphore, seconds: float) -> Iterator[None]:
+def _taken(slots: BoundedSemaphore, seconds: float) -> Iterator[None]:
     """One of the places; :class:`BusyError` if none gets free so soon."""
-    if not places.acquire(timeout=seconds):
+    if not slots.acquire(timeout=seconds):
         raise BusyError("too many logins by AWS at the same time; try again")
     try:
         yield
     finally:
-        places.release()
+        slots.release()
 
 
 @contextmanager

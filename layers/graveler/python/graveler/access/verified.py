@@ -23,7 +23,7 @@ MAX_ENTRIES: Final = 10_000
 class _Entry(Struct, frozen=True):
     identity: Identity
     since: float
-    until: float
+    expires: float
 
 
 class Verified:
@@ -41,7 +41,7 @@ class Verified:
         """Whose credential this was, if it was verified lately."""
         entry = self._entries.get(self._digest(credential))
         # A clock that was set back must not lengthen anything.
-        if entry is None or not entry.since <= self._clock() < entry.until:
+        if entry is None or not entry.since <= self._clock() < entry.expires:
             return None
         return entry.identity
 
@@ -51,7 +51,7 @@ class Verified:
         ``verified`` is when the table was asked, not when it answered: a key that was revoked between lives no longer for it, and
         not at all if that was here.
         """
-        until = verified + self._keep if expires is None else min(verified + self._keep, expires)
+        expires = verified + self._keep if expires is None else min(verified + self._keep, expires)
         digest = self._digest(credential)
         with self._lock:
             if identity.key_id in self._ended:
@@ -59,7 +59,7 @@ class Verified:
             self._entries.pop(digest, None)
             while len(self._entries) >= self._most:
                 del self._entries[next(iter(self._entries))]
-            self._entries[digest] = _Entry(identity, verified, until)
+            self._entries[digest] = _Entry(identity, verified, expires)
 
     def drop(self, credential: str) -> None:
         """Remember a credential no more: it was ended."""

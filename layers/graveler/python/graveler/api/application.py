@@ -209,8 +209,8 @@ def _refusal(error: Exception, what: str, request_id: str) -> Response:
         return error_response(
             500, Error(f"unexpected error; the log has the rest under request id {request_id}", code=UNEXPECTED_CODE)
         )
-    status, said = status_and_error(error)
+    status, body = status_and_error(error)
     if status >= 500:
         _log.error("request %s: %s: %s", request_id, what, error)
     wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
-    return error_response(status, said, {"retry-after": wait} if status == 429 else None)
+    return error_response(status, body, {"retry-after": wait} if status == 429 else None)

@@ -27,8 +27,8 @@ _KINDS: Final[Mapping[ChangeType, DiffType]] = {
 def diff_list(page: Page[T], render: Callable[[T], Diff | None]) -> DiffList:
     """A page of changes; those that ``render`` has nothing for are left out."""
     shown = [diff for change in page.results if (diff := render(change)) is not None]
-    said = pagination(page)
-    return DiffList(Pagination(said.has_more, said.next_offset, len(shown)), shown)
+    whole = pagination(page)
+    return DiffList(Pagination(whole.has_more, whole.next_offset, len(shown)), shown)
 
 
 def uncommitted_diff(change: ChangeOutline) -> Diff:

@@ -47,15 +47,15 @@ def _copy_part(content_type: str, body: Iterator[bytes], write: Callable[[bytes]
 
     _, options = parse_options_header(content_type)
     found: MultipartSegment | None = None
-    inside = False
+    in_content = False
     try:
         with PushMultipartParser(options.get("boundary", "").encode("latin-1", "replace")) as parser:
             for piece in body:
                 for event in parser.parse(piece):
                     if isinstance(event, MultipartSegment):
-                        inside = event.name == CONTENT and found is None
-                        found = event if inside else found
-                    elif event and inside:
+                        in_content = event.name == CONTENT and found is None
+                        found = event if in_content else found
+                    elif event and in_content:
                         write(event)
     except (MultipartError, ValueError) as error:
         raise bad_request(f"the form cannot be read: {error}") from None

@@ -106,8 +106,8 @@ def _wants_no_wait(call: Call) -> bool:
 
 def _asked(call: Call, request: LongRequest) -> str:
     """Names what the request asks for."""
-    said = (KINDS[type(request)], call.identity.key_id, request.info.request_id or call.fingerprint())
-    return sha256(msgspec.json.encode(said)).hexdigest()[:32]
+    identity = (KINDS[type(request)], call.identity.key_id, request.info.request_id or call.fingerprint())
+    return sha256(msgspec.json.encode(identity)).hexdigest()[:32]
 
 
 def _start(call: Call, repository: OpenRepository, asked: str, what: Pinned[LongRequest]) -> Operation:

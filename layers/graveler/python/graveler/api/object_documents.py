@@ -65,8 +65,8 @@ class Presigner:
 
     def expiry(self, url: str) -> int:
         """When a URL ends, in Unix seconds: with the credentials that signed it, if these end before its time is over."""
-        said = _LIFETIME.search(url)
-        return self._began + (self._seconds if said is None else min(self._seconds, int(said[1])))
+        lifetime = _LIFETIME.search(url)
+        return self._began + (self._seconds if lifetime is None else min(self._seconds, int(lifetime[1])))
 
     def document(self, entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
         """An object with a URL."""

@@ -67,7 +67,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 def _types(routes: Sequence[Route]) -> list[Any]:
     found: list[Any] = [Error]
     for route in routes:
-        found += [kind for kind in route.answers.values() if kind is not None and kind is not bytes]
+        found += [kind for kind in route.responses.values() if kind is not None and kind is not bytes]
         if route.body_type is not None:
             found.append(route.body_type)
     return found
@@ -82,7 +82,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
         "responses": {
             str(status): _response(status, kind, schema_of, route.says if status < 300 else NO_HEADERS)
-            for status, kind in sorted({**implied_answers(route), **route.answers}.items())
+            for status, kind in sorted({**implied_answers(route), **route.responses}.items())
         },
     }
     if route.permission is None:
@@ -128,13 +128,13 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 def _headers(route: Route) -> list[dict[str, Any]]:
     if not route.changes or route.method != "POST":
         return []
-    said = "a name of yours for this request: repeated under it, the request has its effect once"
+    description = "a name of yours for this request: repeated under it, the request has its effect once"
     return [
         {
             "name": IDEMPOTENCY_HEADER.title(),
             "in": "header",
             "required": False,
-            "description": said,
+            "description": description,
             "schema": {"type": "string", "maxLength": 200},
         }
     ]

@@ -50,10 +50,10 @@ def json_response(document: object, status: int = 200, headers: Mapping[str, str
 
 def rendered_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """What is JSON already."""
-    said = {"content-type": JSON_TYPE}
+    all_headers = {"content-type": JSON_TYPE}
     if headers:
-        said.update(headers)
-    return Response(status, said, body, are_text=True)
+        all_headers.update(headers)
+    return Response(status, all_headers, body, are_text=True)
 
 
 def text_response(text: str, status: int = 200, content_type: str = TEXT_TYPE) -> Response:

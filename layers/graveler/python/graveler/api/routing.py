@@ -45,10 +45,10 @@ class BodyKind(Enum):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One operation. ``requests`` are those of the lake that it may run, which say what it needs. ``answers`` maps each status to
-    the document that its body is (``str``: plain text; None: no body); ``says`` describes headers of the answer that are there if
-    it succeeds. One that ``scans`` may read a whole ref, or a history; its path ends with a word. One that is ``short`` asks for
-    little that is at hand, and writes to the table once at most: a server may answer it without a thread
+    """One operation. ``requests`` are those of the lake that it may run, which say what it needs. ``responses`` maps each status
+    to the document that its body is (``str``: plain text; None: no body); ``says`` describes headers of the answer that are there
+    if it succeeds. One that ``scans`` may read a whole ref, or a history; its path ends with a word. One that is ``short`` asks
+    for little that is at hand, and writes to the table once at most: a server may answer it without a thread
     (:mod:`graveler.pauses`)."""
 
     method: str
@@ -57,7 +57,7 @@ class Route(msgspec.Struct, frozen=True):
     permission: Permission | None
     requests: tuple[type[Request[Any]], ...]
     handler: Handler
-    answers: Mapping[int, Any]
+    responses: Mapping[int, Any]
     tag: str
     query: type[Query] | None
     body: msgspec.json.Decoder[Any] | None
@@ -108,13 +108,13 @@ class Routes:
         operation: str,
         needs: Needs,
         *,
-        answers: Mapping[int, Any],
+        responses: Mapping[int, Any],
         says: Mapping[str, str] = NO_HEADERS,
         scans: bool = False,
         short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a GET."""
-        return self.route("GET", template, operation, needs, answers=answers, says=says, scans=scans, short=short)
+        return self.route("GET", template, operation, needs, responses=responses, says=says, scans=scans, short=short)
 
     def post(
         self,
@@ -122,7 +122,7 @@ class Routes:
         operation: str,
         needs: Needs,
         *,
-        answers: Mapping[int, Any],
+        responses: Mapping[int, Any],
         raw_body: bool = False,
         branch_in_body: bool = False,
         says: Mapping[str, str] = NO_HEADERS,
@@ -136,7 +136,7 @@ class Routes:
             template,
             operation,
             needs,
-            answers=answers,
+            responses=responses,
             raw_body=raw_body,
             branch_in_body=branch_in_body,
             says=says,
@@ -150,11 +150,11 @@ class Routes:
         operation: str,
         needs: Needs,
         *,
-        answers: Mapping[int, Any],
+        responses: Mapping[int, Any],
         short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a PUT."""
-        return self.route("PUT", template, operation, needs, answers=answers, short=short)
+        return self.route("PUT", template, operation, needs, responses=responses, short=short)
 
     def delete(
         self,
@@ -162,11 +162,11 @@ class Routes:
         operation: str,
         needs: Needs,
         *,
-        answers: Mapping[int, Any],
+        responses: Mapping[int, Any],
         short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a DELETE."""
-        return self.route("DELETE", template, operation, needs, answers=answers, short=short)
+        return self.route("DELETE", template, operation, needs, responses=responses, short=short)
 
     def route(
         self,
@@ -175,7 +175,7 @@ class Routes:
         operation: str,
         needs: Needs,
         *,
-        answers: Mapping[int, Any],
+        responses: Mapping[int, Any],
         raw_body: bool = False,
         branch_in_body: bool = False,
         says: Mapping[str, str] = NO_HEADERS,
@@ -197,7 +197,7 @@ class Routes:
                     permission,
                     requests,
                     handler,
-                    answers,
+                    responses,
                     self.tag,
                     query,
                     None if body is None else msgspec.json.Decoder(body),

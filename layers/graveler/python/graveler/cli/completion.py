@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from graveler.cli.options import named_place
-from graveler.cli.places import Named, open_lake
+from graveler.cli.locations import Named, open_lake
+from graveler.cli.options import named_location
 from graveler.cli.uris import SCHEME
 from graveler.errors import GravelerError
 
@@ -114,4 +114,4 @@ def _repositories(context: typer.Context, prefix: str) -> Iterator[str]:
 def _named(context: typer.Context) -> Named:
     """What the options say about where the lake is, behind the verb or before it."""
     behind = context.params.get("lake")
-    return named_place(context, behind if isinstance(behind, Named) else None)
+    return named_location(context, behind if isinstance(behind, Named) else None)

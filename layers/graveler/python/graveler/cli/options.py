@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 
 from graveler.errors import InvalidError
-from graveler.places import Named
+from graveler.locations import Named
 
 REFS = "Branches, tags and commits"
 
 
-def named_place(context: typer.Context, lake: Named | None = None) -> Named:
+def named_location(context: typer.Context, lake: Named | None = None) -> Named:
     """What the command line says about where the lake is: ``--lake`` behind the verb, and the options before it."""
     before = context.find_root().params
-    said = {field.name: before.get(field.name) for field in fields(Named)}
-    return Named(**said) if lake is None else replace(Named(**said), lake=lake.lake)
+    given = {field.name: before.get(field.name) for field in fields(Named)}
+    return Named(**given) if lake is None else replace(Named(**given), lake=lake.lake)
 
 
 LakeOption = Annotated[
@@ -24,7 +24,7 @@ LakeOption = Annotated[
         "--lake",
         metavar="LAKE",
         parser=lambda text: Named(lake=text),
-        callback=named_place,
+        callback=named_location,
         help="The lake: a folder, dynamodb://TABLE or https://HOST. [default: GRAVELER_LAKE, else the nearest upward from here]",
     ),
 ]

@@ -108,15 +108,15 @@ def _totals_json(totals: "Totals") -> Json:
 
 def _totals_text(screen: Screen, totals: "Totals") -> str:
     """``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
-    said = []
+    words = []
     if totals.added:
-        said.append(screen.paint(f"+ {count(totals.added, 'object')}, {human_size(totals.added_bytes)}", "green"))
+        words.append(screen.paint(f"+ {count(totals.added, 'object')}, {human_size(totals.added_bytes)}", "green"))
     if totals.removed:
-        said.append(screen.paint(f"- {count(totals.removed, 'object')}, {human_size(totals.removed_bytes)}", "red"))
+        words.append(screen.paint(f"- {count(totals.removed, 'object')}, {human_size(totals.removed_bytes)}", "red"))
     if totals.changed:
         sizes = f"{human_size(totals.changed_bytes_before)} → {human_size(totals.changed_bytes_after)}"
-        said.append(screen.paint(f"~ {count(totals.changed, 'object')}, {sizes}", "yellow"))
-    return "; ".join(said)
+        words.append(screen.paint(f"~ {count(totals.changed, 'object')}, {sizes}", "yellow"))
+    return "; ".join(words)
 
 
 def _usage_text(objects: int, size: int) -> str:

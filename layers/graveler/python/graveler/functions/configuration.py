@@ -65,14 +65,14 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return f"Configuration(objects={self.objects!r}, tables={self.tables!r}, …)"
 
     @property
-    def places(self) -> tuple[str, ...]:
+    def sources(self) -> tuple[str, ...]:
         """All buckets, and folders, that a repository may lie in, the deployment's own one first."""
         return (self.objects.removeprefix(_S3).partition("/")[0], *self.data_buckets)
 
     def api_settings(self) -> Settings:
         """What the API is told. Only the other buckets are sources of imports: through the own one a repository could read what
         is another's."""
-        names = "|".join(re.escape(place.rstrip("/")) for place in self.places)
+        names = "|".join(re.escape(source.rstrip("/")) for source in self.sources)
         return Settings(
             namespace_prefix=f"{self.objects.rstrip('/')}/",
             namespace_pattern=f"^s3://({names})/.+",
@@ -86,8 +86,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
         )
 
 
-def _sources(places: tuple[str, ...]) -> ImportSources:
-    return ImportSources([f"{_S3}{place}" for place in places])
+def _sources(sources: tuple[str, ...]) -> ImportSources:
+    return ImportSources([f"{_S3}{source}" for source in sources])
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:

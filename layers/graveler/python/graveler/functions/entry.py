@@ -138,8 +138,8 @@ def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
         path = raw_path(event.get("rawPath", "/"))
         bounded = application if context is None else partial(application, seconds_left=partial(seconds_left, context))
         entered = door.let_in({**event, "rawPath": path})
-        answer = _refused(403, REFUSAL, _told(event)) if entered is None else answered(bounded, entered)
-        operation = answer.pop("graveler.operation", "")
+        response = _refused(403, REFUSAL, _told(event)) if entered is None else answered(bounded, entered)
+        operation = response.pop("graveler.operation", "")
         named = _REPOSITORY.match(path)
         function.telemetry.tell(
             function.traffic.take(),
@@ -147,11 +147,11 @@ def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
             {
                 "operation": operation,
                 "repository": named[1] if named else "",
-                "status": answer["statusCode"],
-                "request_id": answer["headers"].get("x-request-id", ""),
+                "status": response["statusCode"],
+                "request_id": response["headers"].get("x-request-id", ""),
             },
         )
-        return answer
+        return response
 
     return handler
 
@@ -187,14 +187,14 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
             "UTF-8 text, and other bytes are lost; upload by a presigned URL, or with the content type application/octet-stream",
             _told(event),
         )
-    answer = application(event)
-    if len(answer["body"]) <= _SMALL or (size := len(json.dumps(answer))) <= MAX_ANSWER:
-        return answer
-    shorter = _shorter(event, answer, size)
+    response = application(event)
+    if len(response["body"]) <= _SMALL or (size := len(json.dumps(response))) <= MAX_ANSWER:
+        return response
+    shorter = _shorter(event, response, size)
     if shorter is not None:
         return answered(application, shorter)
-    said = f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for less at once"
-    return {**answer, **_refused(400, said, answer["headers"])}
+    message = f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for less at once"
+    return {**response, **_refused(400, message, response["headers"])}
 
 
 def _request_id(event: Event) -> str:
@@ -242,11 +242,11 @@ def _is_as_sent(event: Event, received: int) -> bool:
     return bool(length) and not uploads
 
 
-def _shorter(event: Event, answer: Event, size: int) -> Event | None:
+def _shorter(event: Event, response: Event, size: int) -> Event | None:
     """The request for a page of fewer results, if it is one for a page of several."""
-    if event["requestContext"]["http"]["method"] != "GET" or answer["isBase64Encoded"]:
+    if event["requestContext"]["http"]["method"] != "GET" or response["isBase64Encoded"]:
         return None
-    document = json.loads(answer["body"])
+    document = json.loads(response["body"])
     results = len(document["results"]) if "pagination" in document else 0
     if results < 2:
         return None

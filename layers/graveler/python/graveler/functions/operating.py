@@ -89,7 +89,7 @@ def take(machine: Machine, step: Step) -> dict[str, Any]:
 def _taken(machine: Machine, step: Step) -> dict[str, Any]:
     task = Task(step.repository, step.operation, step.attempt, step.round)
     if step.step == "note":
-        machine.note(task, PartFailure(step.number, step.error.error, _said(step.error)))
+        machine.note(task, PartFailure(step.number, step.error.error, _message(step.error)))
         return {}
     if step.step == "fail":
         noted = machine.noted(task) if step.error.error == _A_PART_FAILED else None
@@ -110,15 +110,15 @@ def _taken(machine: Machine, step: Step) -> dict[str, Any]:
 
 def why(caught: Caught) -> str:
     """The failure in words for a user, to be told where no try has published: then none will."""
-    said = _said(caught)
-    what = f"{caught.error}: {said}" if said else caught.error
+    message = _message(caught)
+    what = f"{caught.error}: {message}" if message else caught.error
     return f"it was tried again and again, and failed each time, at last with {what}; nothing was changed"
 
 
-def _said(caught: Caught) -> str:
+def _message(caught: Caught) -> str:
     """What the function said of its error, which Lambda wraps in JSON."""
     try:
-        said = str(msgspec.json.decode(caught.cause, type=dict[str, Any])["errorMessage"])
+        message = str(msgspec.json.decode(caught.cause, type=dict[str, Any])["errorMessage"])
     except (KeyError, *UNREADABLE):
-        said = caught.cause
-    return said[:_WHY_CHARS]
+        message = caught.cause
+    return message[:_WHY_CHARS]

@@ -39,11 +39,11 @@ class SqsQueue:
                 for number, (handle, wait) in enumerate(some)
             ]
             try:
-                answer = self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
+                response = self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
             except (BotoCoreError, ClientError) as error:
                 refused.append(str(error))
             else:
-                refused += (each.get("Message", "") for each in answer.get("Failed", ()))
+                refused += (each.get("Message", "") for each in response.get("Failed", ()))
         return refused
 
     @cached_property

@@ -234,41 +234,41 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
     Raises :class:`CorruptError` that names the commit if the bytes are no record, of another version, or of another commit.
     """
     try:
-        said = _decode_record(record)
+        stored = _decode_record(record)
     except UNREADABLE as error:
         raise CorruptError(_unreadable(cid, record, error)) from None
-    if said.version != RECORD_VERSION:
-        raise CorruptError(_other_version(cid, said.version))
-    parents = tuple(map(CommitID, said.parents))
-    metarange = MetarangeName(said.metarange)
+    if stored.version != RECORD_VERSION:
+        raise CorruptError(_other_version(cid, stored.version))
+    parents = tuple(map(CommitID, stored.parents))
+    metarange = MetarangeName(stored.metarange)
     try:
         actual = commit_id(
             parents=parents,
-            metarange_id=MetarangeID(said.metarange.partition("-")[0]),
-            committer=said.committer,
-            message=said.message,
-            created=said.created,
-            metadata=said.metadata,
-            operation=said.operation,
+            metarange_id=MetarangeID(stored.metarange.partition("-")[0]),
+            committer=stored.committer,
+            message=stored.message,
+            created=stored.created,
+            metadata=stored.metadata,
+            operation=stored.operation,
         )
     except InvalidError as error:
         raise CorruptError(f"the record of commit {cid} cannot be read: {error}") from None
     if actual != cid:
         raise CorruptError(f"the record of commit {cid} is damaged: what it says has the ID {actual}")
-    if (said.generation == 1) != (not parents) or said.generation < 1:
+    if (stored.generation == 1) != (not parents) or stored.generation < 1:
         raise CorruptError(
-            f"the record of commit {cid} is damaged: generation {said.generation}, {len(parents)} parents"
+            f"the record of commit {cid} is damaged: generation {stored.generation}, {len(parents)} parents"
         )
     return Commit(
         cid,
         parents,
         metarange,
-        said.committer,
-        said.message,
-        said.created,
-        said.generation,
-        said.operation,
-        said.metadata,
+        stored.committer,
+        stored.message,
+        stored.created,
+        stored.generation,
+        stored.operation,
+        stored.metadata,
     )
 
 
@@ -282,7 +282,7 @@ def publication(created: int, published: float) -> Item:
     return {"published": int(published)} if published - created > _BACKDATED else {}
 
 
-class KeptCommit(Struct, frozen=True):
+class CachedCommit(Struct, frozen=True):
     """A commit and its item's line (see the module's docstring)."""
 
     commit: Commit
@@ -306,8 +306,8 @@ class CommitStore:
         # Two halves: what is used moves to the new one, and when that is full the old one is dropped. Near enough to
         # "least recently used", and every step is one dict operation, so threads need no lock.
         self._half = max(1, capacity // 2)
-        self._new: dict[CommitID, KeptCommit] = {}
-        self._old: dict[CommitID, KeptCommit] = {}
+        self._new: dict[CommitID, CachedCommit] = {}
+        self._old: dict[CommitID, CachedCommit] = {}
 
     @property
     def uid(self) -> RepositoryUID:
@@ -325,17 +325,17 @@ class CommitStore:
 
     def get_many(self, ids: Sequence[CommitID]) -> list[Commit]:
         """The commits, in the order of ``ids``. One request for each 100 that are not in memory. Errors as :meth:`get`."""
-        kept = {cid: self.in_memory(cid) for cid in ids}
-        kept.update(self.read([cid for cid, found in kept.items() if found is None]))
+        cached = {cid: self.in_memory(cid) for cid in ids}
+        cached.update(self.read([cid for cid, found in cached.items() if found is None]))
         commits = []
         for cid in ids:
-            found = kept[cid]
+            found = cached[cid]
             if found is None:
                 raise RefNotFoundError(cid, "no commit has this ID")
             commits.append(found.commit)
         return commits
 
-    def in_memory(self, cid: CommitID) -> KeptCommit | None:
+    def in_memory(self, cid: CommitID) -> CachedCommit | None:
         """The commit if no request is needed for it."""
         found = self._new.get(cid)
         if found is None:
@@ -344,21 +344,21 @@ class CommitStore:
                 self._remember(found)
         return found
 
-    def read(self, ids: Sequence[CommitID]) -> dict[CommitID, KeptCommit]:
+    def read(self, ids: Sequence[CommitID]) -> dict[CommitID, CachedCommit]:
         """Those of ``ids`` (distinct) that exist, from the table and into memory. One request for each 100."""
         if not ids:
             return {}
         items = self._tables.get_many([self.key(cid) for cid in ids])
         return {cid: self.decode(cid, item) for cid, item in zip(ids, items, strict=True) if item is not None}
 
-    def decode(self, cid: CommitID, item: Item) -> KeptCommit:
+    def decode(self, cid: CommitID, item: Item) -> CachedCommit:
         """What the item at :meth:`key` says, for callers that read it together with others. Remembered; no request."""
         record, line = item.get("record"), item.get("line", b"")
         if not isinstance(record, bytes) or not isinstance(line, bytes):
             raise CorruptError(f"the item of commit {cid} has no record")
-        kept = KeptCommit(decode_commit(cid, record), line[: len(line) // _RAW * _RAW])
-        self._remember(kept)
-        return kept
+        cached = CachedCommit(decode_commit(cid, record), line[: len(line) // _RAW * _RAW])
+        self._remember(cached)
+        return cached
 
     def find_prefix(self, prefix: str, limit: int = 8) -> list[CommitID]:
         """IDs of commits that begin with ``prefix`` (4 to 64 lower-case hex digits), at most ``limit``, in order; more than one
@@ -393,7 +393,7 @@ class CommitStore:
         """Keep in memory a commit whose :meth:`put_write` was just done: who made it is mostly asked for it next. No request."""
         line = written.item.get("line", b"")
         assert isinstance(line, bytes)
-        self._remember(KeptCommit(commit, line))
+        self._remember(CachedCommit(commit, line))
 
     def alive_check(self, cid: CommitID) -> Check:
         """The part of a transaction that lets it fail unless the commit exists and has not expired."""
@@ -404,10 +404,10 @@ class CommitStore:
         item = self._tables.get(self.key(cid))
         return item is None or "expired" in item
 
-    def _remember(self, kept: KeptCommit) -> None:
+    def _remember(self, cached: CachedCommit) -> None:
         if len(self._new) >= self._half:
             self._old, self._new = self._new, {}
-        self._new[kept.commit.id] = kept
+        self._new[cached.commit.id] = cached
 
 
 def _framed(fields: Iterable[bytes]) -> bytes:

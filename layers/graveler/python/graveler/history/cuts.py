@@ -16,13 +16,15 @@ KEY: Final = ".graveler.split"
 
 def split_of(commit: Commit, own: SplitParameters) -> SplitParameters:
     """By what a commit's tree is cut; ``own`` are the repository's parameters. :class:`CorruptError`."""
-    said = commit.metadata.get(KEY)
-    if said is None:
+    value = commit.metadata.get(KEY)
+    if value is None:
         return own
     try:
-        smallest, largest, raggedness = map(int, said.split("/"))
+        smallest, largest, raggedness = map(int, value.split("/"))
     except ValueError:
-        raise CorruptError(f"commit {commit.id[:16]} says {said!r} of how its tree is cut; it cannot be read") from None
+        raise CorruptError(
+            f"commit {commit.id[:16]} says {value!r} of how its tree is cut; it cannot be read"
+        ) from None
     return SplitParameters(smallest, largest, raggedness)
 
 

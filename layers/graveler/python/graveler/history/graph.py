@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final
 
 from graveler.errors import CorruptError, InvalidError, RefNotFoundError
-from graveler.history.commits import READ_BATCH, CommitStore, KeptCommit, is_commit_id
+from graveler.history.commits import READ_BATCH, CachedCommit, CommitStore, is_commit_id
 from graveler.model import Commit, CommitID, Page
 
 _LEFT: Final = 1
@@ -268,9 +268,9 @@ class _LogWalk:
         if not self._queue:
             return None
         created, generation, arrived, commit = heappop(self._queue)
-        place = (created, generation, arrived)
-        self.ordered = self.ordered and (self._last is None or self._last < place)
-        self._last = place
+        rank = (created, generation, arrived)
+        self.ordered = self.ordered and (self._last is None or self._last < rank)
+        self._last = rank
         self._arriving = [cid for cid in _followed(commit, self._first_parent) if cid not in self._seen]
         self._seen.update(self._arriving)
         return commit
@@ -281,7 +281,7 @@ class _LogWalk:
 
     def frontier(self) -> list[CommitID]:
         """Where the walk would go on, in the order in which it came there."""
-        waiting = sorted(self._queue, key=lambda place: place[2])
+        waiting = sorted(self._queue, key=lambda rank: rank[2])
         return [*(commit.id for *_, commit in waiting), *self._arriving]
 
 
@@ -299,28 +299,28 @@ class _Reader:
 
     def __init__(self, commits: CommitStore, *, first_parent: bool = False) -> None:
         self._commits, self._first_parent = commits, first_parent
-        self._ends: dict[CommitID, KeptCommit] = {}  # end → the child that knows it
+        self._ends: dict[CommitID, CachedCommit] = {}  # end → the child that knows it
 
     def take(self, ids: Sequence[CommitID], ahead: int = READ_BATCH) -> list[Commit]:
         """The commits, in the order of ``ids``. At most one request for 100 of them, none if all are in memory; it brings up
         to ``ahead`` more as far as they fit. :class:`RefNotFoundError` if one does not exist."""
         found = {cid: self._commits.in_memory(cid) for cid in ids}
-        missing = [cid for cid, kept in found.items() if kept is None]
+        missing = [cid for cid, cached in found.items() if cached is None]
         if missing:
             found.update(self._read(missing, ahead))
         commits = []
         for cid in ids:
-            kept = found[cid]
-            if kept is None:
+            cached = found[cid]
+            if cached is None:
                 child = self._ends.get(cid)
                 if child is None:
                     raise RefNotFoundError(cid, "no commit has this ID")
                 raise CorruptError(f"commit {cid} is missing, and commit {child.commit.id} names it as a parent")
-            self._note(kept)
-            commits.append(kept.commit)
+            self._note(cached)
+            commits.append(cached.commit)
         return commits
 
-    def _read(self, missing: Sequence[CommitID], ahead: int) -> dict[CommitID, KeptCommit]:
+    def _read(self, missing: Sequence[CommitID], ahead: int) -> dict[CommitID, CachedCommit]:
         wanted = dict.fromkeys(missing)
         room = min(READ_BATCH, len(wanted) + ahead)
         hints = chain(
@@ -334,8 +334,8 @@ class _Reader:
             if cid not in wanted and self._commits.in_memory(cid) is None:
                 wanted[cid] = None
         read = self._commits.read(list(wanted))
-        for kept in read.values():
-            self._note(kept)
+        for cached in read.values():
+            self._note(cached)
         return read
 
     def _line(self, end: CommitID) -> list[CommitID]:
@@ -343,11 +343,11 @@ class _Reader:
         child = self._ends.get(end)
         return child.ancestors() if child is not None and child.commit.parents[0] == end else []
 
-    def _note(self, kept: KeptCommit) -> None:
-        self._ends.pop(kept.commit.id, None)
-        for number, parent in enumerate(_followed(kept.commit, self._first_parent)):
+    def _note(self, cached: CachedCommit) -> None:
+        self._ends.pop(cached.commit.id, None)
+        for number, parent in enumerate(_followed(cached.commit, self._first_parent)):
             if (number == 0 or parent not in self._ends) and self._commits.in_memory(parent) is None:
-                self._ends[parent] = kept
+                self._ends[parent] = cached
 
 
 def _followed(commit: Commit, first_parent: bool) -> Sequence[CommitID]:

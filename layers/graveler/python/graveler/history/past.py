@@ -20,30 +20,30 @@ _PAGE: Final = 1000
 
 
 class Past(Struct, frozen=True):
-    """What stands in braces: ``moves`` back, or, with ``time_ns``, the Unix time in nanoseconds that ``said`` means."""
+    """What stands in braces: ``moves`` back, or, with ``time_ns``, the Unix time in nanoseconds that ``text`` means."""
 
-    said: str
+    text: str
     moves: int = 0
     time_ns: int | None = None
 
     def __str__(self) -> str:
-        return f"{{{self.said}}}"
+        return f"{{{self.text}}}"
 
 
-def parse_past(said: str) -> Past | None:
-    """What ``said`` means: a number of at most nine digits, or a date, with or without a time, from 1970 to 2262, in UTC unless
+def parse_past(text: str) -> Past | None:
+    """What ``text`` means: a number of at most nine digits, or a date, with or without a time, from 1970 to 2262, in UTC unless
     it names another zone; None for anything else. No request."""
-    if said and len(said) <= _MAX_DIGITS and _DECIMAL.issuperset(said):
-        return Past(said, moves=int(said))
+    if text and len(text) <= _MAX_DIGITS and _DECIMAL.issuperset(text):
+        return Past(text, moves=int(text))
     from datetime import UTC, datetime, timedelta  # rarely asked for, and not on the path of a cold start
 
     try:
-        moment = datetime.fromisoformat(said)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     time_ns = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
-    return Past(said, time_ns=time_ns) if 0 <= time_ns < 1 << 63 else None
+    return Past(text, time_ns=time_ns) if 0 <= time_ns < 1 << 63 else None
 
 
 def commit_at(text: str, branch: str, past: Past, refs: Refs) -> CommitID:

@@ -79,8 +79,8 @@ class RefLog:
         if number:
             item["time_ns"] = event.time_ns
             return Put(Key(self._partition(kind, name), (_NUMBERED | number).to_bytes(8)), item)
-        said = "\0".join([event.operation_id, event.operation, event.by, entry.old or "", entry.new or ""])
-        sort = event.time_ns.to_bytes(8, "big") + sha256(said.encode("utf-8", "surrogatepass")).digest()[:8]
+        identity = "\0".join([event.operation_id, event.operation, event.by, entry.old or "", entry.new or ""])
+        sort = event.time_ns.to_bytes(8, "big") + sha256(identity.encode("utf-8", "surrogatepass")).digest()[:8]
         return Put(Key(self._partition(kind, name), sort), item)
 
     def entries(self, kind: RefKind, name: str, limit: int = 100) -> list[LogEntry]:

@@ -328,7 +328,7 @@ def _task(rule: Rule, at: int, event: ObjectEvent, now: float) -> Task:
     if window is None:
         return Task(at, event)
     below = event.key[len(rule.prefix) :]
-    return Task(at, event, window.of(below, event.time, now), window.said(below, event.time))
+    return Task(at, event, window.of(below, event.time, now), window.stated(below, event.time))
 
 
 def _expect_possible(repository: OpenRepository, rule: Rule, event: ObjectEvent) -> None:
@@ -394,6 +394,6 @@ def _with_more(rule: Rule, before: Pending, plans: Sequence[Plan], now: float) -
     if any(plan.marks for plan in plans):
         amount = amount.with_more(0, 0, now, marked=True)
     for task in (plan.task for plan in staged):
-        if task.said is not None and task.said != task.window:
-            ahead = Ahead(task.event.key, task.said, now)
+        if task.stated is not None and task.stated != task.window:
+            ahead = Ahead(task.event.key, task.stated, now)
     return replace(before, amount=amount, ahead=ahead)

@@ -30,21 +30,21 @@ from graveler.model import ObjectEntry
 
 class Task(Struct, frozen=True):
     """An event that a rule wants: ``at`` is its place in the batch, ``window`` the beginning of the clock window that it counts
-    to, if the rule has some, and ``said`` of the one that it says."""
+    to, if the rule has some, and ``stated`` of the one that it says."""
 
     at: int
     event: ObjectEvent
     window: int | None = None
-    said: int | None = None
+    stated: int | None = None
 
     @property
     def staged(self) -> Result:
         """The result if its change is staged; of an object that is dated too far in the future, with its name."""
-        if self.said is None or self.window is None or self.said == self.window:
+        if self.stated is None or self.window is None or self.stated == self.window:
             return Result(Outcome.STAGED)
         return Result(
             Outcome.STAGED,
-            f"{self.event.address!r} is dated {spelled(self.said)}, too far in the future to wait for; "
+            f"{self.event.address!r} is dated {spelled(self.stated)}, too far in the future to wait for; "
             f"it counts to the window of {spelled(self.window)}",
         )
 

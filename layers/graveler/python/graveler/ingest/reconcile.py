@@ -151,7 +151,7 @@ class _Run:
         backoff = Backoff(self._clock)
         while True:
             before = decode_pending(self._state, self._tables.get(self._state))
-            write = replace(before, reconciled=self._until(before)).put_write(self._state, before)
+            write = replace(before, reconciled=self._reconciled_until(before)).put_write(self._state, before)
             try:
                 self._tables.put(write.key, write.item, write.condition)
                 return
@@ -159,7 +159,7 @@ class _Run:
                 if not backoff.wait():
                     raise BusyError(f"too many others ingest by rule {self._rule.name!r} at once; try again") from None
 
-    def _until(self, before: Pending) -> int:
+    def _reconciled_until(self, before: Pending) -> int:
         return max(before.reconciled, ceil(self._clock.now() + self._repository.skew))
 
     def _repair_all(self, below: str) -> None:
@@ -264,7 +264,7 @@ class _Run:
                 staged.append((path, entry is not None))
             if not writes:
                 return None
-            after_all = replace(pending, amount=amount, reconciled=self._until(pending))
+            after_all = replace(pending, amount=amount, reconciled=self._reconciled_until(pending))
             writes += after_all.stage_writes(self._uid, rule.id, pending)
             return Beside(entries, gone, writes)
 

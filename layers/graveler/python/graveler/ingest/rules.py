@@ -327,8 +327,8 @@ def _checked(lake: Lake, repository: str, rule: Rule) -> Repository:
 
 
 def _moved(before: Rule, after: Rule) -> bool:
-    places = [(rule.source, rule.branch, rule.destination) for rule in (before, after)]
-    return places[0] != places[1]
+    scopes = [(rule.source, rule.branch, rule.destination) for rule in (before, after)]
+    return scopes[0] != scopes[1]
 
 
 def _takes_the_same(before: Rule, after: Rule) -> bool:

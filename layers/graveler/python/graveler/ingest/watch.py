@@ -78,13 +78,13 @@ class FolderWatch:
             folder, above = waiting.pop()
             try:
                 here = folder.stat()
-                inside = above | {(here.st_dev, here.st_ino)}
-                if inside == above:
+                ancestors = above | {(here.st_dev, here.st_ino)}
+                if ancestors == above:
                     continue
                 for path in sorted(folder.iterdir()):
                     if path.is_dir():
                         if not self._skips(path):
-                            waiting.append((path, inside))
+                            waiting.append((path, ancestors))
                         continue
                     try:
                         status = path.stat()

@@ -34,7 +34,7 @@ class Window(Struct, frozen=True):
         """The beginning (Unix seconds) of the window that ``time`` is in."""
         return floor(time) // self.seconds * self.seconds
 
-    def said(self, below: str, time: float) -> int:
+    def stated(self, below: str, time: float) -> int:
         """The beginning of the window that an object says it belongs to: ``below`` is its key below the source."""
         stated = self._stated(below)
         return self.at(time if stated is None else stated)
@@ -46,8 +46,8 @@ class Window(Struct, frozen=True):
     def of(self, below: str, time: float, now: float) -> int:
         """The beginning of the window that an object counts to: the one that it says, but the present one if that is too far
         ahead."""
-        said = self.said(below, time)
-        return self.at(now) if self.is_ahead(said, now) else said
+        stated = self.stated(below, time)
+        return self.at(now) if self.is_ahead(stated, now) else stated
 
     def ends(self, begin: int) -> int:
         """When nothing more is expected of a window."""

@@ -244,29 +244,29 @@ class Lake:
         """
         if ref:
             with self._lock:
-                kept = self._kept(name)
-            if kept is not None and (keys := kept.keys_of(ref)):
+                before = self._known(name)
+            if before is not None and (keys := before.keys_of(ref)):
                 item, *items = self.tables.get_many([repository_key(name), *keys])
                 if item is None:
                     raise RepositoryNotFoundError(name)
                 opened = self._open(self._repositories.decode(name, item))
-                return opened.having_read(dict(zip(keys, items, strict=True))) if opened is kept else opened
+                return opened.having_read(dict(zip(keys, items, strict=True))) if opened is before else opened
         return self._open(self._repositories.get(name))
 
     def stat(self, name: str, ref: str, path: str) -> tuple[OpenRepository, ObjectEntry]:
         """The repository of this name, and what it knows of an object. Cost: as :meth:`OpenRepository.stat`; the repository is
         read together with the ref. :class:`RepositoryNotFoundError`, and as there."""
         with self._lock:
-            kept = self._kept(name)
-        if kept is None:
+            opened = self._known(name)
+        if opened is None:
             found = self.repository(name)
             return found, found.stat(ref, path)
-        read = kept.read_for_stat(ref, path, [repository_key(name)])
+        read = opened.read_for_stat(ref, path, [repository_key(name)])
         [item] = read.beside
         if item is None:
             raise RepositoryNotFoundError(name)
         found = self._open(self._repositories.decode(name, item))
-        return found, found.stat_of(read) if found is kept else found.stat(ref, path)
+        return found, found.stat_of(read) if found is opened else found.stat(ref, path)
 
     def looking(self, name: str, work: Callable[[OpenRepository], Result]) -> Result:
         """What ``work`` gives, which reads a branch of the repository of this name, or stages something and ends with a look at
@@ -279,20 +279,20 @@ class Lake:
         table read a minute, or after an error. :class:`RepositoryNotFoundError`.
         """
         with self._lock:
-            kept = self._kept(name, read_after=self.clock.monotonic() - _BELIEVED)
-        if kept is None:
+            opened = self._known(name, read_after=self.clock.monotonic() - _BELIEVED)
+        if opened is None:
             return work(self.repository(name))
-        believed = kept.repository
+        believed = opened.repository
         try:
-            return work(kept)
+            return work(opened)
         except GravelerError as error:
             now = self.repository(name)
             allowed_by_now = isinstance(error, ForbiddenError) and now.repository != believed
-            if now is kept and not allowed_by_now:
+            if now is opened and not allowed_by_now:
                 raise
             return work(now)
 
-    def _kept(self, name: str, read_after: float = -math.inf) -> OpenRepository | None:
+    def _known(self, name: str, read_after: float = -math.inf) -> OpenRepository | None:
         """The open repository of this name, if it was read since then. Under the lock."""
         uid, read = self._names.get(name, (None, -math.inf))
         return None if uid is None or read < read_after else self._opened.get(uid)
@@ -386,12 +386,12 @@ class Lake:
     def _open(self, known: KnownRepository) -> OpenRepository:
         uid = known.repository.uid
         with self._lock:
-            kept = self._opened.get(uid)
-            if kept is not None and (kept.repository is known.repository or kept.is_of(known)):
-                kept.repository = known.repository
+            before = self._opened.get(uid)
+            if before is not None and (before.repository is known.repository or before.is_of(known)):
+                before.repository = known.repository
                 self._names[known.repository.name] = uid, self.clock.monotonic()
                 self._opened.move_to_end(uid)
-                return kept
+                return before
         objects = self._open_objects(known.repository.namespace)
         files = ImmutableFiles(objects, self._cache, self.grace, self.clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)

@@ -289,7 +289,7 @@ class RequestMethods(Protocol):
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
-        untouched: Sequence[str] = (),
+        unchanged_prefixes: Sequence[str] = (),
         application: Application | None = None,
         beside_uncommitted: bool = False,
     ) -> Commit:
@@ -303,7 +303,7 @@ class RequestMethods(Protocol):
                 squash=squash,
                 allow_empty=allow_empty,
                 force=force,
-                unchanged_prefixes=tuple(untouched),
+                unchanged_prefixes=tuple(unchanged_prefixes),
                 application=application,
                 beside_uncommitted=beside_uncommitted,
             )

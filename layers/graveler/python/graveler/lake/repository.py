@@ -299,11 +299,11 @@ class OpenRepository(RepositoryReader, RequestMethods):
         from graveler.lake.in_parts.parted import PartedOperation
         from graveler.lake.in_parts.work import Sizes
 
-        until = self.parts.deadlines.since(began)
-        work = open_work(self.parts, pinned, request_id or operation_id, until, only_while, ticket_of(operation_id))
+        deadline = self.parts.deadlines.since(began)
+        work = open_work(self.parts, pinned, request_id or operation_id, deadline, only_while, ticket_of(operation_id))
         files = PartFiles(self._objects, operation_id)
         chosen = sizes or (Sizes(records=_SHARED_PART) if self.parts.workers > 1 else Sizes())
-        return PartedOperation(work, files, chosen, self._branches.commit, until)
+        return PartedOperation(work, files, chosen, self._branches.commit, deadline)
 
     def fsck(
         self,

@@ -91,30 +91,30 @@ class Turns:
         self.threads = _Threads()
 
     def at(
-        self, branch: str, kept: str = "", *, keep: bool = False, meanwhile: Callable[[], None] | None = None
+        self, branch: str, ticket: str = "", *, keep: bool = False, meanwhile: Callable[[], None] | None = None
     ) -> "Turn":
         """A turn of one verb at a branch, which begins when it first reads the branch. A context manager, which ends the turn if
-        the verb has not. ``kept`` names a ticket that the steps of an operation share: it stays in line when one of them fails,
+        the verb has not. ``ticket`` names a ticket that the steps of an operation share: it stays in line when one of them fails,
         and with ``keep``, which takes it in any case, also when one succeeds. ``meanwhile`` is work that the verb has to do
         anyway and that needs no turn: called at most once, when other processes of this machine have theirs before."""
-        return Turn(self, branch, kept, keep=keep, meanwhile=meanwhile)
+        return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile)
 
-    def let_go(self, branch: str, kept: str) -> None:
+    def let_go(self, branch: str, ticket: str) -> None:
         """Give a turn back that an operation has kept. One table write."""
-        self.tables.delete(self.key(branch, kept))
+        self.tables.delete(self.key(branch, ticket))
 
-    def renew(self, branch: str, kept: str) -> None:
+    def renew(self, branch: str, ticket: str) -> None:
         """A sign of life for a kept ticket, if it is in line. One table write."""
         with suppress(ConditionFailedError):
-            self.tables.put(self.key(branch, kept), self.kept_item(), Matches({"kept": 1}))
+            self.tables.put(self.key(branch, ticket), self.kept_item(), Matches({"kept": 1}))
 
     @contextmanager
-    def keeping(self, branch: str, kept: str) -> Iterator[None]:
+    def keeping(self, branch: str, ticket: str) -> Iterator[None]:
         """Renews a kept ticket while the body works, from another thread, and when it begins and ends."""
 
         def renew() -> None:
             with suppress(GravelerError):  # others pass it over if it stays like this, which costs time alone
-                self.renew(branch, kept)
+                self.renew(branch, ticket)
 
         renew()
         try:
@@ -136,11 +136,11 @@ class Turn:
     """One verb's turn at one branch. For one thread."""
 
     def __init__(
-        self, turns: Turns, branch: str, kept: str, *, keep: bool, meanwhile: Callable[[], None] | None
+        self, turns: Turns, branch: str, ticket: str, *, keep: bool, meanwhile: Callable[[], None] | None
     ) -> None:
         self._turns = turns
         self._branch = branch
-        self._kept = kept
+        self._kept = ticket
         self._keeps = keep
         self._keeping = ExitStack()
         self._renews = False
@@ -149,7 +149,7 @@ class Turn:
         self._polls = self._patience()
         self._was_first = False
         self._event: Event | None = None
-        self._place: Place | None = None
+        self._line_place: Place | None = None
         self._meanwhile = meanwhile
         self._must_join = keep
         self._ahead = 0
@@ -241,7 +241,7 @@ class Turn:
 
     def _let_others(self) -> None:
         """Leave the lines of this machine and of this process."""
-        place, self._place = self._place, None
+        place, self._line_place = self._line_place, None
         event, self._event = self._event, None
         try:
             if place is not None:
@@ -258,7 +258,7 @@ class Turn:
         self._stand(lines)
         first, since = -1, 0.0
         polls = Polls(clock, step=_GLANCE, even=32)
-        while self._place is not None and (ahead := self._place.ahead()) is not None:
+        while self._line_place is not None and (ahead := self._line_place.ahead()) is not None:
             if self._meanwhile is not None:
                 meanwhile, self._meanwhile = self._meanwhile, None
                 meanwhile()
@@ -268,19 +268,19 @@ class Turn:
                 first, since = ahead, clock.monotonic()
                 polls.progress()
             elif clock.monotonic() - since > TURN:
-                if not self._place.pass_over(ahead):
+                if not self._line_place.pass_over(ahead):
                     return  # out of turn, which costs others time alone
                 continue
-            if not polls.wait(1 + _FURTHER * (self._place.number - ahead - 1)):
+            if not polls.wait(1 + _FURTHER * (self._line_place.number - ahead - 1)):
                 raise busy(self._branch)
 
     def _stand(self, lines: Lines) -> None:
         """Stand in the machine's line; at its end, if others do not wait for this one any more."""
-        if self._place is not None and self._place.is_passed_over():
-            place, self._place = self._place, None
+        if self._line_place is not None and self._line_place.is_passed_over():
+            place, self._line_place = self._line_place, None
             place.leave()
-        if self._place is None:
-            self._place = lines.enter(f"{self._turns.uid}/{self._branch}")
+        if self._line_place is None:
+            self._line_place = lines.enter(f"{self._turns.uid}/{self._branch}")
 
     def _patience(self) -> Polls:
         return Polls(self._turns.clock, patience=PATIENT) if self._kept else Polls(self._turns.clock)

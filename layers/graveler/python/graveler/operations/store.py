@@ -211,16 +211,16 @@ class Operations:
     def begin(self, operation: Operation, joins: Callable[[Operation], bool]) -> Operation:
         """Write down a new one, unless one that asks for the same is there and ``joins``: then that one is the answer. Two table
         reads at most and one transaction, again after losing a race."""
-        place = self._asked_key(operation.asked)
+        key = self._asked_key(operation.asked)
         for _ in range(_TRIES):
-            seen, found = self._asked(place)
+            seen, found = self._asked(key)
             if found is not None and joins(found):
                 return found
             name: Item = {"operation": operation.id, "expires": int(operation.created) + KEEP}
             condition = Absent() if seen is None else Matches({"operation": seen})
             new = Put(self._key(operation.id), _encode(operation), Absent())
             try:
-                self._tables.transact([new, Put(place, name, condition)])
+                self._tables.transact([new, Put(key, name, condition)])
             except ConditionFailedError:
                 continue
             return operation
@@ -230,8 +230,8 @@ class Operations:
         """The newest operation that asks for this, if there is one. One table read, one more if there is."""
         return self._asked(self._asked_key(asked))[1]
 
-    def _asked(self, place: Key) -> tuple[str | None, Operation | None]:
-        item = self._tables.get(place)
+    def _asked(self, key: Key) -> tuple[str | None, Operation | None]:
+        item = self._tables.get(key)
         if item is None:
             return None, None
         name = str(item["operation"])
@@ -262,7 +262,7 @@ class Operations:
         start, end = _place(operation.round, 0), _place(operation.round + 1, 0)
         while True:
             page = self._tables.query(self._parts_partition(operation), start=start, end=end)
-            found |= {int.from_bytes(place[4:]): item for place, item in page.items}
+            found |= {int.from_bytes(key[4:]): item for key, item in page.items}
             if not page.more:
                 return found
             start = page.items[-1][0] + b"\0"

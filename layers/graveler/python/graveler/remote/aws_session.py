@@ -42,7 +42,7 @@ class AwsSession:
         self, connection: Connection, name: str, signer: AwsSigner, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._connection, self._name, self._signer, self._clock = connection, name, signer, clock
-        self._header, self._until = "", 0.0
+        self._header, self._expires = "", 0.0
         self._lock = new_lock()
 
     def log_in(self, seconds: int = SECONDS) -> LoginToken:
@@ -57,10 +57,10 @@ class AwsSession:
     def authorization(self) -> str:
         """The header of this name. One request every hour, errors as :meth:`log_in`."""
         with self._lock:
-            if self._clock() >= self._until:
+            if self._clock() >= self._expires:
                 began = self._clock()
                 self._header = f"Bearer {self.log_in().token}"
-                self._until = began + SECONDS - _EARLY
+                self._expires = began + SECONDS - _EARLY
             return self._header
 
     def renewed(self, refused: str) -> str:
@@ -68,5 +68,5 @@ class AwsSession:
         :meth:`log_in`."""
         with self._lock:
             if refused == self._header:
-                self._until = 0.0
+                self._expires = 0.0
         return self.authorization()

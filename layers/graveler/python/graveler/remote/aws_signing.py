@@ -47,20 +47,20 @@ class BotocoreSigner:
         url = f"https://{host}/?Action=GetCallerIdentity&Version=2011-06-15"
         request = AWSRequest("POST", url, {SERVER_HEADER: name})
         SigV4QueryAuth(found, "sts", region, _SIGNED_SECONDS).add_auth(request)
-        said = dict(parse_qsl(urlsplit(str(request.url)).query))
+        query = dict(parse_qsl(urlsplit(str(request.url)).query))
         parts = {
             "method": "POST",
             "host": host,
             "region": region,
-            "action": said["Action"],
-            "date": said["X-Amz-Date"],
-            "expiration_duration": said["X-Amz-Expires"],
+            "action": query["Action"],
+            "date": query["X-Amz-Date"],
+            "expiration_duration": query["X-Amz-Expires"],
             "access_key_id": found.access_key,
-            "signature": said["X-Amz-Signature"],
-            "signed_headers": said["X-Amz-SignedHeaders"].split(";"),
-            "version": said["Version"],
-            "algorithm": said["X-Amz-Algorithm"],
-            "security_token": said.get("X-Amz-Security-Token"),
+            "signature": query["X-Amz-Signature"],
+            "signed_headers": query["X-Amz-SignedHeaders"].split(";"),
+            "version": query["Version"],
+            "algorithm": query["X-Amz-Algorithm"],
+            "security_token": query.get("X-Amz-Security-Token"),
         }
         return b64encode(msgspec.json.encode(parts)).decode()
 

@@ -22,7 +22,7 @@ from urllib3.util import Timeout, make_headers
 from graveler import __version__
 from graveler.access.errors import AuthenticationError
 from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidError, UnavailableError
-from graveler.places import Network
+from graveler.locations import Network
 from graveler.remote.errors import refusal
 from graveler.remote.pools import Pools
 from graveler.retries import Retries
@@ -50,7 +50,7 @@ class ServerRetries(Retries, frozen=True):
     patience: float = 900.0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True):
     """What the server answered; header names in lower case. ``lost``: an earlier try of the same request got no answer, and may
     have had its effect."""
 
@@ -147,7 +147,7 @@ class Connection:
         key: str = "",
         passing: Sequence[int] = (),
         seconds: float = 120,
-    ) -> Answer:
+    ) -> Response:
         """Send one request and return its answer. ``path`` are the segments below ``/api/v1``, ``document`` becomes the JSON
         body; a POST carries the Idempotency-Key ``key``, or a random one. An answer of 400 and above is raised as the error
         that it means (:func:`graveler.remote.errors.refusal`), unless its status is one of ``passing``. ``seconds`` are how long
@@ -164,30 +164,34 @@ class Connection:
         url = f"{self.url}{_BASE}/{target}{_encoded(query)}"
         if self._session is not None:
             sent["authorization"] = self._session.authorization()
-        answer = self._send(method, url, body, sent, what, seconds)
-        if self._session is not None and answer.status == 401 and _said(answer).code == AuthenticationError.code:
+        response = self._send(method, url, body, sent, what, seconds)
+        if (
+            self._session is not None
+            and response.status == 401
+            and _error_of(response).code == AuthenticationError.code
+        ):
             # Nobody has done anything for it: the token has ended before its time.
             again = self._session.renewed(sent["authorization"])
             if again != sent["authorization"]:
-                answer = self._send(method, url, body, {**sent, "authorization": again}, what, seconds)
-        if answer.status < 400 or answer.status in passing:
-            return answer
-        if answer.lost and method == "DELETE" and answer.status == 404:
-            return answer  # gone, as it should be: by the try whose answer was lost, if not before
-        if answer.lost and method != "POST" and answer.status in (409, 412):
+                response = self._send(method, url, body, {**sent, "authorization": again}, what, seconds)
+        if response.status < 400 or response.status in passing:
+            return response
+        if response.lost and method == "DELETE" and response.status == 404:
+            return response  # gone, as it should be: by the try whose answer was lost, if not before
+        if response.lost and method != "POST" and response.status in (409, 412):
             raise AnswerLostError(
                 f"{what}: an answer was lost, so it may have happened or not; look, then try again "
-                f"({_said(answer).sentence})"
+                f"({_error_of(response).sentence})"
             )
-        error = refusal(answer.status, _said(answer), what)
-        unsure = method != "GET" and (answer.lost or answer.status in _GATEWAYS)
+        error = refusal(response.status, _error_of(response), what)
+        unsure = method != "GET" and (response.lost or response.status in _GATEWAYS)
         if unsure and isinstance(error, UnavailableError) and not isinstance(error, AnswerLostError):
             raise AnswerLostError(f"{error}; it may have happened or not: look, then try again")
         raise error
 
     def _send(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], what: str, seconds: float
-    ) -> Answer:
+    ) -> Response:
         lost = False
         attempt = 0
         waited = 0.0
@@ -195,26 +199,26 @@ class Connection:
             failure: str
             try:
                 timeout = Timeout(connect=10, read=seconds)
-                response = self._pool.request(method, url, body=body, headers=headers, redirect=False, timeout=timeout)
+                received = self._pool.request(method, url, body=body, headers=headers, redirect=False, timeout=timeout)
             except HTTPError as error:
                 lost = lost or not _never_arrived(error)
                 failure = _reason(error)
                 if isinstance(error, SSLError):
                     attempt = self._retries.attempts  # it will not mend itself
             else:
-                named = {name.lower(): value for name, value in response.headers.items()}
-                answer = Answer(response.status, named, response.data, lost)
-                if answer.status not in _REPEATED:
-                    return answer
-                wait = _retry_after(named) if answer.status == 429 else None
+                named = {name.lower(): value for name, value in received.headers.items()}
+                response = Response(received.status, named, received.data, lost)
+                if response.status not in _REPEATED:
+                    return response
+                wait = _retry_after(named) if response.status == 429 else None
                 if wait is not None and waited + wait <= self._retries.patience:
                     time.sleep(wait + uniform(0, wait / 4))
                     waited += wait
                     continue
-                lost = lost or answer.status != 429  # a gateway that gave up waiting says one of these, too
+                lost = lost or response.status != 429  # a gateway that gave up waiting says one of these, too
                 if attempt + 1 >= self._retries.attempts:
-                    return answer
-                failure = f"status {answer.status}"
+                    return response
+                failure = f"status {response.status}"
             attempt += 1
             if attempt >= self._retries.attempts:
                 unsure = lost and method != "GET"
@@ -281,13 +285,13 @@ class Connection:
             body = data if isinstance(data, bytes) else data.begin()
             size = len(data) if isinstance(data, bytes) else data.size
             try:
-                response = self._pool.request(
+                received = self._pool.request(
                     "PUT", url, body=body, headers={"content-length": str(size)}, redirect=False, preload_content=True
                 )
-                if response.status < 300:
-                    return {name.lower(): value for name, value in response.headers.items()}
-                failure = f"status {response.status}: {response.data[:300].decode('utf-8', 'replace')}"
-                if response.status < 500 and response.status != 429:
+                if received.status < 300:
+                    return {name.lower(): value for name, value in received.headers.items()}
+                failure = f"status {received.status}: {received.data[:300].decode('utf-8', 'replace')}"
+                if received.status < 500 and received.status != 429:
                     raise UnavailableError(f"writing to {_shown(url)}: the store refused it ({failure})")
             except HTTPError as error:
                 failure = _reason(error)
@@ -337,14 +341,14 @@ def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, whole: bool) 
         if not whole and response.status == 200:
             raise UnavailableError(f"reading {_shown(url)}: the store sends whole objects only, not ranges")
         return
-    said = response.read(600).decode("utf-8", "replace")
-    if f"<Code>{DAMAGED}</Code>" in said:
+    body = response.read(600).decode("utf-8", "replace")
+    if f"<Code>{DAMAGED}</Code>" in body:
         from xml.sax.saxutils import unescape  # few objects are damaged
 
-        raise CorruptError(unescape(said.partition("<Message>")[2].partition("</Message>")[0]))
+        raise CorruptError(unescape(body.partition("<Message>")[2].partition("</Message>")[0]))
     if response.status >= 500 or response.status == 429:
-        raise _BusyStoreError(f"status {response.status}: {said}")
-    raise refusal(response.status, Error(said), f"reading {_shown(url)}")
+        raise _BusyStoreError(f"status {response.status}: {body}")
+    raise refusal(response.status, Error(body), f"reading {_shown(url)}")
 
 
 def _encoded(query: Query | None) -> str:
@@ -361,11 +365,11 @@ def _encoded(query: Query | None) -> str:
     return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
 
 
-def _said(answer: Answer) -> Error:
+def _error_of(response: Response) -> Error:
     try:
-        return msgspec.json.decode(answer.body, type=Error)
+        return msgspec.json.decode(response.body, type=Error)
     except UNREADABLE:
-        return Error(answer.body[:300].decode("utf-8", "replace").strip())
+        return Error(response.body[:300].decode("utf-8", "replace").strip())
 
 
 def _json(document: object, what: str) -> bytes:

@@ -37,12 +37,12 @@ _LOG_IN: Final = (
 )
 
 
-def refusal(status: int, said: Error, what: str) -> GravelerError:
+def refusal(status: int, document: Error, what: str) -> GravelerError:
     """The error that an answer with this status means; ``what`` names the request where the answer says nothing."""
-    sentence = said.sentence or f"{what}: the server answered {status}"
-    if said.code == AuthenticationError.code:
+    sentence = document.sentence or f"{what}: the server answered {status}"
+    if document.code == AuthenticationError.code:
         sentence = f"{sentence}: {_LOG_IN}"
-    error = rebuild(said.code, said.fields, sentence)
+    error = rebuild(document.code, document.fields, sentence)
     if error is not None:
         return error
     kind = _GROUPS.get(status)

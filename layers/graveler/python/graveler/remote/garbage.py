@@ -114,10 +114,10 @@ class RemoteGarbage:
         """Bring files back from quarantine. Cost: one request for each thousand, or for what a request has the time for."""
         after: str | None = ""
         while after is not None:
-            answer = self._connection.call(
+            response = self._connection.call(
                 "POST", (*self._base, "reports", run, "restore"), None, {"prefix": prefix, "after": after}
             )
-            page = answer.read(_RestoredFiles)
+            page = response.read(_RestoredFiles)
             yield from ((one.key, one.restored) for one in page.results)
             after = page.pagination.next_after
 
@@ -168,6 +168,6 @@ class RemoteLeftovers:
     def purge(self, uid: RepositoryUID, *, force: bool = False, progress: Progress | None = None) -> Purged:
         """Remove what a deleted repository left, for good. Cost: one request for each 20 seconds that it takes; told is what the
         last one removed."""
-        answer = self._connection.call("POST", (*_DELETED, uid, "purge"), None, {"force": force})
-        done = answer.read(_Purge)
+        response = self._connection.call("POST", (*_DELETED, uid, "purge"), None, {"force": force})
+        done = response.read(_Purge)
         return Purged(done.files, done.rows, done.unknown)

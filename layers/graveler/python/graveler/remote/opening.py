@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from graveler.errors import UnavailableError
-from graveler.places import ServedLake
+from graveler.locations import ServedLake
 
 if TYPE_CHECKING:
     from graveler.remote.aws_session import AwsSession
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from graveler.remote.lake import RemoteLake
 
 
-def open_served(place: ServedLake) -> "RemoteLake":
+def open_served(location: ServedLake) -> "RemoteLake":
     """The lake behind a server. No request. :class:`InvalidError` for a URL that is none; :class:`UnavailableError` where the
     library for HTTP is not installed."""
-    connection = connect(place)
+    connection = connect(location)
     from graveler.remote.lake import RemoteLake
 
     return RemoteLake(connection)
 
 
-def connect(place: ServedLake) -> "Connection":
+def connect(location: ServedLake) -> "Connection":
     """What sends requests to a server. No request. Errors as :func:`open_served`."""
     try:
         from graveler.remote.connection import Connection, SessionToken  # urllib3: not for a lake of one's own
@@ -29,18 +29,20 @@ def connect(place: ServedLake) -> "Connection":
             f"a lake behind a server needs the package {error.name!r}, which is not installed; pip install 'graveler[remote]'"
         ) from None
     session: Session | None = None
-    if place.by_aws:
-        session = log_in_with_aws(place)
-    elif place.token:
-        session = SessionToken(place.token)
-    return Connection(place.url, place.key_id, place.secret, host=place.host, network=place.network, session=session)
+    if location.by_aws:
+        session = log_in_with_aws(location)
+    elif location.token:
+        session = SessionToken(location.token)
+    return Connection(
+        location.url, location.key_id, location.secret, host=location.host, network=location.network, session=session
+    )
 
 
-def log_in_with_aws(place: ServedLake) -> "AwsSession":
+def log_in_with_aws(location: ServedLake) -> "AwsSession":
     """What logs in to a server with AWS's credentials. No request yet."""
     from graveler.remote.aws_session import AwsSession
     from graveler.remote.aws_signing import BotocoreSigner
     from graveler.remote.connection import Connection
 
-    nobody = Connection(place.url, "", "", host=place.host, network=place.network)
-    return AwsSession(nobody, place.signed_name, BotocoreSigner())
+    nobody = Connection(location.url, "", "", host=location.host, network=location.network)
+    return AwsSession(nobody, location.signed_name, BotocoreSigner())

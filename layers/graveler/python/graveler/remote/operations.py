@@ -70,9 +70,9 @@ class RemoteOperations:
     def cancel(self, operation_id: str) -> Operation:
         """End an operation: from now on it cannot commit anything. Cost: two requests. :class:`PreconditionError` if it has ended
         otherwise."""
-        answer = self._connection.call("DELETE", (*self._base, operation_id), passing=(_CONFLICT,))
-        if answer.status == _CONFLICT:
-            raise refusal(_CONFLICT, answer.read(Error), f"cancelling operation {operation_id!r}")
+        response = self._connection.call("DELETE", (*self._base, operation_id), passing=(_CONFLICT,))
+        if response.status == _CONFLICT:
+            raise refusal(_CONFLICT, response.read(Error), f"cancelling operation {operation_id!r}")
         return self.get(operation_id)
 
     def wait(self, operation_id: str, look: Callable[[Operation], None] = _ignore) -> Operation:

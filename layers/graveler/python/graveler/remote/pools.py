@@ -1,4 +1,4 @@
-"""Connections to servers, straight or through a proxy, as the environment says (:class:`graveler.places.Network`)."""
+"""Connections to servers, straight or through a proxy, as the environment says (:class:`graveler.locations.Network`)."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,7 +10,7 @@ import urllib3
 from urllib3.util import Timeout, make_headers
 
 from graveler.errors import InvalidError
-from graveler.places import Network
+from graveler.locations import Network
 
 _CONNECTIONS: Final = 32
 _TIMEOUT: Final = Timeout(connect=10, read=120)
@@ -61,8 +61,8 @@ class Pools:
             raise InvalidError(f"proxy {url!r} is no URL; write http://HOST:PORT in HTTPS_PROXY and HTTP_PROXY")
         headers = None
         if parts.username is not None:
-            said = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            headers = make_headers(proxy_basic_auth=said)
+            credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers = make_headers(proxy_basic_auth=credentials)
         where = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         return urllib3.ProxyManager(where, proxy_headers=headers, **self._options)
 

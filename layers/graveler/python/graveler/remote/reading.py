@@ -68,19 +68,19 @@ class RemoteReader:
 
     def protection(self) -> tuple[tuple[str, ...], str]:
         """The patterns of protected branches, and their etag."""
-        answer = self._connection.call("GET", (*self._base, "settings", "branch_protection"))
-        rules = answer.read(list[repositories.ProtectionRule])
-        return tuple(rule.pattern for rule in rules), answer.headers.get("etag", "").strip('"')
+        response = self._connection.call("GET", (*self._base, "settings", "branch_protection"))
+        rules = response.read(list[repositories.ProtectionRule])
+        return tuple(rule.pattern for rule in rules), response.headers.get("etag", "").strip('"')
 
     def retention(self) -> RetentionRules | None:
         """For how long commits are to be kept, if that was decided."""
-        answer = self._connection.call("GET", (*self._base, "settings", "gc_rules"), passing=(404,))
-        if answer.status == 404:
-            said = answer.read(Error)
-            if said.code == NO_RULES_CODE:
+        response = self._connection.call("GET", (*self._base, "settings", "gc_rules"), passing=(404,))
+        if response.status == 404:
+            document = response.read(Error)
+            if document.code == NO_RULES_CODE:
                 return None
-            raise refusal(404, said, f"reading the retention rules of {self._name!r}")
-        return answer.read(repositories.GCRules).value()
+            raise refusal(404, document, f"reading the retention rules of {self._name!r}")
+        return response.read(repositories.GCRules).value()
 
     def _import_sources(self) -> tuple[str, ...] | None:
         found = self._connection.get((*self._base, "settings", "import_sources"), repositories.ImportSources).prefixes
@@ -135,24 +135,24 @@ class RemoteReader:
         them of one state."""
         found: dict[str, ObjectEntry] = {}
         for at in range(0, len(paths), PAGE):
-            answer = self._connection.call(
+            response = self._connection.call(
                 "POST", (*self._base, "refs", ref, "objects", "stats"), None, {"paths": list(paths[at : at + PAGE])}
             )
-            found.update((stats.path, stats.entry()) for stats in answer.read(objects.StatsOfMany).results)
+            found.update((stats.path, stats.entry()) for stats in response.read(objects.StatsOfMany).results)
         return [found.get(path) for path in paths]
 
     def list_objects(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ObjectEntry | CommonPrefix]:
         """Objects by path; with a ``delimiter``, common prefixes."""
-        answer = self._connection.call(
+        response = self._connection.call(
             "GET", (*self._base, "refs", ref, "objects", "ls"), _page_query(prefix, after, delimiter, amount)
         )
-        found = answer.read(objects.ObjectStatsList)
+        found = response.read(objects.ObjectStatsList)
         return Page(
             tuple(stats.item() for stats in found.results),
             found.pagination.next_after,
-            documents.commits_read(answer.headers),
+            documents.commits_read(response.headers),
         )
 
     def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
@@ -201,12 +201,12 @@ class RemoteReader:
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
         """What is staged and differs from the last commit. Cost: a request, and two more to look the objects up."""
-        answer = self._connection.call(
+        response = self._connection.call(
             "GET", (*self._base, "branches", branch, "diff"), _page_query(prefix, after, delimiter, amount)
         )
-        commits = documents.commits_read(answer.headers)
+        commits = documents.commits_read(response.headers)
         return self._changes(
-            answer.read(differences.DiffList), commits[-1] if commits else f"{branch}@", branch, commits
+            response.read(differences.DiffList), commits[-1] if commits else f"{branch}@", branch, commits
         )
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
@@ -220,10 +220,10 @@ class RemoteReader:
     ) -> Page[Change]:
         """What turns ``left`` into ``right``. Cost: a request, and two more to look the objects up."""
         query: Query = {**_page_query(prefix, after, delimiter, amount), "type": "two_dot"}
-        answer = self._connection.call("GET", (*self._base, "refs", left, "diff", right), query)
-        commits = documents.commits_read(answer.headers)
+        response = self._connection.call("GET", (*self._base, "refs", left, "diff", right), query)
+        commits = documents.commits_read(response.headers)
         one, other = (commits[0], commits[-1]) if commits else (left, right)
-        return self._changes(answer.read(differences.DiffList), one, other, commits)
+        return self._changes(response.read(differences.DiffList), one, other, commits)
 
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -245,12 +245,12 @@ class RemoteReader:
     def merge_base(self, left: str, right: str) -> Commit | None:
         """The best common ancestor of two refs. Cost: two requests."""
         path = (*self._base, "refs", left, "merge", right)
-        answer = self._connection.call("GET", path, passing=(400,))
-        if answer.status == 400:
-            if answer.read(Error).code == NO_COMMON_HISTORY_CODE:
+        response = self._connection.call("GET", path, passing=(400,))
+        if response.status == 400:
+            if response.read(Error).code == NO_COMMON_HISTORY_CODE:
                 return None
-            answer = self._connection.call("GET", path)
-        return self.commit_of(answer.read(refs.MergeBase).base_commit_id)
+            response = self._connection.call("GET", path)
+        return self.commit_of(response.read(refs.MergeBase).base_commit_id)
 
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
@@ -318,11 +318,11 @@ class RemoteReader:
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
         """A listing, each with the last commit that changed it. Cost: a request, and one more to look the objects up."""
-        answer = self._connection.call(
+        response = self._connection.call(
             "GET", (*self._base, "refs", ref, "annotate"), _page_query(prefix, after, delimiter, amount)
         )
-        found = answer.read(differences.AnnotationList)
-        commits = documents.commits_read(answer.headers)
+        found = response.read(differences.AnnotationList)
+        commits = documents.commits_read(response.headers)
         paths = [item.path for item in found.results if item.path_type == "object"]
         entries = dict(zip(paths, self.stat_many(commits[-1] if commits else ref, paths), strict=True))
         listed: list[tuple[ObjectEntry | CommonPrefix, Commit]] = []

@@ -31,7 +31,7 @@ from graveler.model import (
     ObjectEntry,
     Tag,
 )
-from graveler.remote.connection import Answer, Query
+from graveler.remote.connection import Query, Response
 from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
@@ -78,8 +78,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     def _run_create_branch(self, request: requests.CreateBranch, _: Context) -> Branch:
         """A server that knows no owners makes a branch without one."""
         body = refs.BranchCreation(request.name, request.source, request.hidden, request.force, request.owner or None)
-        answer = self._connection.call("POST", (*self._base, "branches"), None, body)
-        return Branch(request.name, CommitID(answer.body.decode().strip().strip('"')), request.hidden)
+        response = self._connection.call("POST", (*self._base, "branches"), None, body)
+        return Branch(request.name, CommitID(response.body.decode().strip().strip('"')), request.hidden)
 
     def _run_renew_branch(self, request: requests.RenewBranch, _: Context) -> None:
         """:class:`NotFoundError` also of a server that knows no owners."""
@@ -108,8 +108,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_undo(self, request: requests.Undo, _: Context) -> Branch:
         path = (*self._base, "branches", request.branch, "undo")
-        answer = self._connection.call("POST", path, {"force": request.force}, key=request.request_id)
-        return answer.read(documents.Ref).branch()
+        response = self._connection.call("POST", path, {"force": request.force}, key=request.request_id)
+        return response.read(documents.Ref).branch()
 
     def _run_create_tag(self, request: requests.CreateTag, _: Context) -> Tag:
         body = refs.TagCreation(request.name, request.ref, request.force)
@@ -148,10 +148,10 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         first = True
         while (some := list(islice(left, PAGE))) or first:
             first = False
-            answer = self._connection.call("POST", path, {"force": request.force}, {"paths": some})
-            for error in answer.read(objects.ObjectErrorList).errors:
-                said = Error(error.message, "", error.code, error.fields)
-                raise refusal(error.status_code, said, f"deleting from {request.branch!r}")
+            response = self._connection.call("POST", path, {"force": request.force}, {"paths": some})
+            for error in response.read(objects.ObjectErrorList).errors:
+                document = Error(error.message, "", error.code, error.fields)
+                raise refusal(error.status_code, document, f"deleting from {request.branch!r}")
 
     def _run_copy(self, request: staging.Copy, _: Context) -> ObjectEntry:
         document = {
@@ -160,8 +160,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             "force": request.force,
         }
         path = (*self._base, "branches", request.branch, "objects", "copy")
-        answer = self._connection.call("POST", path, {"dest_path": request.destination_path}, document)
-        return answer.read(objects.ObjectStats).entry()
+        response = self._connection.call("POST", path, {"dest_path": request.destination_path}, document)
+        return response.read(objects.ObjectStats).entry()
 
     def _run_copy_prefix(self, request: staging.CopyPrefix, _: Context) -> Iterator[ObjectEntry]:
         """One request for each object."""
@@ -207,9 +207,9 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_update_metadata(self, request: staging.UpdateMetadata, _: Context) -> ObjectEntry:
         """Two requests."""
-        place = (*self._base, "branches", request.branch, "objects", "stat", "user_metadata")
+        path = (*self._base, "branches", request.branch, "objects", "stat", "user_metadata")
         query: Query = {"path": request.path, "force": request.force}
-        self._connection.call("PUT", place, query, {"set": dict(request.metadata)})
+        self._connection.call("PUT", path, query, {"set": dict(request.metadata)})
         return self.stat(request.branch, request.path)
 
     def _run_reset(self, request: staging.Reset, _: Context) -> None:
@@ -273,10 +273,10 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             request.beside_uncommitted,
         )
         path = (*self._base, "refs", request.source, "merge", request.destination)
-        answer = self._post(path, body, info, passing=(409,), dated=False)
-        if answer.status != 409:
-            return self.commit_of(answer.read(refs.MergeResult).reference)
-        refused = refusal(409, answer.read(Error), f"merging {request.source!r} into {request.destination!r}")
+        response = self._post(path, body, info, passing=(409,), dated=False)
+        if response.status != 409:
+            return self.commit_of(response.read(refs.MergeResult).reference)
+        refused = refusal(409, response.read(Error), f"merging {request.source!r} into {request.destination!r}")
         if isinstance(refused, MergeConflictError):
             conflicts = self.preview_merge(request.source, request.destination, strategies).conflicts
             if conflicts:
@@ -288,12 +288,12 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         body = refs.RevertCreation(
             request.ref, request.parent_number, _overrides(request.info), request.force, request.allow_empty
         )
-        answer = self._post(
+        response = self._post(
             (*self._base, "branches", request.branch, "revert"), body, request.info, passing=(409,), dated=False
         )
-        if answer.status == 409:
-            raise self._conflicts(request, answer, f"reverting {request.ref!r} on {request.branch!r}")
-        return self.commit_of(answer.headers.get(documents.COMMIT_HEADER) or f"{request.branch}@")
+        if response.status == 409:
+            raise self._conflicts(request, response, f"reverting {request.ref!r} on {request.branch!r}")
+        return self.commit_of(response.headers.get(documents.COMMIT_HEADER) or f"{request.branch}@")
 
     def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
         """Conflicts as of a revert."""
@@ -301,10 +301,10 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             request.ref, request.parent_number, _overrides(request.info), request.force, request.allow_empty
         )
         path = (*self._base, "branches", request.branch, "cherry-pick")
-        answer = self._post(path, body, request.info, passing=(409,), dated=False)
-        if answer.status == 409:
-            raise self._conflicts(request, answer, f"picking {request.ref!r} onto {request.branch!r}")
-        return answer.read(documents.Commit).value()
+        response = self._post(path, body, request.info, passing=(409,), dated=False)
+        if response.status == 409:
+            raise self._conflicts(request, response, f"picking {request.ref!r} onto {request.branch!r}")
+        return response.read(documents.Commit).value()
 
     def _run_rewrite(self, request: committing.Rewrite, _: Context) -> Commit:
         split, info = request.split, request.info
@@ -323,7 +323,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         passing: Sequence[int] = (),
         *,
         dated: bool = True,
-    ) -> Answer:
+    ) -> Response:
         """Ask for a commit. :class:`InvalidError` for a time where the API takes none."""
         if not dated:
             _expect_no_date(info)
@@ -336,9 +336,9 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         found = self._connection.get(path, refs.WrittenVersion, {**query, "version": application.version})
         return None if found.commit_id is None else self.commit_of(found.commit_id)
 
-    def _conflicts(self, request: Replay, answer: Answer, doing: str) -> GravelerError:
+    def _conflicts(self, request: Replay, response: Response, doing: str) -> GravelerError:
         """The error that lists the conflicts; as the server says it if there are none any more, or if it is another one."""
-        refused = refusal(409, answer.read(Error), doing)
+        refused = refusal(409, response.read(Error), doing)
         if not isinstance(refused, MergeConflictError):
             return refused
         commit = self.commit_of(request.ref)
@@ -428,15 +428,15 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             return self._connection.call("POST", path, None, document, key=request_id).read(
                 imports.ImportCreationResponse
             )
-        answer = self._connection.call("POST", (*path, "dry-run"), None, document, key=request_id, passing=(404,))
-        if answer.status != 404:
-            return answer.read(imports.ImportCreationResponse)
-        said = answer.read(Error)
-        if said.code == UNKNOWN_ROUTE_CODE:
+        response = self._connection.call("POST", (*path, "dry-run"), None, document, key=request_id, passing=(404,))
+        if response.status != 404:
+            return response.read(imports.ImportCreationResponse)
+        refused = response.read(Error)
+        if refused.code == UNKNOWN_ROUTE_CODE:
             raise PreconditionError(
                 "the server knows no dry run of an import, since it is older than this client; nothing was changed. Update it"
             )
-        raise refusal(404, said, f"a dry run of an import into {path[3]!r}")
+        raise refusal(404, refused, f"a dry run of an import into {path[3]!r}")
 
     def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> imports.ImportStatus:
         pause, done = _FIRST_LOOK, 0

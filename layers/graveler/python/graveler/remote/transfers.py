@@ -133,10 +133,10 @@ class Transfers:
         for at in range(start, end, _PIECE):
             last = min(end, at + _PIECE) - 1
             part = {"range": f"bytes={at}-{last}"}
-            answer = self._connection.call("GET", path, {"path": entry.path}, headers=part, passing=(416,))
-            if answer.status == 416 or answer.headers.get("etag", f'"{entry.checksum}"') != f'"{entry.checksum}"':
+            response = self._connection.call("GET", path, {"path": entry.path}, headers=part, passing=(416,))
+            if response.status == 416 or response.headers.get("etag", f'"{entry.checksum}"') != f'"{entry.checksum}"':
                 raise _replaced(ref, entry)
-            yield answer.body
+            yield response.body
 
     def upload(self, request: Upload, data: bytes | Path) -> ObjectEntry:
         """Write an object's bytes and stage it. ``data`` is the bytes, or a file. Cost: two requests, and the object write (with
@@ -161,7 +161,7 @@ class Transfers:
     def _put(self, request: Upload, data: bytes | OpenFile, size: int, checksum: str) -> ObjectEntry:
         branch, path = request.branch, request.path
         address = self._send(branch, path, data, checksum, force=request.force)
-        answer = self._connection.call(
+        response = self._connection.call(
             "PUT",
             self._backing(branch),
             {"path": path},
@@ -175,7 +175,7 @@ class Transfers:
             },
             headers={"if-none-match": "*"} if request.if_absent else None,
         )
-        return answer.read(ObjectStats).entry()
+        return response.read(ObjectStats).entry()
 
     def send(self, branch: str, path: str, file: Path, *, force: bool = False) -> str:
         """Write a file's bytes to where an object of this path could be, and stage nothing: the physical address. Nobody keeps
@@ -190,13 +190,13 @@ class Transfers:
 
     def _send(self, branch: str, path: str, data: bytes | OpenFile, checksum: str, *, force: bool) -> str:
         query: Query = {"path": path, "presign": True, "force": force}
-        place = self._connection.get(self._backing(branch), StagingLocation, query)
-        if place.presigned_url is None or place.physical_address is None:
+        location = self._connection.get(self._backing(branch), StagingLocation, query)
+        if location.presigned_url is None or location.physical_address is None:
             raise UnavailableError(
                 f"the server gives no URLs to upload to, so {path!r} cannot be uploaded; see the settings of its store"
             )
-        _check_etag(self._connection.put_bytes(place.presigned_url, data), checksum, path)
-        return place.physical_address
+        _check_etag(self._connection.put_bytes(location.presigned_url, data), checksum, path)
+        return location.physical_address
 
     def _backing(self, branch: str) -> tuple[str, ...]:
         return (*self._base, "branches", branch, "staging", "backing")

@@ -129,8 +129,8 @@ class RemoteUpkeep:
         :attr:`RemoteReader.repository`. Of lost commits a thousand are named."""
         ids = dict.fromkeys(("branches_meta_range_id", "commits_meta_range_id", "tags_meta_range_id"), dump_id)
         document = {**ids, "storage_namespace": namespace}
-        answer = self._connection.call("POST", (*self._base, "restore"), None, document, seconds=_LONG)
-        made = answer.read(_Restore).restored
+        response = self._connection.call("POST", (*self._base, "restore"), None, document, seconds=_LONG)
+        made = response.read(_Restore).restored
         if made is None:
             raise UnavailableError(
                 f"repository {self._name!r} is restored, by a request whose answer was lost; `graveler fsck` tells what is lost"

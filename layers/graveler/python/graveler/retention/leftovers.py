@@ -149,11 +149,11 @@ class Leftovers:
                 "removed. Force it to remove these too"
             )
 
-    def _remove_files(self, objects: Objects, until: float, unknown: Unknown, progress: Progress) -> Tally:
+    def _remove_files(self, objects: Objects, cutoff: float, unknown: Unknown, progress: Progress) -> Tally:
         sweeper = Sweeper(objects, self._clock, THREADS)
         done = size = 0
         failed: list[str] = []
-        found = self._files(objects, until, unknown)
+        found = self._files(objects, cutoff, unknown)
         while some := list(islice(found, _TOGETHER)):
             outcomes = sweeper.sweep("", Mode.DELETE, some, lambda: None)
             failed += [c.key for c, outcome in zip(some, outcomes, strict=True) if outcome is Outcome.FAILED]
@@ -167,16 +167,16 @@ class Leftovers:
             )
         return Tally(done, size)
 
-    def _files(self, objects: Objects, until: float, unknown: Unknown) -> Iterator[Candidate]:
-        """Our files from before ``until`` (Unix seconds). No writer of ours was at work any more then, and what is made after a
+    def _files(self, objects: Objects, cutoff: float, unknown: Unknown) -> Iterator[Candidate]:
+        """Our files from before ``cutoff`` (Unix seconds). No writer of ours was at work any more then, and what is made after a
         purge has begun, by any clock, is younger: it is another repository's."""
         for upload in list(objects.uploads()):
-            if upload.began <= until and (known_as(upload.key) is not None or upload.key.startswith(INSIDE)):
+            if upload.began <= cutoff and (known_as(upload.key) is not None or upload.key.startswith(INSIDE)):
                 yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, "")
         for stored in objects.list():
             if stored.key == MARKER:
                 continue
-            if stored.modified > until or (known_as(stored.key) is None and not stored.key.startswith(INSIDE)):
+            if stored.modified > cutoff or (known_as(stored.key) is None and not stored.key.startswith(INSIDE)):
                 unknown.add(stored)
                 continue
             # A tree's file may come again under its name, with its ETag: then its time tells.

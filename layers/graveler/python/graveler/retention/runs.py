@@ -274,10 +274,10 @@ class Runs:
                 continue
             candidates = self.candidates(plan.run, number)
             outcomes = self.outcomes(plan.run, number) or [Outcome.LISTED] * len(candidates)
-            for place in range(skip, len(candidates)):
+            for position in range(skip, len(candidates)):
                 if len(found) == amount:
-                    return Page(tuple(found), f"{number}/{place}")
-                found.append((candidates[place], outcomes[place]))
+                    return Page(tuple(found), f"{number}/{position}")
+                found.append((candidates[position], outcomes[position]))
             skip = 0
         return Page(tuple(found), None)
 

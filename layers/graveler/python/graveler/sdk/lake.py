@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
-from graveler.lake.opening.place import create_at, open_at
+from graveler.lake.opening.location import create_at, open_at
+from graveler.locations import Named, ServedLake, find_lake, find_location, user_name
 from graveler.paging import items
-from graveler.places import Named, ServedLake, find_lake, find_place, user_name
 from graveler.remote.opening import open_served
 from graveler.sdk.page_size import page_size
 from graveler.sdk.repository import Repository
@@ -65,7 +65,7 @@ class Lake:
 
 
 def open_lake(
-    place: str | Path | None = None,
+    location: str | Path | None = None,
     *,
     user: str | None = None,
     objects: str | None = None,
@@ -78,9 +78,9 @@ def open_lake(
     repositories lie below ``objects`` (``s3://bucket/prefix``); as ``https://host``, one behind the HTTP API of a server.
     Exported as ``graveler.open``.
 
-    Without a ``place``, the lake that GRAVELER_LAKE, GRAVELER_TABLES or GRAVELER_ENDPOINT names, else the nearest folder upward
-    from the working folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS, if not given, are
-    found as AWS's own tools find them. ``user`` signs commits; without one, GRAVELER_USER or the login name does. A server is
+    Without a ``location``, the lake that GRAVELER_LAKE, GRAVELER_TABLES or GRAVELER_ENDPOINT names, else the nearest folder
+    upward from the working folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS, if not given,
+    are found as AWS's own tools find them. ``user`` signs commits; without one, GRAVELER_USER or the login name does. A server is
     asked with the access key in GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or lakectl's for it, whose name signs.
     With ``login="aws"``, or GRAVELER_LOGIN, it is logged in to with AWS's credentials instead, again and again before a token
     ends; with GRAVELER_SESSION_TOKEN, by a token that somebody has got.
@@ -88,14 +88,14 @@ def open_lake(
     :class:`NotFoundError` if there is no lake, :class:`InvalidError` for words that name two or half of one,
     :class:`ForbiddenError` for a server without a key. On AWS, and of a server, nothing is asked yet.
     """
-    named = _named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
+    named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     found = find_lake(replace(named, login=login))
     verbs = open_served(found) if isinstance(found, ServedLake) else open_at(found)
     return Lake(verbs, user_name() if user is None else user)
 
 
 def create_lake(
-    place: str | Path,
+    location: str | Path,
     *,
     user: str | None = None,
     create_table: bool = False,
@@ -108,21 +108,25 @@ def create_lake(
     ``graveler.create``.
 
     Arguments as of :func:`open_lake`; with ``create_table``, the table of a lake on AWS is made if it is not there. Cost and
-    errors as :func:`graveler.lake.opening.place.create_at`.
+    errors as :func:`graveler.lake.opening.location.create_at`.
     """
-    named = _named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
-    return Lake(create_at(find_place(named), create_table=create_table), user_name() if user is None else user)
+    named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
+    return Lake(create_at(find_location(named), create_table=create_table), user_name() if user is None else user)
 
 
 def _named(
-    place: str | Path | None,
+    location: str | Path | None,
     objects: str | None,
     region: str | None,
     s3_endpoint_url: str | None,
     dynamodb_endpoint_url: str | None,
 ) -> Named:
     return Named(
-        lake=None if place is None else str(Path(place).expanduser()) if "://" not in str(place) else str(place),
+        lake=None
+        if location is None
+        else str(Path(location).expanduser())
+        if "://" not in str(location)
+        else str(location),
         objects=objects,
         region=region,
         s3_endpoint_url=s3_endpoint_url,

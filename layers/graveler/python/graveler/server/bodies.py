@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.server.answers import RequestError
 from graveler.server.requests import Message, Receive, Request
+from graveler.server.responses import RequestError
 from graveler.server.threads import Threads
 from graveler.storage.spooled import SpooledFile
 
@@ -75,12 +75,12 @@ class Body(Struct):
 
 def declared_length(request: Request) -> int | None:
     """``Content-Length``, if there is one. :class:`RequestError` (400) for nonsense."""
-    said = request.headers.get("content-length", "")
-    if not said:
+    header = request.headers.get("content-length", "")
+    if not header:
         return None
-    if not (said.isascii() and said.isdigit()):
-        raise RequestError(400, f"header Content-Length {said[:40]!r} is no number of bytes")
-    return int(said)
+    if not (header.isascii() and header.isdigit()):
+        raise RequestError(400, f"header Content-Length {header[:40]!r} is no number of bytes")
+    return int(header)
 
 
 def has_body(request: Request) -> bool:

@@ -18,10 +18,10 @@ from xml.sax.saxutils import escape
 
 from graveler.api.ranges import requested
 from graveler.errors import CorruptError, ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
-from graveler.server.answers import Answer, Headers, RequestError
 from graveler.server.bodies import PIECE, declared_length, pieces
 from graveler.server.namespaces import Namespaces
 from graveler.server.requests import Receive, Request
+from graveler.server.responses import Headers, RequestError, ServerResponse
 from graveler.server.threads import Threads
 from graveler.storage.folder_objects import FolderObjects, FolderWriter
 from graveler.storage.objects import ObjectConditionError, StoredObject
@@ -38,51 +38,51 @@ _AT_ONCE: Final = 256 << 10
 
 
 class DataPlane:
-    """Answers presigned URLs, of those ``namespaces`` alone. ``places`` is how many transfers may go on,
+    """Answers presigned URLs, of those ``namespaces`` alone. ``slots`` is how many transfers may go on,
     ``disk`` reads and writes files, and with ``verify_bytes`` the MD5 of whole objects is compared."""
 
     def __init__(
         self,
         signer: UrlSigner,
         namespaces: Namespaces,
-        places: int,
+        slots: int,
         disk: Threads,
         *,
         verify_bytes: bool = False,
     ) -> None:
         self._signer = signer
         self._namespaces = namespaces
-        self._places = BoundedSemaphore(places)
+        self._slots = BoundedSemaphore(slots)
         self._disk = disk
         self._verify_bytes = verify_bytes
 
-    async def __call__(self, request: Request, receive: Receive) -> Answer:
+    async def __call__(self, request: Request, receive: Receive) -> ServerResponse:
         """The answer to a request. A body of several pieces is to be closed whatever happens."""
         operation = "putBytes" if request.method == "PUT" else "getBytes"
         try:
-            answer = await self._answer(request, receive)
+            response = await self._answer(request, receive)
         except RequestError as error:
             code = {411: "MissingContentLength", 413: "EntityTooLarge", 501: "NotImplemented", 503: "SlowDown"}
-            answer = _error(error.status, code.get(error.status, "InvalidRequest"), error.message)
+            response = _error(error.status, code.get(error.status, "InvalidRequest"), error.message)
         except _BadDigestError as error:
-            answer = _error(400, "BadDigest", str(error))
+            response = _error(400, "BadDigest", str(error))
         except ForbiddenError as error:
-            answer = _error(403, "AccessDenied", str(error))
+            response = _error(403, "AccessDenied", str(error))
         except NotFoundError as error:
-            answer = _error(404, "NoSuchUpload" if "uploadId=" in request.query else "NoSuchKey", str(error))
+            response = _error(404, "NoSuchUpload" if "uploadId=" in request.query else "NoSuchKey", str(error))
         except ObjectConditionError as error:
-            answer = _error(412, "PreconditionFailed", str(error))
+            response = _error(412, "PreconditionFailed", str(error))
         except InvalidError as error:
-            answer = _error(400, "InvalidRequest", str(error))
+            response = _error(400, "InvalidRequest", str(error))
         except CorruptError as error:
-            answer = _error(500, DAMAGED, str(error))
+            response = _error(500, DAMAGED, str(error))
         except GravelerError as error:
-            answer = _error(503, "ServiceUnavailable", str(error))
-        answer.operation = operation
-        answer.headers += _NO_PAGE
-        return answer
+            response = _error(503, "ServiceUnavailable", str(error))
+        response.operation = operation
+        response.headers += _NO_PAGE
+        return response
 
-    async def _answer(self, request: Request, receive: Receive) -> Answer:
+    async def _answer(self, request: Request, receive: Receive) -> ServerResponse:
         if request.method not in ("GET", "HEAD", "PUT"):
             return _error(405, "MethodNotAllowed", f"{request.method} is not for presigned URLs")
         signed = "PUT" if request.method == "PUT" else "GET"
@@ -101,7 +101,7 @@ class DataPlane:
             return await self._put(request, receive, store, grant)
         return await self._disk.run(self._get, request, store, grant)
 
-    def _get(self, request: Request, store: FolderObjects, grant: Grant) -> Answer:
+    def _get(self, request: Request, store: FolderObjects, grant: Grant) -> ServerResponse:
         stored, file = store.open_object(grant.key)
         handed_on = False
         try:
@@ -116,7 +116,7 @@ class DataPlane:
             if (wanted := request.headers.get("if-match")) and not _names(wanted, stored):
                 return _error(412, "PreconditionFailed", f"the object's ETag is {stored.etag}")
             if (known := request.headers.get("if-none-match")) and _names(known, stored):
-                return Answer(304, headers)
+                return ServerResponse(304, headers)
             part = requested(request.headers, stored.etag, stored.size)
             if part is not None and not part.length:
                 refusal = _error(416, "InvalidRange", f"the object has {stored.size:,} bytes")
@@ -128,29 +128,29 @@ class DataPlane:
                 headers.append(("content-range", part.content_range))
             status = 206 if part else 200
             if request.method == "HEAD":
-                return Answer(status, headers)
+                return ServerResponse(status, headers)
             file.seek(start)
             md5_noted = noted.md5 if noted is not None and self._verify_bytes and part is None else ""
             if length <= _AT_ONCE:
                 body = _read(file, length)
                 if md5_noted and body:
                     _expect_md5(md5(body, usedforsecurity=False).hexdigest(), md5_noted, length)
-                return Answer(status, headers, body)
-            self._take_place()
+                return ServerResponse(status, headers, body)
+            self._take_slot()
             handed_on = True
-            return Answer(status, headers, _Sending(file, length, self._places, self._disk, md5_noted))
+            return ServerResponse(status, headers, _Sending(file, length, self._slots, self._disk, md5_noted))
         finally:
             if not handed_on:
                 file.close()
 
-    async def _put(self, request: Request, receive: Receive, store: FolderObjects, grant: Grant) -> Answer:
+    async def _put(self, request: Request, receive: Receive, store: FolderObjects, grant: Grant) -> ServerResponse:
         if declared_length(request) is None:
             raise RequestError(411, "a PUT must say its Content-Length, so that half of a body is not taken for all")
         condition = request.headers.get("if-none-match", "").strip()
         if condition not in ("", "*") or "if-match" in request.headers:
             raise RequestError(501, "the only condition for a PUT is If-None-Match: *")
         expected = _digest_of(request)
-        self._take_place()
+        self._take_slot()
         try:
             if grant.part:
                 writer = await self._disk.run(store.part_writer, grant.key, grant.upload_id, grant.part)
@@ -158,7 +158,7 @@ class DataPlane:
                 return _written(stored.etag)
             return _written(await self._put_once(request, receive, store, grant.key, expected))
         finally:
-            self._places.release()
+            self._slots.release()
 
     async def _put_once(
         self, request: Request, receive: Receive, store: FolderObjects, key: str, expected: bytes | None
@@ -209,8 +209,8 @@ class DataPlane:
             raise _BadDigestError("the bytes that arrived have another MD5 than the header Content-MD5 says")
         return digest.hexdigest()
 
-    def _take_place(self) -> None:
-        if not self._places.acquire(blocking=False):
+    def _take_slot(self) -> None:
+        if not self._slots.acquire(blocking=False):
             raise RequestError(503, "too many transfers are under way; try again in a second")
 
 
@@ -230,11 +230,11 @@ class _Sending:
     """A part of a file on its way. To be closed, also when the client goes away before the end. With ``md5_noted`` it is a whole
     file, whose last piece comes only if that is its MD5."""
 
-    def __init__(self, file: FileIO, length: int, places: BoundedSemaphore, disk: Threads, md5_noted: str = "") -> None:
+    def __init__(self, file: FileIO, length: int, slots: BoundedSemaphore, disk: Threads, md5_noted: str = "") -> None:
         self._file = file
         self._left = length
         self._length = length
-        self._places = places
+        self._slots = slots
         self._disk = disk
         self._md5_noted = md5_noted
         self._digest = md5(usedforsecurity=False)
@@ -256,7 +256,7 @@ class _Sending:
         """Let go of the file and of the place."""
         if not self._file.closed:
             self._file.close()
-            self._places.release()
+            self._slots.release()
 
 
 def _read(file: FileIO, length: int) -> bytes:
@@ -285,16 +285,16 @@ def _expect_same(store: FolderObjects, key: str, arrived: str, taken: ObjectCond
         raise taken
 
 
-def _written(etag: str) -> Answer:
-    return Answer(200, [("etag", f'"{etag}"')])
+def _written(etag: str) -> ServerResponse:
+    return ServerResponse(200, [("etag", f'"{etag}"')])
 
 
 def _digest_of(request: Request) -> bytes | None:
-    said = request.headers.get("content-md5")
+    header = request.headers.get("content-md5")
     try:
-        return b64decode(said, validate=True) if said else None
+        return b64decode(header, validate=True) if header else None
     except ValueError:
-        raise RequestError(400, f"header Content-MD5 {str(said)[:60]!r} is no base64") from None
+        raise RequestError(400, f"header Content-MD5 {str(header)[:60]!r} is no base64") from None
 
 
 def _names(condition: str, stored: StoredObject) -> bool:
@@ -303,7 +303,7 @@ def _names(condition: str, stored: StoredObject) -> bool:
     return "*" in tags or stored.etag in tags
 
 
-def _error(status: int, code: str, message: str) -> Answer:
+def _error(status: int, code: str, message: str) -> ServerResponse:
     printable = "".join(character if character.isprintable() else "?" for character in message)
     document = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -312,4 +312,4 @@ def _error(status: int, code: str, message: str) -> Answer:
     headers = [("content-type", "application/xml")]
     if status == 503:
         headers.append(("retry-after", "1"))
-    return Answer(status, headers, document.encode("utf-8", "replace"))
+    return ServerResponse(status, headers, document.encode("utf-8", "replace"))

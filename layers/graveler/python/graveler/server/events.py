@@ -7,9 +7,9 @@ small one is bytes, as they were sent.
 from typing import Any
 
 from graveler.api.response import Response
-from graveler.server.answers import Answer
 from graveler.server.bodies import Body
 from graveler.server.requests import Request
+from graveler.server.responses import ServerResponse
 
 
 def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
@@ -45,19 +45,19 @@ def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
     return event
 
 
-def answer_of(response: Response, operation: str, method: str) -> Answer:
+def response_of(response: Response, operation: str, method: str) -> ServerResponse:
     """What the application answers, as the server sends it."""
-    said = response.headers
-    if "content-length" in said and method != "HEAD":  # the server counts what it sends itself
-        said = {name: value for name, value in said.items() if name != "content-length"}
-    headers = [*said.items()]
+    given = response.headers
+    if "content-length" in given and method != "HEAD":  # the server counts what it sends itself
+        given = {name: value for name, value in given.items() if name != "content-length"}
+    headers = [*given.items()]
     if response.cookies:
         headers += [("set-cookie", cookie) for cookie in response.cookies]
     body = response.body
     sent = body if isinstance(body, bytes) else body.encode("utf-8", "surrogateescape")
     status = response.status
     if method == "HEAD" or status in (204, 304):
-        if sent and "content-length" not in said:
+        if sent and "content-length" not in given:
             headers.append(("content-length", str(len(sent))))
         sent = b""
-    return Answer(status, headers, sent, operation)
+    return ServerResponse(status, headers, sent, operation)

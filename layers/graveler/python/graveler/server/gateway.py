@@ -15,7 +15,6 @@ from graveler.api.routing import BodyKind
 from graveler.errors import UnavailableError
 from graveler.pauses import WouldWaitError
 from graveler.random_bytes import random_bytes
-from graveler.server.answers import Answer, Pieces, RequestError, json_error
 from graveler.server.bodies import (
     SILENCE_SECONDS,
     Body,
@@ -27,10 +26,11 @@ from graveler.server.bodies import (
     read_small_body,
 )
 from graveler.server.data_plane import DataPlane
-from graveler.server.events import answer_of, event_of
+from graveler.server.events import event_of, response_of
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine, now, write_line
 from graveler.server.requests import Receive, Request, Scope, Send, request_of
+from graveler.server.responses import Pieces, RequestError, ServerResponse, json_error
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.short import ShortRequests
 from graveler.server.threads import Threads
@@ -93,7 +93,7 @@ class Gateway:
         self._disk = disk
         self._room = SpoolRoom(settings.spooled_bytes)
         self._in_loop = in_loop
-        self._short: ShortRequests[Answer] | None = None
+        self._short: ShortRequests[ServerResponse] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -101,40 +101,40 @@ class Gateway:
         request = request_of(scope, self._settings.client_address_header)
         request_id = random_bytes(8).hex()
         if request.header_bytes > MAX_HEADERS:
-            answer = json_error(
+            response = json_error(
                 431, f"the headers have more than {MAX_HEADERS:,} bytes together; send fewer or shorter ones"
             )
         else:
-            answer = await self._answer(request, receive, request_id)
-        headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in answer.headers]
-        start = {"type": "http.response.start", "status": answer.status, "headers": headers}
-        if isinstance(answer.body, bytes):
+            response = await self._respond(request, receive, request_id)
+        headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in response.headers]
+        start = {"type": "http.response.start", "status": response.status, "headers": headers}
+        if isinstance(response.body, bytes):
             try:
-                self._note(request, request_id, answer, began)  # first, so that who has the answer finds its line
+                self._note(request, request_id, response, began)  # first, so that who has the answer finds its line
             finally:  # a log that cannot be written keeps no answer back
                 await send(start)
-                await send({"type": "http.response.body", "body": answer.body})
+                await send({"type": "http.response.body", "body": response.body})
             return
         await send(start)
         try:
-            await _send_pieces(answer.body, receive, send)
+            await _send_pieces(response.body, receive, send)
         finally:
-            self._note(request, request_id, answer, began)
+            self._note(request, request_id, response, began)
 
-    async def _answer(self, request: Request, receive: Receive, request_id: str) -> Answer:
+    async def _respond(self, request: Request, receive: Receive, request_id: str) -> ServerResponse:
         if self._data_plane is not None and request.path.startswith(_OBJECTS):
             return await self._data_plane(request, receive)
         if request.method in ("GET", "HEAD"):
             if request.path in HEALTH:
-                return Answer(204, [], operation="healthCheck")
+                return ServerResponse(204, [], operation="healthCheck")
             if request.path == METRICS:
                 text = await self._disk.run(self._metrics.text)
-                return Answer(200, [("content-type", _METRICS_TYPE)], text.encode(), "metrics")
+                return ServerResponse(200, [("content-type", _METRICS_TYPE)], text.encode(), "metrics")
 
         try:
             if not has_body(request):
-                answer = self._begin_small(request, _NO_BODY, request_id)
-                return answer if isinstance(answer, Answer) else await answer
+                response = self._begin_small(request, _NO_BODY, request_id)
+                return response if isinstance(response, ServerResponse) else await response
             limit = self._most_bytes(request)
             spool = self._settings.spool_bytes
             if self._keeps_more_than_anybodys(request, limit):
@@ -144,8 +144,8 @@ class Gateway:
                     return refusal
             small = await read_small_body(request, receive, limit, spool)
             if small is not None:
-                answer = self._begin_small(request, small, request_id)
-                return answer if isinstance(answer, Answer) else await answer
+                response = self._begin_small(request, small, request_id)
+                return response if isinstance(response, ServerResponse) else await response
             async with read_body(request, receive, limit, spool, self._room, self._disk) as body:
                 return await self._threads_for(request).run(self._handle, request, body, request_id)
         except RequestError as error:
@@ -155,7 +155,7 @@ class Gateway:
         except UnavailableError as error:  # the temporary folder is full
             return json_error(503, str(error))
 
-    def _begin_small(self, request: Request, body: Body, request_id: str) -> Answer | Awaitable[Answer]:
+    def _begin_small(self, request: Request, body: Body, request_id: str) -> ServerResponse | Awaitable[ServerResponse]:
         """The answer to a request whose body is at hand, or what to await for it: of a short one from this thread, if nothing
         keeps it there."""
         if self._in_loop and self._application.short(request.method, request.path):
@@ -189,17 +189,17 @@ class Gateway:
         length = declared_length(request) if limit else 0
         return self._settings.max_small_bytes < (limit if length is None else length) <= limit
 
-    def _refusal(self, request: Request, request_id: str) -> Answer | None:
+    def _refusal(self, request: Request, request_id: str) -> ServerResponse | None:
         """The answer to a request whose body nobody needs to keep, since it is refused whatever that is."""
         refusal = self._application.refusal(event_of(request, Body(), request_id))
-        return None if refusal is None else answer_of(*refusal, request.method)
+        return None if refusal is None else response_of(*refusal, request.method)
 
-    def _handle(self, request: Request, body: Body, request_id: str) -> Answer:
-        return answer_of(*self._application.respond(event_of(request, body, request_id)), request.method)
+    def _handle(self, request: Request, body: Body, request_id: str) -> ServerResponse:
+        return response_of(*self._application.respond(event_of(request, body, request_id)), request.method)
 
-    def _note(self, request: Request, request_id: str, answer: Answer, began: float) -> None:
+    def _note(self, request: Request, request_id: str, response: ServerResponse, began: float) -> None:
         seconds = time.perf_counter() - began
-        self._metrics.note(answer.operation, answer.status, seconds)
+        self._metrics.note(response.operation, response.status, seconds)
         if self._settings.log_requests:
             write_line(
                 RequestLine(
@@ -207,9 +207,9 @@ class Gateway:
                     method=request.method,
                     path=request.path,
                     query="" if request.path.startswith(_OBJECTS) else request.query,
-                    status=answer.status,
+                    status=response.status,
                     ms=round(seconds * 1000, 3),
-                    operation=answer.operation,
+                    operation=response.operation,
                     source=request.source,
                     agent=request.headers.get("user-agent", ""),
                     request_id=request_id,

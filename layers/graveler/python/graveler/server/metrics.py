@@ -41,7 +41,7 @@ class Metrics:
 
     def note(self, operation: str, status: int, seconds: float) -> None:
         """Count one request."""
-        place = bisect_left(BUCKETS, seconds)
+        bucket = bisect_left(BUCKETS, seconds)
         name = operation or "other"
         key = f"{name} {status}"
         counts = self._counts
@@ -51,7 +51,7 @@ class Metrics:
                 counts.buckets.setdefault(name, [0] * (len(BUCKETS) + 1))
                 counts.seconds.setdefault(name, 0.0)
             counts.requests[key] += 1
-            counts.buckets[name][place] += 1
+            counts.buckets[name][bucket] += 1
             counts.seconds[name] += seconds
             self._changed = True
 

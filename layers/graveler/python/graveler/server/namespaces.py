@@ -34,7 +34,7 @@ class Namespaces(Protocol):
 
 class _Known(Struct):
     store: Objects
-    until: float
+    expires: float
 
 
 class ServedNamespaces:
@@ -49,13 +49,13 @@ class ServedNamespaces:
     def at_hand(self, namespace: str) -> Objects | None:
         """Its objects, if it is a source, or was looked up within the last :data:`BELIEVED` seconds."""
         known = self._known.get(namespace)
-        if known is not None and self._now() < known.until:
+        if known is not None and self._now() < known.expires:
             return known.store
         return self._folders.source(namespace)
 
     def look_up(self, namespace: str) -> Objects:
         """Its objects. One table read. :class:`NotFoundError` for a namespace that is no repository's."""
-        until = self._now() + BELIEVED
+        expires = self._now() + BELIEVED
         if not self._repositories.has_namespace(namespace):
             self._known.pop(namespace, None)
             raise NotFoundError(
@@ -63,9 +63,9 @@ class ServedNamespaces:
             )
         known = self._known.get(namespace)
         if known is not None:
-            known.until = until
+            known.expires = expires
             return known.store
         if len(self._known) >= _KEPT:
             self._known.clear()
-        known = self._known[namespace] = _Known(self._folders.store(namespace), until)
+        known = self._known[namespace] = _Known(self._folders.store(namespace), expires)
         return known.store

@@ -36,10 +36,10 @@ def request_of(scope: Scope, client_address_header: str = "") -> Request:
     size = 0
     for name, value in scope["headers"]:
         size += len(name) + len(value)
-        key, said = name.decode("latin-1"), value.decode("latin-1")
+        key, text = name.decode("latin-1"), value.decode("latin-1")
         if key in headers:
-            said = f"{headers[key]}{'; ' if key == 'cookie' else ','}{said}"
-        headers[key] = said
+            text = f"{headers[key]}{'; ' if key == 'cookie' else ','}{text}"
+        headers[key] = text
     path: bytes = scope["raw_path"]
     source = scope["client"][0] if scope["client"] else ""
     if client_address_header and (told := headers.get(client_address_header)):

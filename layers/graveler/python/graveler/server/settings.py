@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.lake.opening.place import LakePlace
+from graveler.lake.opening.location import LakeLocation
 
 OBJECTS_PATH: Final = "/objects"
 """Presigned URLs lie below it."""
@@ -35,7 +35,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     worker sets for itself, since none is started with them. With ``open_setup`` the first client makes the first access key.
     AWS principals log in if their clients sign one of the names ``aws_login``."""
 
-    lake: LakePlace
+    lake: LakeLocation
     metrics: Path
     host: str = "127.0.0.1"
     port: int = 8000

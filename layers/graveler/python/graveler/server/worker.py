@@ -14,7 +14,7 @@ from graveler.api.settings import Settings
 from graveler.lake.all_verbs import load_verbs
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import ServedFolders, url_signer
-from graveler.lake.opening.place import AwsLake, FolderLake, open_at
+from graveler.lake.opening.location import AwsLake, FolderLake, open_at
 from graveler.operations.sweeping import Sweeper
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway

@@ -15,11 +15,11 @@ def ref_as_of(ref: str, options: Mapping[str, Option]) -> tuple[str, dict[str, O
     """The ref that is meant, and the options without :data:`AS_OF`. ``timestampAsOf`` is a time, as ``branch@{TIME}`` has it
     (UTC, unless it names another zone); ``versionAsOf`` is a commit, or another ref, instead of ``ref``. :class:`InvalidError` if
     both are given, or one is no text."""
-    said = {name.lower(): value for name, value in options.items() if name.lower() in AS_OF}
+    given = {name.lower(): value for name, value in options.items() if name.lower() in AS_OF}
     others = {name: value for name, value in options.items() if name.lower() not in AS_OF}
-    if len(said) > 1:
+    if len(given) > 1:
         raise InvalidError("timestampAsOf and versionAsOf name two versions; leave one of them out")
-    for name, value in said.items():
+    for name, value in given.items():
         # A number would be a ref, too: of so many moves ago.
         if not isinstance(value, str) or not value or (name == "timestampasof" and value.isdecimal()):
             example = "2026-06-01T12:00Z" if name == "timestampasof" else "the ID of a commit"

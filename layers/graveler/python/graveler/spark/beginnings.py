@@ -13,9 +13,9 @@ from typing import Final, Generic, TypeVar
 from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError
-from graveler.places import ServedLake
+from graveler.locations import ServedLake
 from graveler.spark.connect import expect_jvm
-from graveler.spark.handles import CONFIGURED, LakeLike, Reachable, Reached, left_open, reached, said_by
+from graveler.spark.handles import CONFIGURED, LakeLike, Reachable, Reached, configured_by, left_open, reached
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Beginning(Generic[T]):
         self._begin = begin
         self._open: Final = left_open(repository, lake)
         self._lock = Lock()
-        self._said: Mapping[str, str | None] = {}
+        self._configured: Mapping[str, str | None] = {}
         self._begun: T | None = None
 
     @property
@@ -88,15 +88,16 @@ class Beginning(Generic[T]):
         if spark is not None:
             _expect_writer(spark)
         with self._lock:
-            said = said_by(spark, self._open)
+            configured = configured_by(spark, self._open)
             if self._begun is None:
                 found = self._stack.enter_context(reached(spark, self._repository, self._lake))
-                self._begun, self._said = self._begin(found), said
-            elif spark is not None and said != self._said:
-                name = next(name for name in self._open if said[name] != self._said[name])
+                self._begun, self._configured = self._begin(found), configured
+            elif spark is not None and configured != self._configured:
+                name = next(name for name in self._open if configured[name] != self._configured[name])
                 raise InvalidError(
                     f"the sessions of this transaction disagree on the lake: {CONFIGURED}{name} was "
-                    f"{self._said[name] or 'not set'} where it began, and is {said[name] or 'not set'} in this frame's session. "
+                    f"{self._configured[name] or 'not set'} where it began, "
+                    f"and is {configured[name] or 'not set'} in this frame's session. "
                     "Nothing was written; give transaction(…) the spark= or the lake= that is meant"
                 )
             return self._begun

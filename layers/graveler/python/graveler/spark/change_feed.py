@@ -19,18 +19,18 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
-from graveler.lake.opening.place import open_at
+from graveler.lake.opening.location import open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID
 from graveler.spark.feed_line import BEGINNING, LATEST, Line, Position
-from graveler.spark.places import PLACE_OPTIONS, place_of
+from graveler.spark.locations import LOCATION_OPTIONS, location_of
 from graveler.spark.source_options import expect_known, flag, needed, number
 from graveler.spark.workers import forget_archives
 
 STREAM_OPTIONS: Final = ("readChangeFeed", "startingRef", "maxCommitsPerTrigger")
 """What only a stream has."""
 
-_OPTIONS: Final = (*PLACE_OPTIONS, "repository", "ref", "path", "prefix", "rows_per_task", *STREAM_OPTIONS)
+_OPTIONS: Final = (*LOCATION_OPTIONS, "repository", "ref", "path", "prefix", "rows_per_task", *STREAM_OPTIONS)
 _COMMIT: Final = "commit"
 _FROM: Final = "from"
 
@@ -63,7 +63,7 @@ class FeedOptions:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         expect_known(options, _OPTIONS)
-        self.place = place_of(options)
+        self.location = location_of(options)
         self.repository = needed(options, "repository")
         self.branch = needed(options, "ref")
         self.starting = options.get("startingref", "") or LATEST
@@ -140,7 +140,7 @@ class CommitStream(DataSourceStreamReader):
     def _opened(self) -> tuple[ExitStack, OpenRepository, Line]:
         if self._open is None:
             stack = ExitStack()
-            repository = stack.enter_context(open_at(self._options.place)).repository(self._options.repository)
+            repository = stack.enter_context(open_at(self._options.location)).repository(self._options.repository)
             self._open = stack, repository, Line(repository, self._options.branch)
         return self._open
 

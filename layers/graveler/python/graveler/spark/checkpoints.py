@@ -30,12 +30,12 @@ _THREADS: Final = 16
 class Checkpoint:
     """The state of the import of one listing into a repository whose namespace is ``objects``. Picklable.
 
-    ``said`` are texts that tell this import from every other: of its listing, of the options, of the split parameters.
+    ``identity`` are texts that tell this import from every other: of its listing, of the options, of the split parameters.
     """
 
-    def __init__(self, objects: Objects, said: Iterable[str]) -> None:
+    def __init__(self, objects: Objects, identity: Iterable[str]) -> None:
         self._objects = objects
-        self.id = sha256(msgspec.msgpack.encode(list(said))).hexdigest()[:32]
+        self.id = sha256(msgspec.msgpack.encode(list(identity))).hexdigest()[:32]
 
     def note(self, done: Subtrees) -> None:
         """Note what a task built. One object write; none for one that built nothing, or that has bad rows, which have to be

@@ -301,16 +301,17 @@ class Room:
     def __init__(self, known: Sequence[str], end: str) -> None:
         self.common = "" if end == LAST else _alike(min(known[0], end), max(known[-1], end))
         skipped = len(self.common)
-        places = min(max(map(len, known)), len(_alike(known[0], known[-1])) + 8) - skipped
+        width = min(max(map(len, known)), len(_alike(known[0], known[-1])) + 8) - skipped
         seen = [
-            {name[place] for name in known if len(name) > place} for place in range(skipped, skipped + max(1, places))
+            {name[position] for name in known if len(name) > position}
+            for position in range(skipped, skipped + max(1, width))
         ]
         varied = set().union(*(some for some in seen if len(some) > 1))
         usual = _likes(varied, hexadecimal=varied.isdisjoint(_OTHER_LETTERS))
         self._alphabets = []
-        for place, some in enumerate(seen, skipped):
+        for position, some in enumerate(seen, skipped):
             likes = usual if len(some) < _ENOUGH and not usual.isdisjoint(some) else set()
-            some |= set(end[place : place + 1]) - {LAST}
+            some |= set(end[position : position + 1]) - {LAST}
             self._alphabets.append(sorted(likes | _likes(some, hexadecimal=usual.isdisjoint(_OTHER_LETTERS))) or ["0"])
 
     def __call__(self, name: str) -> int:
@@ -318,11 +319,11 @@ class Room:
         number = 0
         rest = name[len(self.common) :] if name.startswith(self.common) else LAST if name > self.common else ""
         inside = True
-        for place, alphabet in enumerate(self._alphabets):
+        for position, alphabet in enumerate(self._alphabets):
             number *= len(alphabet)
-            if inside and place < len(rest):
-                index = bisect_left(alphabet, rest[place])
-                inside = index < len(alphabet) and alphabet[index] == rest[place]
+            if inside and position < len(rest):
+                index = bisect_left(alphabet, rest[position])
+                inside = index < len(alphabet) and alphabet[index] == rest[position]
                 number += index
         return number
 

@@ -9,8 +9,8 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.repository import OpenRepository
+from graveler.locations import ServedLake
 from graveler.model import ObjectEntry
-from graveler.places import ServedLake
 from graveler.sdk.repository import Repository as RepositoryHandle
 from graveler.spark.as_of import AS_OF, ref_as_of
 from graveler.spark.connect import expect_jvm

@@ -70,14 +70,14 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
     tell("2. A dataset, written on main: all of it appears at once")
     write(repository, "main", events(spark, 4), "Events of January", "append")
     before = repository.commit_of("main").id
-    tell(f"   {said(spark, repository, 'main')}")
+    tell(f"   {summary_of(spark, repository, 'main')}")
 
     tell("3. On a branch, one day is written anew")
     repository.create_branch("fix-day-1", "main")
     again = events(spark, 4).filter("day = '2026-01-01'").withColumn("amount", sql.col("amount") * 10)
     write(repository, "fix-day-1", again, "Day 1 was in cents", "dynamic")
-    tell(f"   fix-day-1: {said(spark, repository, 'fix-day-1')}")
-    tell(f"   main:      {said(spark, repository, 'main')}")
+    tell(f"   fix-day-1: {summary_of(spark, repository, 'fix-day-1')}")
+    tell(f"   main:      {summary_of(spark, repository, 'main')}")
     changes = (
         graveler.spark.diff(spark, repository, "main", "fix-day-1").groupBy("type").count().orderBy("type").collect()
     )
@@ -85,8 +85,8 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
 
     tell("4. Merge, and read the old version")
     repository.merge("fix-day-1", "main", message="Merge fix-day-1", committer="ada")
-    tell(f"   main:      {said(spark, repository, 'main')}")
-    tell(f"   {before[:16]}: {said(spark, repository, before)}")
+    tell(f"   main:      {summary_of(spark, repository, 'main')}")
+    tell(f"   {before[:16]}: {summary_of(spark, repository, before)}")
 
     tell("5. Two refs in one join: what the merge changed")
     old, new = (read(spark, repository, ref).select("id", "amount") for ref in (before, "main"))
@@ -105,7 +105,7 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
                 raise ValueError(f"{negative:,} amounts are negative")
     except ValueError as error:
         tell(f"   refused: {error}")
-    tell(f"   main:      {said(spark, repository, 'main')}")
+    tell(f"   main:      {summary_of(spark, repository, 'main')}")
 
     tell("7. A stream whose process is killed, behind the commit of its second batch, goes on")
     for number in range(4):
@@ -181,7 +181,7 @@ def write(repository: OpenRepository, branch: str, frame: DataFrame, message: st
         tx.write(frame.repartition("day"), EVENTS, partition_by="day", mode=mode)
 
 
-def said(spark: SparkSession, repository: OpenRepository, ref: str) -> str:
+def summary_of(spark: SparkSession, repository: OpenRepository, ref: str) -> str:
     """What is in the dataset."""
     row = read(spark, repository, ref).agg(sql.count("*"), sql.countDistinct("day"), sql.sum("amount")).first()
     assert row is not None

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from graveler.errors import InvalidError
+from graveler.locations import ServedLake
 from graveler.model import ChangeType
-from graveler.places import ServedLake
 from graveler.spark.ahead import read_ahead
 from graveler.spark.columns import BATCH_ROWS, OBJECT, RecordColumns, paths
 from graveler.spark.frames import in_tasks
@@ -81,7 +81,7 @@ def _side(columns: RecordColumns, keys: Sequence[bytes], records: Sequence[bytes
     values = pa.StructArray.from_arrays(columns.values([keys[at] for at in present], packed), fields=list(_SIDE))
     if len(packed) == len(records):
         return values
-    places: list[int | None] = [None] * len(records)
-    for place, at in enumerate(present):
-        places[at] = place
-    return values.take(pa.array(places, pa.int64()))
+    positions: list[int | None] = [None] * len(records)
+    for index, at in enumerate(present):
+        positions[at] = index
+    return values.take(pa.array(positions, pa.int64()))

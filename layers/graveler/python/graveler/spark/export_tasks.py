@@ -92,11 +92,11 @@ class Names(Struct, frozen=True):
     tree: Tree
 
 
-def folder_names(place: Destination, target: Tree) -> Names | None:
+def folder_names(location: Destination, target: Tree) -> Names | None:
     """What limits the names at a place; None for a bucket, which takes all that keys can be."""
-    if not isinstance(place.objects, FolderObjects):
+    if not isinstance(location.objects, FolderObjects):
         return None
-    return Names(FileNames.below(place.objects.file_of("x").parent, frozenset((*OWN_NAMES, LEASE))), target)
+    return Names(FileNames.below(location.objects.file_of("x").parent, frozenset((*OWN_NAMES, LEASE))), target)
 
 
 def expect_turn(work: ExportWork) -> None:
@@ -242,16 +242,16 @@ def _at_once(work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
             yield from pool.map(work, some)
 
 
-def _holds(place: Destination, entry: ObjectEntry) -> bool:
+def _holds(location: Destination, entry: ObjectEntry) -> bool:
     """Is the object there, as far as size and digest can tell?"""
-    key = place.key(entry.path)
+    key = location.key(entry.path)
     try:
-        stored = place.objects.head(key)
+        stored = location.objects.head(key)
         if stored.size != entry.size:
             return False
-        if isinstance(place.objects, FolderObjects):
+        if isinstance(location.objects, FolderObjects):
             digest = md5(usedforsecurity=False)
-            for piece in place.objects.stream(key):
+            for piece in location.objects.stream(key):
                 digest.update(piece)
             return digest.hexdigest() == entry.checksum
     except ObjectMissingError:

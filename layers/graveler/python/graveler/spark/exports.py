@@ -34,8 +34,8 @@ from graveler.lake.exporting.export_folder import (
     ExportFolderError,
     ExportMarker,
 )
+from graveler.locations import ServedLake
 from graveler.model import CommitID
-from graveler.places import ServedLake
 from graveler.spark.destinations import Destination, destination_at
 from graveler.spark.export_tasks import (
     LEASE,
@@ -51,7 +51,7 @@ from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.leases import held
-from graveler.spark.places import task_store
+from graveler.spark.locations import task_store
 from graveler.spark.slices import KeyRange, TwoSlices, pairs
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectMissingError
@@ -107,10 +107,10 @@ def export(
         raise InvalidError(f"prefix {prefix!r} of an export must be empty or end with '/'")
     began = time.monotonic()
     with reached(spark, repository, lake) as found:
-        place = destination_at(found, destination, len(prefix))
+        location = destination_at(found, destination, len(prefix))
         goal = found.commit_of(ref).id
-        with _claimed(place, found.clock, destination) as check:
-            before = _read_marker(place, destination)
+        with _claimed(location, found.clock, destination) as check:
+            before = _read_marker(location, destination)
             marker = before or ExportMarker(found.repository.uid, prefix, "complete", "")
             _refuse_other(marker, found, prefix, destination)
             interrupted = marker.state == "started"
@@ -125,7 +125,7 @@ def export(
             look = interrupted or verify
             started = marker.begun(goal)
             work = ExportWork(
-                place,
+                location,
                 destination,
                 started,
                 found.repository.namespace,
@@ -134,19 +134,19 @@ def export(
                 goal,
                 look,
             )
-            names = folder_names(place, Tree(task_store(found), target.lasts, target.packed))
+            names = folder_names(location, Tree(task_store(found), target.lasts, target.packed))
             _run(spark, parts, lambda part: check_names(part, work, names), "looking at the names of", destination)
             try:
-                _write_marker(place, started)
+                _write_marker(location, started)
                 old = parts if marker.base or marker.targets else []  # else there is nothing that could have to go
                 removed = _run(spark, old, lambda part: remove(part, work), "removing from", destination)
                 check()
                 written = _run(spark, parts, lambda part: write(part, work), "writing to", destination)
                 check()
                 expect_turn(work)
-                _write_marker(place, started.ended(goal))
+                _write_marker(location, started.ended(goal))
             finally:
-                place.tidy()
+                location.tidy()
     return SparkExportReport(
         goal,
         written["written"],
@@ -161,14 +161,14 @@ def export(
 
 
 @contextmanager
-def _claimed(place: Destination, clock: Clock, destination: str) -> Iterator[Callable[[], None]]:
+def _claimed(location: Destination, clock: Clock, destination: str) -> Iterator[Callable[[], None]]:
     """Keep other exports out meanwhile: of folders as the library's exports do, elsewhere by a lease. What it gives raises
     :class:`BusyError` if that has failed."""
-    if isinstance(place.objects, FolderObjects):
-        with ExportFolder(place.objects.file_of("x").parent).claimed():
+    if isinstance(location.objects, FolderObjects):
+        with ExportFolder(location.objects.file_of("x").parent).claimed():
             yield lambda: None
     else:
-        with held(place.objects, f"{place.prefix}{LEASE}", clock, f"export to {destination!r}") as lease:
+        with held(location.objects, f"{location.prefix}{LEASE}", clock, f"export to {destination!r}") as lease:
             yield lease.check
 
 
@@ -183,11 +183,11 @@ def _tree(repository: Reached, commit: str, destination: str) -> Tree:
         ) from None
 
 
-def _read_marker(place: Destination, destination: str) -> ExportMarker | None:
+def _read_marker(location: Destination, destination: str) -> ExportMarker | None:
     try:
-        data = place.objects.get(f"{place.prefix}{MARKER}")
+        data = location.objects.get(f"{location.prefix}{MARKER}")
     except ObjectMissingError:
-        there = (one for one in place.objects.list(place.prefix) if one.key != f"{place.prefix}{LEASE}")
+        there = (one for one in location.objects.list(location.prefix) if one.key != f"{location.prefix}{LEASE}")
         other = next(there, None)
         if other is not None:
             raise ExportFolderError(
@@ -204,8 +204,8 @@ def _read_marker(place: Destination, destination: str) -> ExportMarker | None:
     return marker
 
 
-def _write_marker(place: Destination, marker: ExportMarker) -> None:
-    place.objects.put(f"{place.prefix}{MARKER}", msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
+def _write_marker(location: Destination, marker: ExportMarker) -> None:
+    location.objects.put(f"{location.prefix}{MARKER}", msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
 
 
 def _refuse_other(marker: ExportMarker, repository: Reached, prefix: str, destination: str) -> None:

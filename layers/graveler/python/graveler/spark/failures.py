@@ -53,24 +53,24 @@ def explained(doing: str, error: Exception) -> GravelerError:
             return InvalidError(f"{doing}: {_sentence(text)}")
     refused = _S3A.search(text)
     if refused:
-        did, said, code = refused.groups()
-        return UnavailableError(f"{doing}: Spark's job failed: {did}: S3 refused it ({code}: {said}). {_ADVICE}")
+        did, message, code = refused.groups()
+        return UnavailableError(f"{doing}: Spark's job failed: {did}: S3 refused it ({code}: {message}). {_ADVICE}")
     if (users := _users_error(text)) is not None:
-        kind, said = users
-        return kind(f"{doing}: {said}")
+        kind, message = users
+        return kind(f"{doing}: {message}")
     causes = [cause for cause in _CAUSE.findall(text) if cause]
     return UnavailableError(f"{doing}: Spark's job failed: {_sentence(causes[-1] if causes else text)}")
 
 
 def _users_error(text: str) -> tuple[type[GravelerError], str] | None:
     """What a function or an expression of the user's raised in a task, and where; None if it was neither."""
-    for frames, name, said in reversed(_TRACEBACK.findall(text)):
+    for frames, name, message in reversed(_TRACEBACK.findall(text)):
         file, line, function = _FRAME.findall(frames)[-1]
         if "/graveler/" in file or "/pyspark/" in file:
             continue
         raised = getattr(builtins, name, None)
         lasting = isinstance(raised, type) and not issubclass(raised, OSError | MemoryError)
-        why = f"a function of the job raised {name}{f': {said}' if said else ''} ({file}, line {line}, in {function})"
+        why = f"a function of the job raised {name}{f': {message}' if message else ''} ({file}, line {line}, in {function})"
         return InvalidError if lasting else UnavailableError, why
     wrong = _DATA.findall(text)
     return (InvalidError, " ".join(wrong[-1].split())) if wrong else None

@@ -14,7 +14,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
 from graveler.spark.change_feed import Step
 from graveler.spark.differences import CHANGE, read_differences
-from graveler.spark.places import task_store
+from graveler.spark.locations import task_store
 from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
 from graveler.spark.source_options import number
 from graveler.tree.tree import Tree

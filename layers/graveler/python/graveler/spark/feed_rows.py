@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from graveler.errors import BytesGoneError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.exporting.export_folder import same_bytes
-from graveler.lake.opening.place import open_at
+from graveler.lake.opening.location import open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, ObjectEntry
 from graveler.spark.change_feed import FeedOptions, Step
@@ -91,7 +91,7 @@ class RowsFeed:
     def schema(self) -> StructType:
         """The columns of the dataset as the branch has it now, and those of the feed. Reads the footer of one file, and lists
         all of them for the types of partition columns. :class:`NotFoundError` if there is no file."""
-        with open_at(self._given.place) as lake:
+        with open_at(self._given.location) as lake:
             repository = lake.repository(self._given.repository)
             head = repository.branch(self._given.branch).commit_id
             entries = list(data_files(repository.objects(head, f"{self._base}/"), self._base))

@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
 from graveler.lake.repository import OpenRepository
+from graveler.locations import ServedLake
 from graveler.model import CommitID
-from graveler.places import ServedLake
 from graveler.spark.ahead import read_ahead
 from graveler.spark.columns import OBJECT, RecordColumns
 from graveler.spark.conditions import keys_where

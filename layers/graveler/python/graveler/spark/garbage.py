@@ -145,10 +145,10 @@ def _sample(objects: Objects, files: Sequence[RowFile], amount: int) -> list[byt
     """Names out of sorted rows, from all over the files, from each as many as it has a share. A request each."""
     random = Random(1)
     total = sum(file.rows for file in files)
-    places: list[tuple[str, int]] = []
+    positions: list[tuple[str, int]] = []
     for file in files:
-        places += [(file.key, random.randrange(file.rows)) for _ in range(-(-amount * file.rows // total))]
-    return list(at_once(THREADS, lambda place: name_at(objects, *place), places))
+        positions += [(file.key, random.randrange(file.rows)) for _ in range(-(-amount * file.rows // total))]
+    return list(at_once(THREADS, lambda position: name_at(objects, *position), positions))
 
 
 @contextmanager

@@ -10,19 +10,19 @@ from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError
 from graveler.lake.lake import Lake
-from graveler.lake.opening.place import AwsLake, FolderLake, LakePlace, open_at
+from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, open_at
 from graveler.lake.repository import OpenRepository
-from graveler.places import ServedLake
+from graveler.locations import ServedLake
 from graveler.sdk.lake import Lake as LakeHandle
 from graveler.sdk.repository import Repository as RepositoryHandle
-from graveler.spark.places import (
+from graveler.spark.locations import (
     ENDPOINT,
-    PLACE_OPTIONS,
+    LOCATION_OPTIONS,
     S3_OPTIONS,
     is_served,
-    place_of,
+    location_of,
     s3_settings,
-    served_place_of,
+    served_location_of,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SCHEME: Final = "lakefs://"
 CONFIGURED: Final = "spark.graveler."
 """What the names of a session's options begin with that say where the lake is: ``spark.graveler.lake`` and so on, as
-:func:`~graveler.spark.places.place_of` has them."""
+:func:`~graveler.spark.locations.location_of` has them."""
 
 RepositoryLike: TypeAlias = OpenRepository | RepositoryHandle | str
 """A repository: open, a handle of the Python API, or a name, whose lake is then looked for."""
@@ -39,7 +39,7 @@ Reachable: TypeAlias = "RepositoryLike | ServedRepository"
 """The same, or one behind a server."""
 Reached: TypeAlias = "OpenRepository | ServedRepository"
 """What becomes of it: a repository whose lake is open here, or one that a server is asked about."""
-LakeLike: TypeAlias = Lake | LakeHandle | LakePlace | str | Path | None
+LakeLike: TypeAlias = Lake | LakeHandle | LakeLocation | str | Path | None
 """A lake: open, a handle of the Python API, a place, a folder, or ``dynamodb://table``. None: the one that the session's options
 name, else the one that the command line would take (GRAVELER_LAKE and others, or the nearest upward from the working folder)."""
 
@@ -76,18 +76,18 @@ def reached(
     if handle is not None:
         yield handle.verbs if isinstance(handle.verbs, OpenRepository) else _served(handle, options)
         return
-    place = lake
+    location = lake
     if isinstance(repository, str) and (lake is None or isinstance(lake, str)):
-        place = served_place_of(options if lake is None else {"lake": lake})
-    if not isinstance(repository, str) or not isinstance(place, ServedLake):
-        if isinstance(place, ServedLake):
-            raise InvalidError(f"name the repository behind {place} by its name, not by a handle")
-        with opened(spark, repository, place) as found:
+        location = served_location_of(options if lake is None else {"lake": lake})
+    if not isinstance(repository, str) or not isinstance(location, ServedLake):
+        if isinstance(location, ServedLake):
+            raise InvalidError(f"name the repository behind {location} by its name, not by a handle")
+        with opened(spark, repository, location) as found:
             yield found
         return
     from graveler.spark.served import served_at  # urllib3: not for lakes that are opened themselves
 
-    served = served_at(place, repository, s3_settings(options))
+    served = served_at(location, repository, s3_settings(options))
     try:
         yield served
     finally:
@@ -120,10 +120,10 @@ def left_open(repository: "Reachable", lake: LakeLike | ServedLake = None) -> tu
         return () if isinstance(handle.verbs, OpenRepository) else S3_OPTIONS
     if isinstance(lake, ServedLake) or (isinstance(lake, str) and is_served(lake)):
         return S3_OPTIONS
-    return (*PLACE_OPTIONS, ENDPOINT) if lake is None and isinstance(repository, str) else ()
+    return (*LOCATION_OPTIONS, ENDPOINT) if lake is None and isinstance(repository, str) else ()
 
 
-def said_by(spark: SparkSession | None, names: Sequence[str]) -> dict[str, str | None]:
+def configured_by(spark: SparkSession | None, names: Sequence[str]) -> dict[str, str | None]:
     """What the session says for these of its options (:func:`left_open`). No session says nothing."""
     found = _options(spark)
     return {name: found.get(name) for name in names}
@@ -151,16 +151,16 @@ def _direct(verbs: object, name: str) -> OpenRepository:
     return verbs
 
 
-def _place(spark: SparkSession | None, lake: LakePlace | str | Path | None) -> LakePlace:
+def _place(spark: SparkSession | None, lake: LakeLocation | str | Path | None) -> LakeLocation:
     if isinstance(lake, FolderLake | AwsLake):
         return lake
     if lake is not None:
-        return place_of({"lake": lake})
-    return place_of(_options(spark))
+        return location_of({"lake": lake})
+    return location_of(_options(spark))
 
 
 def _options(spark: SparkSession | None) -> dict[str, str | None]:
     """What the session says of where the lake is."""
     if spark is None:
         return {}
-    return {name: spark.conf.get(f"{CONFIGURED}{name}", None) for name in (*PLACE_OPTIONS, ENDPOINT)}
+    return {name: spark.conf.get(f"{CONFIGURED}{name}", None) for name in (*LOCATION_OPTIONS, ENDPOINT)}

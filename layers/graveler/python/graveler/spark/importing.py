@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 from graveler.errors import CorruptError, InvalidError, PreconditionError
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.text import utf8
-from graveler.places import ServedLake
+from graveler.locations import ServedLake
 from graveler.requests.importing import ImportChanges, Imported, ListingOptions
 from graveler.spark.built import BadRow, Span, Subtree, Subtrees, unpack
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
@@ -31,7 +31,7 @@ from graveler.spark.failures import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.joining import join_subtrees
 from graveler.spark.listing import Columns, canonical
-from graveler.spark.places import task_store
+from graveler.spark.locations import task_store
 from graveler.spark.subtrees import SAMPLES, SCHEMA, Mapper, SubtreeTask
 from graveler.spark.workers import forget_archives
 from graveler.tree.tree import Tree

@@ -78,17 +78,17 @@ def write_files(
     :func:`~graveler.spark.failures.spark_errors` if the job fails.
     """
     engine = _Engine(frame.sparkSession)
-    said = _texts(options)
+    texts = _texts(options)
     check_columns(frame.schema, case_matters=engine.session.sessionState().conf().caseSensitiveAnalysis())
     with (
         TemporaryDirectory(dir=own_folder(), prefix="manifest-") as manifest,
         spark_errors(f"writing {file_format}"),
         engine.settings_in_tasks(),
     ):
-        writer = engine.file_format(file_format, said)
+        writer = engine.file_format(file_format, texts)
         query = frame._jdf.queryExecution()
         output = query.analyzed().output()
-        configuration = engine.session.sessionState().newHadoopConfWithOptions(engine.map(said))
+        configuration = engine.session.sessionState().newHadoopConfWithOptions(engine.map(texts))
         if folder.startswith("file:"):  # else s3a, whose buffers are local files, would not find its own kind
             configuration.set("fs.file.impl", _PLAIN_FILES)
             configuration.setBoolean("fs.file.impl.disable.cache", True)
@@ -105,7 +105,7 @@ def write_files(
             engine.seq(engine.attributes(output, partition_by)),
             engine.none,
             engine.seq([]),
-            engine.map(said),
+            engine.map(texts),
             0,
         )
         lines = (Path(manifest) / "0").read_text().splitlines()[1:]  # the first is the log's version
@@ -139,11 +139,11 @@ def read_files(
     :class:`InvalidError` if there is no schema, given or inferred, or for folders that do not have the same partition columns.
     """
     engine = _Engine(spark)
-    said = _texts(options)
+    texts = _texts(options)
     with spark_errors(f"reading {file_format} from {base!r}"):
         wanted = spark.createDataFrame([], schema).schema if isinstance(schema, str) else schema
         given = engine.none if wanted is None else engine.some(engine.schema(wanted))
-        reader = engine.file_format(file_format, said)
+        reader = engine.file_format(file_format, texts)
         folders = sorted({file.folder for file in files})
         columns, values = _partitions(engine, base, folders, given)
         matters = engine.session.sessionState().conf().caseSensitiveAnalysis()
@@ -152,7 +152,7 @@ def read_files(
         statuses = [engine.statuses(layer) for layer in layers]
         if wanted is None:
             every = statuses[0] if len(layers) == 1 else engine.statuses([*{file.url: file for file in files}.values()])
-            inferred = reader.inferSchema(engine.session, engine.map(said), every)
+            inferred = reader.inferSchema(engine.session, engine.map(texts), every)
             if inferred.isEmpty():
                 raise InvalidError(f"no schema can be inferred of the files of {base!r}; give one by schema=")
             data = inferred.get()
@@ -161,7 +161,7 @@ def read_files(
             data = engine.schema(StructType(fields))
         frames = [
             engine.relation(
-                _root(engine, version, base, layer), layer, found, reader, columns, data.asNullable(), values, said
+                _root(engine, version, base, layer), layer, found, reader, columns, data.asNullable(), values, texts
             )
             for layer, found in zip(layers, statuses, strict=True)
         ]

@@ -33,8 +33,8 @@ from graveler.history.names import check_tag
 from graveler.lake.committing.applications import LARGEST_VERSION
 from graveler.lake.refs.hidden_branch import HIDDEN, hidden_name
 from graveler.lake.repository import OpenRepository
+from graveler.locations import ServedLake, user_name
 from graveler.model import Application, Commit, CommitID
-from graveler.places import ServedLake, user_name
 from graveler.spark.beginnings import deciding
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 
@@ -119,8 +119,10 @@ def begin(
         # An owner until the branch has its terms: whoever dies before has told nobody of it, and a collector ends it.
         owner = token_hex(16)
         found.create_branch(hidden, branch, by=by, hidden=True, owner=owner)
-        said = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
-        found.commit(hidden, message or f"Transaction on {branch}", committer=by, metadata=said, allow_empty=True)
+        all_metadata = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
+        found.commit(
+            hidden, message or f"Transaction on {branch}", committer=by, metadata=all_metadata, allow_empty=True
+        )
         found.release_branch(hidden, owner)
         return hidden
 
@@ -156,8 +158,8 @@ def land(
         else:
             if named is not None:
                 expect_free(found, named)
-            metadata = {key: value for key, value in whole.said.metadata.items() if key != TERMS}
-            merged = merge_hidden(found, whole.work, whole.terms, whole.said.message, by, metadata)
+            metadata = {key: value for key, value in whole.commit.metadata.items() if key != TERMS}
+            merged = merge_hidden(found, whole.work, whole.terms, whole.commit.message, by, metadata)
             if named is not None:
                 _note_landed(found, hidden, whole, named, merged, by)
         if named is not None:
@@ -170,9 +172,9 @@ def _note_landed(repository: Reached, hidden: str, whole: "_Whole", tag: str | N
     """Note on the hidden branch which commit it became: whoever lands it again, because this one died or a step came late, knows
     by that whether a tag that is there is its own, and what is still to land."""
     landed = Terms(whole.terms.branch, tag=tag, kind=Kind.LANDED, landed=merged.id, upto=whole.work)
-    said = {TERMS: encode_terms(landed)}
+    terms = {TERMS: encode_terms(landed)}
     with suppress(RefNotFoundError):  # somebody has landed it at the same time
-        repository.commit(hidden, f"Landed on {landed.branch}", committer=by, metadata=said, allow_empty=True)
+        repository.commit(hidden, f"Landed on {landed.branch}", committer=by, metadata=terms, allow_empty=True)
 
 
 def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, by: str) -> None:
@@ -193,10 +195,12 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
     """Commit the hidden branch, with all that :func:`land` has to know, and merge it; None if ``allow_empty`` and nothing was
     done. With ``keep``, an error of the merge says that the hidden branch is :attr:`GravelerError.kept`. Cost: a commit and a
     merge, with a tag one table read. Errors of both."""
-    said = work.message or _said(work.folders)
+    description = work.message or _description(work.folders)
     terms = Terms(work.branch, replaced_of(work.replaced, work.folders), work.application, work.tag)
     try:
-        commit = repository.commit(hidden, said, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)})
+        commit = repository.commit(
+            hidden, description, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)}
+        )
     except NoChangesError:
         if allow_empty:
             return None
@@ -206,7 +210,7 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
             expect_free(repository, work.tag)  # behind the merge there is no way back
         exact = replace(terms, replaced=tuple(dict.fromkeys(work.replaced)))
         # The commit, and not the branch, as :func:`land` has it: both are one request to a server.
-        return merge_hidden(repository, commit.id, exact, said, by, work.metadata)
+        return merge_hidden(repository, commit.id, exact, description, by, work.metadata)
     except GravelerError as error:
         if keep and not isinstance(error, NoChangesError):
             error.kept = hidden
@@ -228,7 +232,7 @@ def merge_hidden(
         metadata={**metadata, **joined},
         squash=True,
         request_id=tip,  # whoever lost the answer, or died behind the merge, lands it again, and once
-        untouched=terms.replaced,
+        unchanged_prefixes=terms.replaced,
         application=terms.application,
         beside_uncommitted=True,
     )
@@ -281,7 +285,7 @@ def replaced_of(prefixes: Iterable[str], folders: Iterable[str]) -> tuple[str, .
     return tuple(dict.fromkeys(_around(prefix, whole) for prefix in distinct))
 
 
-def _said(folders: Sequence[str]) -> str:
+def _description(folders: Sequence[str]) -> str:
     """A message for who gave none."""
     paths = list(dict.fromkeys(folders))
     return f"Write {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}" if paths else "Transaction"
@@ -297,7 +301,7 @@ class _Whole(Struct, frozen=True):
 
     head: CommitID
     work: CommitID
-    said: Commit
+    commit: Commit
     terms: Terms
     landed: CommitID | None
 
@@ -333,13 +337,13 @@ def _whole(repository: Reached, hidden: str) -> _Whole:
 
 
 def _terms(hidden: str, commit: Commit) -> Terms:
-    said = commit.metadata.get(TERMS)
-    if said is None:
+    encoded = commit.metadata.get(TERMS)
+    if encoded is None:
         raise InvalidError(
             f"branch {hidden!r} is no finished transaction's; if its work is whole, commit it and merge the branch "
             "(graveler merge)"
         )
     try:
-        return msgspec.json.decode(said, type=Terms)
+        return msgspec.json.decode(encoded, type=Terms)
     except UNREADABLE as error:
         raise InvalidError(f"branch {hidden!r}: its transaction's terms cannot be read: {error}") from None

@@ -93,8 +93,8 @@ class Columns(Struct, frozen=True):
 
     def reader(self, codec: RecordCodec) -> RowReader:
         """What turns rows into records. :class:`graveler.lake.importing.listing_files.ListingError` if columns are missing."""
-        inside = self.namespace.rstrip("/") + "/"
-        return RowReader(ListingFile(Path(self.label)), self, self.rules, codec, inside, self.default_mtime)
+        prefix = self.namespace.rstrip("/") + "/"
+        return RowReader(ListingFile(Path(self.label)), self, self.rules, codec, prefix, self.default_mtime)
 
     def raw(self, key: bytes) -> str:
         """What the listing calls the object with this key in the lake."""

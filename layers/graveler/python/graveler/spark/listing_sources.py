@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from graveler.errors import UNREADABLE, InvalidError
 from graveler.lake.importing.listing_files import find_near
-from graveler.places import ServedLake
+from graveler.locations import ServedLake
 from graveler.spark.connect import cores
 from graveler.spark.cutting import Look, Piece, cut_points, groups, look
 from graveler.spark.failures import spark_errors
@@ -102,29 +102,29 @@ def read_inventory(
     if manifest.endswith(SYMLINK):
         return _read_symlink(spark, manifest, text, columns)
     try:
-        said = msgspec.json.decode(text, type=_Manifest)
+        decoded = msgspec.json.decode(text, type=_Manifest)
     except UNREADABLE as error:
         raise InvalidError(f"{manifest!r} is not a manifest of S3 Inventory: {error}") from None
-    kind = said.file_format.lower()
+    kind = decoded.file_format.lower()
     if kind not in FORMATS:
         raise InvalidError(
-            f"{manifest!r} has files in the format {said.file_format!r}, which is none of S3 Inventory's"
+            f"{manifest!r} has files in the format {decoded.file_format!r}, which is none of S3 Inventory's"
         )
-    if not said.files:  # that of an empty bucket
+    if not decoded.files:  # that of an empty bucket
         return Source(spark.createDataFrame([], _NO_ROWS), False, manifest, _digest([text]))
-    bucket = said.destination_bucket.removeprefix(_BUCKET)
-    paths = [_beside(manifest, bucket, file.key) for file in said.files]
+    bucket = decoded.destination_bucket.removeprefix(_BUCKET)
+    paths = [_beside(manifest, bucket, file.key) for file in decoded.files]
     with spark_errors(f"reading the files of {manifest!r}"):
-        digests = check_digests and any(file.md5 for file in said.files)
+        digests = check_digests and any(file.md5 for file in decoded.files)
         found = {path.rpartition("/")[2]: rest for path, *rest in _files(spark, paths, digests=digests)}
-        for path, file in zip(paths, said.files, strict=True):
+        for path, file in zip(paths, decoded.files, strict=True):
             size, md5 = found.get(path.rpartition("/")[2], (None, None))
             wrong = f"{path!r} is not the file that {manifest!r} means"
             if file.size is not None and size != file.size:
                 raise InvalidError(f"{wrong}: it has {size} bytes, and should have {file.size}")
             if digests and file.md5 and md5 != file.md5.lower():
                 raise InvalidError(f"{wrong}: its MD5 is {md5}, and should be {file.md5}")
-        columns = [name.strip() for name in said.file_schema.split(",")] if kind == "csv" else []
+        columns = [name.strip() for name in decoded.file_schema.split(",")] if kind == "csv" else []
         rows = _read(spark, paths, kind, columns)
     return Source(rows, kind == "csv", manifest, _digest([text]))
 

@@ -9,8 +9,8 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError, NotFoundError
+from graveler.locations import ServedLake
 from graveler.model import CommitID, ObjectEntry
-from graveler.places import ServedLake
 from graveler.retention.threads import THREADS, at_once
 from graveler.spark.datasets import data_files, dataset_path
 from graveler.spark.destinations import Destination, destination_at
@@ -68,32 +68,32 @@ def manifest(
     with reached(spark, repository, lake) as found:
         commit = found.commit_of(ref).id
         found.expect_kept(ref)
-        place = destination_at(found, destination)
+        location = destination_at(found, destination)
         entries = list(data_files(found.objects(commit, f"{base}/" if base else ""), base))
         if not entries:
             raise NotFoundError(f"{path!r} has no files of data in {ref!r}; name a folder that has some")
-        keys = _symlinks(found, place, entries, base) if format == "symlink" else _table(found, place, entries)
-        place.tidy()
+        keys = _symlinks(found, location, entries, base) if format == "symlink" else _table(found, location, entries)
+        location.tidy()
     return Manifest(commit, len(entries), sum(entry.size for entry in entries), tuple(keys))
 
 
-def _symlinks(repository: Reached, place: Destination, entries: list[ObjectEntry], base: str) -> list[str]:
-    before = {one.key for one in place.objects.list(place.prefix) if one.key.rpartition("/")[2] == SYMLINK}
+def _symlinks(repository: Reached, location: Destination, entries: list[ObjectEntry], base: str) -> list[str]:
+    before = {one.key for one in location.objects.list(location.prefix) if one.key.rpartition("/")[2] == SYMLINK}
     found: dict[str, bytes] = {}
     begin = len(base) + 1 if base else 0
     in_folders = sorted(entries, key=lambda entry: entry.path.rpartition("/")[0])
     for folder, members in groupby(in_folders, lambda entry: entry.path.rpartition("/")[0]):
-        inside = folder[begin:]
-        key = f"{place.prefix}{inside}/{SYMLINK}" if inside else f"{place.prefix}{SYMLINK}"
+        subfolder = folder[begin:]
+        key = f"{location.prefix}{subfolder}/{SYMLINK}" if subfolder else f"{location.prefix}{SYMLINK}"
         found[key] = "".join(f"{_url(repository, entry)}\n" for entry in members).encode()
-    for _ in at_once(THREADS, lambda key: place.objects.put(key, found[key]), found):
+    for _ in at_once(THREADS, lambda key: location.objects.put(key, found[key]), found):
         pass
-    for _ in at_once(THREADS, place.objects.delete, sorted(before.difference(found))):
+    for _ in at_once(THREADS, location.objects.delete, sorted(before.difference(found))):
         pass
     return list(found)
 
 
-def _table(repository: Reached, place: Destination, entries: list[ObjectEntry]) -> list[str]:
+def _table(repository: Reached, location: Destination, entries: list[ObjectEntry]) -> list[str]:
     columns = [
         pa.array([entry.path for entry in entries]),
         pa.array([_url(repository, entry) for entry in entries]),
@@ -103,8 +103,8 @@ def _table(repository: Reached, place: Destination, entries: list[ObjectEntry]) 
     ]
     sink = pa.BufferOutputStream()
     parquet.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA), sink)
-    place.objects.put(f"{place.prefix}{TABLE}", sink.getvalue().to_pybytes())
-    return [f"{place.prefix}{TABLE}"]
+    location.objects.put(f"{location.prefix}{TABLE}", sink.getvalue().to_pybytes())
+    return [f"{location.prefix}{TABLE}"]
 
 
 def _url(repository: Reached, entry: ObjectEntry) -> str:

@@ -15,21 +15,21 @@ def check_columns(kind: DataType, *, case_matters: bool, within: str = "") -> No
         check_columns(kind.keyType, case_matters=case_matters, within=within)
         check_columns(kind.valueType, case_matters=case_matters, within=within)
     elif isinstance(kind, StructType):
-        place = f"column {within!r} of the frame" if within else "the frame"
+        where = f"column {within!r} of the frame" if within else "the frame"
         if not kind.fields:
-            raise InvalidError(f"{place} has no columns, and files need some; nothing was written")
+            raise InvalidError(f"{where} has no columns, and files need some; nothing was written")
         seen: dict[str, str] = {}
         for field in kind.fields:
             folded = field.name if case_matters else field.name.lower()
             if folded in seen:
                 names = " and ".join(map(repr, dict.fromkeys((seen[folded], field.name))))
                 raise InvalidError(
-                    f"{place} has two columns of one name ({names}), which could not be read again; rename one. Whether upper "
+                    f"{where} has two columns of one name ({names}), which could not be read again; rename one. Whether upper "
                     "and lower case differ, spark.sql.caseSensitive says; nothing was written"
                 )
             seen[folded] = field.name
-            inside = f"{within}.{field.name}" if within else field.name
-            check_columns(field.dataType, case_matters=case_matters, within=inside)
+            path = f"{within}.{field.name}" if within else field.name
+            check_columns(field.dataType, case_matters=case_matters, within=path)
 
 
 def nullable(schema: StructType) -> StructType:

@@ -21,8 +21,8 @@ from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.committing.recut import as_cut
 from graveler.lake.importing.importer import Comparison, ImportSource, expect_objects, replaced, sorted_sources
 from graveler.lake.opening.repositories import Repositories
+from graveler.locations import ServedLake
 from graveler.model import Commit, CommitID, MetarangeName, Repository, SplitParameters
-from graveler.places import ServedLake
 from graveler.remote.connection import Connection
 from graveler.remote.opening import connect
 from graveler.remote.repository import RemoteRepository, not_made
@@ -121,8 +121,8 @@ class ServedRepository(RemoteRepository):
 
     def new_address(self, branch: str, path: str) -> str:
         """As :meth:`graveler.lake.repository.OpenRepository.new_address`. One request."""
-        place = (*self._base, "branches", branch, "staging", "backing")
-        address = self._connection.get(place, objects.StagingLocation, {"path": path}).physical_address
+        location = (*self._base, "branches", branch, "staging", "backing")
+        address = self._connection.get(location, objects.StagingLocation, {"path": path}).physical_address
         if address is None:
             raise UnavailableError(f"the server gave no address for {path!r}")
         return address
@@ -194,16 +194,16 @@ class ServedRepository(RemoteRepository):
         """Make ``name`` the commit after ``head``. :class:`MovedError` if the branch has another one by now."""
         path = (*self._base, "branches", branch, "commits")
         query = {"source_metarange": name, "parent": head.id}
-        answer = self._connection.call("POST", path, query, document, passing=(409,))
-        if answer.status == 409:
+        response = self._connection.call("POST", path, query, document, passing=(409,))
+        if response.status == 409:
             raise MovedError(branch, head.id, self.branch(branch).commit_id)
-        made = CommitID(answer.read(documents.Commit).id)
+        made = CommitID(response.read(documents.Commit).id)
         return decode_commit(made, self.namespace.get(f"{COMMITS_FOLDER}/{made}"))
 
 
-def served_at(place: ServedLake, name: str, s3: "S3Settings | None" = None) -> ServedRepository:
+def served_at(location: ServedLake, name: str, s3: "S3Settings | None" = None) -> ServedRepository:
     """A repository behind a server, for tasks of this session. Cost and errors as :class:`ServedRepository`."""
-    return ServedRepository(connect(place), name, s3)
+    return ServedRepository(connect(location), name, s3)
 
 
 def served_by(verbs: object, name: str, s3: "S3Settings | None" = None) -> ServedRepository:

@@ -38,23 +38,23 @@ from pyspark.sql.types import (
 
 from graveler.errors import AlreadyExistsError, GravelerError, InvalidError
 from graveler.history.names import check_tag
-from graveler.lake.opening.place import LakePlace, open_at
+from graveler.lake.opening.location import LakeLocation, open_at
 from graveler.lake.refs.hidden_branch import hidden_branch, hidden_name
 from graveler.lake.repository import OpenRepository
+from graveler.locations import user_name
 from graveler.model import Application, CommitID, ObjectEntry
-from graveler.places import user_name
 from graveler.spark.datasets import dataset_path, expect_plain
 from graveler.spark.landing import Work, expect_free, finish, give_tag
 from graveler.spark.linking import Mode, expect_clean, link_files
+from graveler.spark.locations import LOCATION_OPTIONS, location_of
 from graveler.spark.parquet_files import CODECS, ParquetFolder, PutFile
-from graveler.spark.places import PLACE_OPTIONS, place_of
 from graveler.spark.schemas import check_columns, leaves
 from graveler.spark.source_options import expect_known, flag, needed, number, one_of, words
 from graveler.spark.transactions import application_of
 from graveler.spark.workers import forget_archives
 
 WRITE_OPTIONS: Final = (
-    *PLACE_OPTIONS,
+    *LOCATION_OPTIONS,
     "repository",
     "branch",
     "path",
@@ -80,7 +80,7 @@ class _Plan(Struct, frozen=True):
     """What is decided before the tasks begin. ``done``: nothing is to be written, since the dataset is there and to be left as it
     is, or the application wrote this version before, in the commit ``merged``."""
 
-    place: LakePlace
+    location: LakeLocation
     repository: str
     branch: str
     folder: str
@@ -93,7 +93,7 @@ class _Plan(Struct, frozen=True):
     tag: str | None
     application: Application | None
     allow_empty: bool
-    untouched: bool
+    unchanged: bool
     """Whether the folder has to be as it was, though nothing in it is replaced."""
     done: bool
     merged: CommitID | None
@@ -128,7 +128,7 @@ class DatasetWriter(DataSourceArrowWriter):
             self._tag(plan.merged)
             return
         put = [file for message in messages if isinstance(message, _Wrote) for file in message.files]
-        with open_at(plan.place) as lake:
+        with open_at(plan.location) as lake:
             repository = lake.repository(plan.repository)
             address = f"{repository.repository.namespace}/{self._files.key}"
             entries = [
@@ -137,7 +137,7 @@ class DatasetWriter(DataSourceArrowWriter):
                 )
                 for file in put
             ]
-            replaced = [f"{plan.folder}/"] if plan.untouched else []
+            replaced = [f"{plan.folder}/"] if plan.unchanged else []
             with hidden_branch(repository, plan.branch, plan.by, name=plan.hidden, at=plan.base) as hidden:
                 link_files(repository, hidden, plan.folder, plan.mode, entries, replaced)
                 work = Work(
@@ -156,7 +156,7 @@ class DatasetWriter(DataSourceArrowWriter):
         """Give a merge its tag, also that of an earlier try, which died before it."""
         plan = self._plan
         if merged is not None and plan.tag is not None:
-            with open_at(plan.place) as lake:
+            with open_at(plan.location) as lake:
                 give_tag(lake.repository(plan.repository), plan.tag, merged, plan.by)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -175,7 +175,7 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
     options and columns that cannot be, :class:`AlreadyExistsError` for ``ifExists=error``, and errors as of the beginning of a
     :func:`graveler.spark.transaction`."""
     expect_known(given, WRITE_OPTIONS)
-    place, name, branch = place_of(given), needed(given, "repository"), needed(given, "branch")
+    location, name, branch = location_of(given), needed(given, "repository"), needed(given, "branch")
     folder = dataset_path(needed(given, "path"))
     if not folder:
         raise InvalidError("a dataset needs a folder of its own; name one, such as 'tables/events'")
@@ -193,7 +193,7 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
         check_tag(tag)
     version = number(given, "txnVersion", -1, least=0)
     application = application_of(given.get("txnappid") or None, None if version < 0 else version)
-    with open_at(place) as lake:
+    with open_at(location) as lake:
         repository = lake.repository(name)
         base = repository.branch(branch).commit_id
         before = None if application is None else repository.written_by(branch, application)
@@ -210,10 +210,10 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
                     raise AlreadyExistsError("dataset", folder, "append to it, overwrite it, or choose another path")
                 done = True
         hidden = hidden_name()
-        inside = f"{repository.repository.namespace}/"
-        key = repository.address_ahead(hidden, f"{folder}/").removeprefix(inside)
+        prefix = f"{repository.repository.namespace}/"
+        key = repository.address_ahead(hidden, f"{folder}/").removeprefix(prefix)
         plan = _Plan(
-            place=place,
+            location=location,
             repository=name,
             branch=branch,
             folder=folder,
@@ -226,7 +226,7 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
             tag=tag,
             application=application,
             allow_empty=flag(given, "allowEmpty"),
-            untouched=exists != "append",
+            unchanged=exists != "append",
             done=done,
             merged=None if before is None else before.id,
         )

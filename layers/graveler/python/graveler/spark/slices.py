@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from graveler.errors import InvalidError
-from graveler.spark.places import Files, task_store
+from graveler.spark.locations import Files, task_store
 from graveler.tree.apply import aligned
 from graveler.tree.files import TreeStore
 from graveler.tree.listing import prefix_end
@@ -140,27 +140,27 @@ def pairs(repository: Files, left: Tree, right: Tree, keys: KeyRange, rows: int 
 def _cut(left: Tree, right: Tree, keys: KeyRange, rows: int) -> Iterator[KeyRange]:
     """Where they differ, cut at ends of ranges into intervals with so much to compare."""
     for (after, upto), same in aligned(left, right):
-        place = KeyRange(b"" if after is None else after + b"\0", None if upto is None else upto + b"\0") & keys
-        if same or place.empty:
+        interval = KeyRange(b"" if after is None else after + b"\0", None if upto is None else upto + b"\0") & keys
+        if same or interval.empty:
             continue
-        start, count = place.start, 0
-        for last, records in _ends(left, right, place):
+        start, count = interval.start, 0
+        for last, records in _ends(left, right, interval):
             count += records
             if count >= rows:
                 yield KeyRange(start, last + b"\0")
                 start, count = last + b"\0", 0
-        rest = KeyRange(start, place.end)
+        rest = KeyRange(start, interval.end)
         if not rest.empty:
             yield rest
 
 
-def _ends(left: Tree, right: Tree, place: KeyRange) -> list[tuple[bytes, int]]:
+def _ends(left: Tree, right: Tree, interval: KeyRange) -> list[tuple[bytes, int]]:
     """Last keys in a place, ascending, and how many records the ranges have that end there."""
     ends: dict[bytes, int] = {}
     for tree in (left, right):
-        for number in place.numbers(tree):
+        for number in interval.numbers(tree):
             last = tree.lasts[number]
-            if place.end is None or last < place.end:
+            if interval.end is None or last < interval.end:
                 ends[last] = ends.get(last, 0) + tree.info(number).count
     return sorted(ends.items())
 

@@ -6,9 +6,9 @@
     spark.read.format("graveler").option("lake", "/srv/lake").option("repository", "sales").option("ref", "main").load()
 
 Spark runs the code of a data source in processes of its own, so options say where the lake is: those of
-:func:`graveler.spark.places.place_of`. They also say what the source is: Spark asks it for its columns without saying whether it
-is going to be read at once or as a stream. Options of :mod:`graveler.spark.change_feed` make it a stream; without any, it has
-the rows of the objects of a commit. Writes (:mod:`graveler.spark.sink`) name a ``branch``, and no ``ref``.
+:func:`graveler.spark.locations.location_of`. They also say what the source is: Spark asks it for its columns without saying
+whether it is going to be read at once or as a stream. Options of :mod:`graveler.spark.change_feed` make it a stream; without any,
+it has the rows of the objects of a commit. Writes (:mod:`graveler.spark.sink`) name a ``branch``, and no ``ref``.
 
 Objects are those of ``repository`` and ``ref``, with ``timestampAsOf`` or ``versionAsOf`` as for
 :func:`graveler.spark.read`, and of these what is wanted: ``prefix``; ``from`` (inclusive)
@@ -33,7 +33,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
-from graveler.lake.opening.place import LakePlace, open_at
+from graveler.lake.opening.location import LakeLocation, open_at
 from graveler.spark.as_of import AS_OF, ref_as_of
 from graveler.spark.change_feed import STREAM_OPTIONS, CommitStream, FeedOptions
 from graveler.spark.columns import OBJECT
@@ -41,7 +41,7 @@ from graveler.spark.conditions import keys_of
 from graveler.spark.feed_objects import ObjectsFeed
 from graveler.spark.feed_rows import RowsFeed
 from graveler.spark.frames import object_schema, plan_objects, read_objects
-from graveler.spark.places import PLACE_OPTIONS, place_of
+from graveler.spark.locations import LOCATION_OPTIONS, location_of
 from graveler.spark.sink import writer_of
 from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, both, either
 from graveler.spark.source_options import expect_known, lower, needed, number, words
@@ -49,7 +49,7 @@ from graveler.spark.workers import forget_archives
 
 NAME: Final = "graveler"
 
-_OPTIONS: Final = (*PLACE_OPTIONS, "repository", "ref", *AS_OF, "prefix", "from", "to", "columns", "rows_per_task")
+_OPTIONS: Final = (*LOCATION_OPTIONS, "repository", "ref", *AS_OF, "prefix", "from", "to", "columns", "rows_per_task")
 
 
 class _Meaning(Protocol):
@@ -119,7 +119,7 @@ class _Objects:
 
     def __init__(self, given: Mapping[str, str]) -> None:
         expect_known(given, _OPTIONS, STREAM_OPTIONS)
-        self._place = place_of(given)
+        self._place = location_of(given)
         self._repository = needed(given, "repository")
         self._ref, _ = ref_as_of(needed(given, "ref"), given)
         self._columns = words(given, "columns") or tuple(OBJECT.names)
@@ -179,9 +179,9 @@ class _Part(InputPartition):
 
 class _Reader(DataSourceReader):
     def __init__(
-        self, place: LakePlace, repository: str, commit: str, keys: KeyRanges, columns: tuple[str, ...], rows: int
+        self, location: LakeLocation, repository: str, commit: str, keys: KeyRanges, columns: tuple[str, ...], rows: int
     ) -> None:
-        self._place, self._repository, self._commit = place, repository, commit
+        self._place, self._repository, self._commit = location, repository, commit
         self._keys, self._columns, self._rows = keys, columns, rows
 
     def partitions(self) -> Sequence[InputPartition]:

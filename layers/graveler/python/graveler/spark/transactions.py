@@ -19,8 +19,8 @@ from graveler.history.names import check_tag
 from graveler.lake.committing.applications import check_application
 from graveler.lake.refs.hidden_branch import hidden_branch
 from graveler.lake.repository import OpenRepository
+from graveler.locations import ServedLake, user_name
 from graveler.model import Application, Commit, ObjectEntry, RepositoryUID
-from graveler.places import ServedLake, user_name
 from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, dataset_path, expect_plain, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
@@ -139,11 +139,11 @@ class Transaction:
             expect_clean(begun.repository, self.branch, folder)
         else:
             expect_plain(begun.repository, begun.hidden, folder)
-        inside = f"{begun.repository.repository.namespace}/"
-        key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(inside)
-        place = hadoop_url(begun.repository.namespace, key)
+        prefix = f"{begun.repository.repository.namespace}/"
+        key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(prefix)
+        folder_url = hadoop_url(begun.repository.namespace, key)
         began = time.monotonic()
-        files = write_files(frame, place, format, columns, options)
+        files = write_files(frame, folder_url, format, columns, options)
         done = time.monotonic()
         entries = _entries(begun.repository, key, folder, files)
         with self._linking:

@@ -182,14 +182,16 @@ class StagedChanges:
     def exists(self, tokens: Sequence[Token]) -> bool:
         """Is anything staged at all? One table read for each token and shard, at the same time."""
         partitions = [partition for token in tokens for partition in self.partitions(token)]
-        return any(page.items for page in self._tables.query_many([Query(place, limit=1) for place in partitions]))
+        return any(
+            page.items for page in self._tables.query_many([Query(partition, limit=1) for partition in partitions])
+        )
 
     def chunk(self, tokens: Sequence[Token], start: bytes, end: bytes | None, limit: int = PAGE) -> StagedChunk:
         """Some records with ``start <= key < end``. One table read for each token and shard."""
         # The newest token's pages last: they overwrite.
-        places = [partition for token in reversed(tokens) for partition in self.partitions(token)]
-        pages = self._tables.query_many([Query(partition, start, end, limit) for partition in places])
-        for partition, page in zip(places, pages, strict=True):
+        partitions = [partition for token in reversed(tokens) for partition in self.partitions(token)]
+        pages = self._tables.query_many([Query(partition, start, end, limit) for partition in partitions])
+        for partition, page in zip(partitions, pages, strict=True):
             check_text_keys(partition, [key for key, _ in page.items])
         if len(pages) == 1:
             items, more = pages[0].items, pages[0].more
@@ -218,8 +220,10 @@ class StagedChanges:
         """All records with ``start <= key < end`` in key order. Streaming: one table read for each token, shard and thousand of
         its items; of each shard, one is made ahead."""
         # The newest token's last: where several hold a key, it counts.
-        places = [partition for token in reversed(tokens) for partition in self.partitions(token)]
-        return iter(ReadAhead(self._tables, [Query(place, start, end, PAGE) for place in places], record_of))
+        partitions = [partition for token in reversed(tokens) for partition in self.partitions(token)]
+        return iter(
+            ReadAhead(self._tables, [Query(partition, start, end, PAGE) for partition in partitions], record_of)
+        )
 
     def remove(self, token: Token, limit: int = PAGE) -> bool:
         """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when

@@ -38,7 +38,7 @@ class CleanupQueue:
 
     def add_write(self, token: Token, now: float) -> Put:
         """Queue a token; part of the transaction that takes it from its branch."""
-        return Put(Key(self._partition, _place(now + LONGEST_REQUEST, token)), {"token": token, "sweep": 1})
+        return Put(Key(self._partition, _sort_key(now + LONGEST_REQUEST, token)), {"token": token, "sweep": 1})
 
     def sweep(self, staged: StagedChanges, now: float, limit: int = 10) -> int:
         """Remove what is due, at most ``limit`` tokens of a thousand items each; returns how many were finished.
@@ -73,17 +73,17 @@ class CleanupQueue:
     def _finish(self, entry: "_Entry", now: float) -> None:
         """Nothing is left under the token: queue its second sweep, after the first."""
         if entry.sweep == 1:
-            again = _place(now + SECOND_SWEEP, entry.token)
+            again = _sort_key(now + SECOND_SWEEP, entry.token)
             self._tables.put(Key(self._partition, again), {"token": entry.token, "sweep": 2})
-        self._tables.delete(Key(self._partition, entry.place))
+        self._tables.delete(Key(self._partition, entry.sort))
 
     def waiting(self) -> Iterator[Token]:
         """All queued tokens, due or not."""
         start = b""
         while True:
             page = self._tables.query(self._partition, start=start)
-            for place, item in page.items:
-                entry = _decode(place, item)
+            for sort, item in page.items:
+                entry = _decode(sort, item)
                 if entry is not None:
                     yield entry.token
             if not page.more:
@@ -93,14 +93,14 @@ class CleanupQueue:
     def _due(self, now: float, limit: int) -> list["_Entry"]:
         """The first entries that are due, at most ``limit``. If there is none, notes until when there will be none."""
         found: list[_Entry] = []
-        start, end, next_due = b"", _place(now, Token("")), now + LONGEST_REQUEST
+        start, end, next_due = b"", _sort_key(now, Token("")), now + LONGEST_REQUEST
         while True:
             page = self._tables.query(self._partition, start=start, limit=limit)
-            for place, item in page.items:
-                if place >= end:
-                    next_due = min(next_due, _time(place))
+            for sort, item in page.items:
+                if sort >= end:
+                    next_due = min(next_due, _time(sort))
                     break
-                entry = _decode(place, item)
+                entry = _decode(sort, item)
                 if entry is not None and len(found) < limit:
                     found.append(entry)
             else:
@@ -113,14 +113,14 @@ class CleanupQueue:
 
 
 class _Entry(Struct, frozen=True):
-    """A token that waits at a ``place`` of the queue for its first or second ``sweep``."""
+    """A token that waits at a ``sort`` of the queue for its first or second ``sweep``."""
 
-    place: bytes
+    sort: bytes
     token: Token
     sweep: int
 
 
-def _decode(place: bytes, item: Item) -> _Entry | None:
+def _decode(sort: bytes, item: Item) -> _Entry | None:
     """The entry; None if it makes no sense."""
     token, sweep = item.get("token"), item.get("sweep")
     if not (isinstance(token, str) and isinstance(sweep, int) and sweep in (1, 2)):
@@ -129,12 +129,12 @@ def _decode(place: bytes, item: Item) -> _Entry | None:
         shard_count(Token(token))
     except CorruptError:
         return None
-    return _Entry(place, Token(token), sweep)
+    return _Entry(sort, Token(token), sweep)
 
 
-def _place(time: float, token: Token) -> bytes:
+def _sort_key(time: float, token: Token) -> bytes:
     return int(time * 1000).to_bytes(8, "big") + token.encode()
 
 
-def _time(place: bytes) -> float:
-    return int.from_bytes(place[:8], "big") / 1000
+def _time(sort: bytes) -> float:
+    return int.from_bytes(sort[:8], "big") / 1000

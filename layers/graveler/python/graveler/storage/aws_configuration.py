@@ -23,10 +23,10 @@ def configured_endpoint(session: "Session", service: str) -> str | None:
         return None
     profile = session.get_scoped_config()
     services = session.full_config.get("services", {}).get(profile.get("services"), {})
-    said = (
+    candidates = (
         os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}"),
         os.environ.get("AWS_ENDPOINT_URL"),
         services.get(service, {}).get("endpoint_url"),
         profile.get("endpoint_url"),
     )
-    return next(filter(None, said), None)
+    return next(filter(None, candidates), None)

@@ -138,7 +138,7 @@ class Outcome(Enum):
     """Unknown: there was no answer."""
 
 
-Answer = TypeVar("Answer")
+Reply = TypeVar("Reply")
 Observer = Callable[[str, bool], None]
 
 _observers: Final[list[Observer]] = []
@@ -156,8 +156,8 @@ def unobserve(observer: Observer) -> None:
 
 
 def send(
-    request: Callable[[], Answer], what: str, retries: Retries, failed: Callable[[Outcome], None] | None = None
-) -> Answer:
+    request: Callable[[], Reply], what: str, retries: Retries, failed: Callable[[Outcome], None] | None = None
+) -> Reply:
     """The answer to ``request``, which is repeated as long as that may help; ``what`` names it in errors, and ``failed`` hears of
     each try that failed.
 
@@ -226,8 +226,8 @@ def explained(error: Exception, what: str) -> GravelerError:
     """What to raise for an error of the SDK that :func:`send` let through."""
     if isinstance(error, ClientError):
         code = error_code(error)
-        said = error.response.get("Error", {}).get("Message", "")
-        advice = _CLOCK if _SKEWED.match(said) else _ADVICE_BY_CODE.get(code, "the service refused it")
+        message = error.response.get("Error", {}).get("Message", "")
+        advice = _CLOCK if _SKEWED.match(message) else _ADVICE_BY_CODE.get(code, "the service refused it")
         region = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region", "")
         if code in _ELSEWHERE_CODES or (code == "400" and region):  # an answer to HEAD has no more than a number
             advice = (
@@ -236,7 +236,7 @@ def explained(error: Exception, what: str) -> GravelerError:
             )
         if code in _DENIED_CODES and what.startswith("s3://"):
             advice += _DENIED_BY_S3
-        text = f"{what}: {advice} ({code}: {said})"
+        text = f"{what}: {advice} ({code}: {message})"
         if code in _DENIED_CODES:
             return NotPermittedError(text)
         return InvalidError(text) if code in _INVALID_CODES else UnavailableError(text)

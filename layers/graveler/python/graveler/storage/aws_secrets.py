@@ -23,12 +23,12 @@ def read_secret(name: str, region: str | None = None) -> str:
     where = parts[3] if parts[0] == "arn" and len(parts) > 3 else region
     try:
         client = boto3.session.Session(region_name=region_of(where)).client("secretsmanager")
-        answer = send(lambda: client.get_secret_value(SecretId=name), what, Retries())
+        response = send(lambda: client.get_secret_value(SecretId=name), what, Retries())
     except FAILURES as error:
         if error_code(error) == _MISSING:
             raise NotFoundError(
                 f"secret {name!r} is not there; see whether name, account and region are right"
             ) from error
         raise explained(error, what) from error
-    text: str = answer.get("SecretString", "")
+    text: str = response.get("SecretString", "")
     return text

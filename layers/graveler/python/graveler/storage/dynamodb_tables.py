@@ -110,8 +110,8 @@ class DynamoDBTables:
     def get(self, key: Key) -> Item | None:
         """The item, or None. Cost: one request, a read unit for each 4 KB."""
         check_key(key)
-        answer = self._send("get_item", {**self._at(key), "ConsistentRead": True})
-        return None if "Item" not in answer else _decode(key, answer["Item"])
+        response = self._send("get_item", {**self._at(key), "ConsistentRead": True})
+        return None if "Item" not in response else _decode(key, response["Item"])
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """The items, in the order of ``keys``. Cost: one request for each 100, more if they have more than 16 MB."""
@@ -154,7 +154,7 @@ class DynamoDBTables:
             expression += " AND #S >= :a"
         elif last:
             expression += " AND #S <= :b"
-        answer = self._send(
+        response = self._send(
             "query",
             {
                 "KeyConditionExpression": expression,
@@ -165,8 +165,8 @@ class DynamoDBTables:
                 "Limit": limit + 1,  # one more tells whether there is more
             },
         )
-        items = [(_sort(found), _decode(Key(partition, _sort(found)), found)) for found in answer["Items"]]
-        return QueryPage(items[:limit], len(items) > limit or "LastEvaluatedKey" in answer)
+        items = [(_sort(found), _decode(Key(partition, _sort(found)), found)) for found in response["Items"]]
+        return QueryPage(items[:limit], len(items) > limit or "LastEvaluatedKey" in response)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
         """The pages of several queries, in their order. Cost: one request each, 16 at once."""
@@ -309,11 +309,11 @@ class DynamoDBTables:
 
         def ask(left: Sequence[object]) -> Sequence[object]:
             table = self._settings.table
-            answer = self._send("batch_get_item", {"RequestItems": {table: {"Keys": left, "ConsistentRead": True}}})
-            for item in answer["Responses"].get(table, ()):
+            response = self._send("batch_get_item", {"RequestItems": {table: {"Keys": left, "ConsistentRead": True}}})
+            for item in response["Responses"].get(table, ()):
                 key = Key(item[PARTITION]["S"], _sort(item))
                 found[key] = _decode(key, item)
-            rest: Sequence[object] = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
+            rest: Sequence[object] = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
             return rest
 
         self._until_done(asked, ask, "batch_get_item")
@@ -321,8 +321,8 @@ class DynamoDBTables:
 
     def _write_batch(self, requests: Sequence[object]) -> None:
         def ask(left: Sequence[object]) -> Sequence[object]:
-            answer = self._send("batch_write_item", {"RequestItems": {self._settings.table: left}})
-            rest: Sequence[object] = answer.get("UnprocessedItems", {}).get(self._settings.table, ())
+            response = self._send("batch_write_item", {"RequestItems": {self._settings.table: left}})
+            rest: Sequence[object] = response.get("UnprocessedItems", {}).get(self._settings.table, ())
             return rest
 
         self._until_done(requests, ask, "batch_write_item")
@@ -394,8 +394,8 @@ class DynamoDBTables:
             raise explained(error, what) from error
 
     def _what(self, operation: str) -> str:
-        place = self._settings.endpoint_url or self._settings.region
-        return f"DynamoDB table {self._settings.table!r}{f' ({place})' if place else ''}, {operation}"
+        where = self._settings.endpoint_url or self._settings.region
+        return f"DynamoDB table {self._settings.table!r}{f' ({where})' if where else ''}, {operation}"
 
 
 _WITHOUT_TABLE: Final = frozenset(("batch_get_item", "batch_write_item", "transact_write_items"))
@@ -449,15 +449,15 @@ def _dispatch(connection: "Connection", name: str, request: dict[str, Any]) -> d
 
     try:
         if name in _CONTROL:
-            answer: dict[str, Any] = connection.client._make_api_call(name, request)
+            response: dict[str, Any] = connection.client._make_api_call(name, request)
         else:
-            answer = connection.dispatch(name, request)
+            response = connection.dispatch(name, request)
     except VerboseClientError as error:
         # pynamodb's error leaves out the status and the item that stood there; what it was made of has both.
         if isinstance(error.__cause__, ClientError):
             raise error.__cause__ from None
         raise
-    return answer
+    return response
 
 
 _CONTROL: Final = frozenset(("CreateTable", "DescribeTable", "UpdateTimeToLive", "UpdateContinuousBackups"))

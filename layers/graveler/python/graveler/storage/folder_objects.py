@@ -422,16 +422,16 @@ class FolderObjects:
         return FileIO(descriptor)
 
     def _walk(
-        self, folder: Path, above: str, begin: str, after: str, inside: tuple[tuple[int, int], ...]
+        self, folder: Path, above: str, begin: str, after: str, ancestors: tuple[tuple[int, int], ...]
     ) -> Iterator[StoredObject]:
         """Objects in ``folder``, whose keys begin with ``above``; only names that begin with ``begin``."""
         names: list[tuple[str, bool]] = []
         with self._explained("listing", above):
             try:
                 status = self.files.status(folder)
-                if (status.st_dev, status.st_ino) in inside:
+                if (status.st_dev, status.st_ino) in ancestors:
                     return
-                inside = (*inside, (status.st_dev, status.st_ino))
+                ancestors = (*ancestors, (status.st_dev, status.st_ino))
                 with self.files.entries(folder) as entries:
                     for entry in entries:
                         if entry.name.startswith(begin) and entry.name != HIDDEN:
@@ -448,7 +448,7 @@ class FolderObjects:
             key = above + name
             if is_folder:
                 if key > after or after.startswith(key):
-                    yield from self._walk(folder / name, key, "", after, inside)
+                    yield from self._walk(folder / name, key, "", after, ancestors)
             elif key > after:
                 try:
                     if not self.foreign:

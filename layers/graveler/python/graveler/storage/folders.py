@@ -92,9 +92,9 @@ def make_folder(folder: Path, modes: Modes) -> None:
         above = above.parent
     for child in reversed(missing):
         modes.make_folder(child)
-    place = Path(os.path.realpath(folder))
-    device = place.stat().st_dev
-    for number, parent in enumerate(place.parents):
+    real = Path(os.path.realpath(folder))
+    device = real.stat().st_dev
+    for number, parent in enumerate(real.parents):
         try:
             if sync_folder(parent)[0] != device:
                 return

@@ -42,7 +42,7 @@ class KmsKey:
         """A new key, and the wrapped one. One request (``kms:GenerateDataKey``). :class:`UnavailableError`."""
         what = f"making a sealing key with KMS key {self._arn!r}"
         try:
-            answer = send(
+            response = send(
                 lambda: self._client().generate_data_key(
                     KeyId=self._arn, KeySpec="AES_256", EncryptionContext=self._context
                 ),
@@ -51,7 +51,7 @@ class KmsKey:
             )
         except FAILURES as error:
             raise explained(error, what) from error
-        return answer["Plaintext"], {"by": _BY, "key": self._arn, "wrapped": answer["CiphertextBlob"]}
+        return response["Plaintext"], {"by": _BY, "key": self._arn, "wrapped": response["CiphertextBlob"]}
 
     def find(self, record: Item) -> bytes:
         """The key that the table has wrapped. One request (``kms:Decrypt``). :class:`SealingKeyLostError` if KMS has lost its
@@ -68,7 +68,7 @@ class KmsKey:
             )
         what = f"unwrapping the lake's sealing key with KMS key {self._arn!r}"
         try:
-            answer = send(
+            response = send(
                 lambda: self._client().decrypt(
                     KeyId=self._arn, CiphertextBlob=wrapped, EncryptionContext=self._context
                 ),
@@ -82,7 +82,7 @@ class KmsKey:
                     "new secrets made by `graveler keys rotate-signing`"
                 ) from error
             raise explained(error, what) from error
-        key: bytes = answer["Plaintext"]
+        key: bytes = response["Plaintext"]
         return key
 
     def _client(self) -> KmsClient:

@@ -178,10 +178,10 @@ class S3Objects:
 
     def head(self, key: str) -> StoredObject:
         """Size, ETag and time. Cost: one request."""
-        answer = self._send("head", key, lambda s3, at: s3.head_object(Bucket=self._bucket, Key=at))
-        encrypted = has_opaque_etag(answer.get("ServerSideEncryption", ""), answer.get("SSECustomerAlgorithm", ""))
-        modified = answer["LastModified"].timestamp()
-        return StoredObject(key, answer["ContentLength"], _bare(answer["ETag"]), modified, encrypted)
+        response = self._send("head", key, lambda s3, at: s3.head_object(Bucket=self._bucket, Key=at))
+        encrypted = has_opaque_etag(response.get("ServerSideEncryption", ""), response.get("SSECustomerAlgorithm", ""))
+        modified = response["LastModified"].timestamp()
+        return StoredObject(key, response["ContentLength"], _bare(response["ETag"]), modified, encrypted)
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
         """Write an object. ``modified`` of the answer is the time of the answer, which S3 may tell otherwise by a second or two.
@@ -212,7 +212,7 @@ class S3Objects:
         def copy_part(number: int) -> tuple[int, str]:
             begin = (number - 1) * _COPIED_PART
             part = f"bytes={begin}-{min(begin + _COPIED_PART, size) - 1}"
-            answer = self._send(
+            response = self._send(
                 "copy_part",
                 destination,
                 lambda s3, key: s3.upload_part_copy(
@@ -225,7 +225,7 @@ class S3Objects:
                 ),
                 upload_id=upload_id,
             )
-            return number, _bare(answer["CopyPartResult"]["ETag"])
+            return number, _bare(response["CopyPartResult"]["ETag"])
 
         try:
             with ThreadPoolExecutor(_THREADS, "graveler-s3") as threads:
@@ -259,14 +259,14 @@ class S3Objects:
         what = f"{self.namespace}: delete_many"
         try:
             s3 = self._client()
-            answer = send(
+            response = send(
                 lambda: s3.delete_objects(Bucket=self._bucket, Delete={"Objects": wanted, "Quiet": True}),
                 what,
                 self._settings.retries,
             )
         except FAILURES as error:
             raise explained(error, what) from error
-        failed = {each["Key"].removeprefix(self._base): each for each in answer.get("Errors", ())}
+        failed = {each["Key"].removeprefix(self._base): each for each in response.get("Errors", ())}
         return [self._not_deleted(key, failed[key]) if key in failed else None for key, _ in objects]
 
     def _not_deleted(self, key: str, told: Any) -> GravelerError | None:
@@ -290,13 +290,13 @@ class S3Objects:
         last = self._base + after if after else ""
         token = ""
         while True:
-            answer = self._page(self._base + prefix, last, token)
-            found = answer.get("Contents", ())
+            response = self._page(self._base + prefix, last, token)
+            found = response.get("Contents", ())
             for each in found:
                 key = each["Key"].removeprefix(self._base)
                 if key:
                     yield StoredObject(key, each["Size"], _bare(each["ETag"]), each["LastModified"].timestamp())
-            if not answer["IsTruncated"]:
+            if not response["IsTruncated"]:
                 return
             if found and found[-1]["Key"] > last:
                 # Not the continuation token: a key means the same to every server, whatever happened in between.
@@ -304,7 +304,7 @@ class S3Objects:
                 continue
             if found:
                 raise self._incomplete(last)
-            token = self._following(answer, last, token)
+            token = self._following(response, last, token)
 
     def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
         """The first names of a listing. Cost: one request, and one more for each page without names, which S3 may return where
@@ -315,13 +315,13 @@ class S3Objects:
         last = self._base + after if after else ""
         token = ""
         while True:
-            answer = self._page(self._base + prefix, last, token, "/" if folders else "")
-            keys = [each["Key"] for each in answer.get("Contents", ())]
-            keys += [each["Prefix"] for each in answer.get("CommonPrefixes", ())]
+            response = self._page(self._base + prefix, last, token, "/" if folders else "")
+            keys = [each["Key"] for each in response.get("Contents", ())]
+            keys += [each["Prefix"] for each in response.get("CommonPrefixes", ())]
             names = sorted(key.removeprefix(self._base) for key in keys if key != self._base)
-            if names or not answer["IsTruncated"]:
-                return Page(names, answer["IsTruncated"])
-            token = self._following(answer, last, token)
+            if names or not response["IsTruncated"]:
+                return Page(names, response["IsTruncated"])
+            token = self._following(response, last, token)
 
     def versions(self) -> "S3Versions":
         """What was deleted in this namespace, for a bucket that keeps versions. No request."""
@@ -347,16 +347,16 @@ class S3Objects:
 
     def create_multipart(self, key: str) -> str:
         """Begin an upload. Cost: one request."""
-        answer = self._send(
+        response = self._send(
             "create_multipart", key, lambda s3, at: s3.create_multipart_upload(Bucket=self._bucket, Key=at)
         )
-        return answer["UploadId"]
+        return response["UploadId"]
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
         """Upload one part. Cost: one request."""
         check_part_number(number)
         digest = b64encode(md5(data, usedforsecurity=False).digest()).decode()
-        answer = self._send(
+        response = self._send(
             "put_part",
             key,
             lambda s3, at: s3.upload_part(
@@ -364,7 +364,7 @@ class S3Objects:
             ),
             upload_id=upload_id,
         )
-        return _bare(answer["ETag"])
+        return _bare(response["ETag"])
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
@@ -401,23 +401,23 @@ class S3Objects:
         while True:
             try:
                 s3 = self._client()
-                answer = send(
+                response = send(
                     lambda: s3.list_multipart_uploads(Bucket=self._bucket, Prefix=self._base, **wanted),  # noqa: B023
                     what,
                     self._settings.retries,
                 )
             except FAILURES as error:
                 raise explained(error, what) from error
-            for each in answer.get("Uploads", ()):
+            for each in response.get("Uploads", ()):
                 key = each["Key"].removeprefix(self._base)
                 yield UnfinishedUpload(key, each["UploadId"], each["Initiated"].timestamp())
-            if not answer["IsTruncated"]:
+            if not response["IsTruncated"]:
                 return
-            wanted = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
+            wanted = {"KeyMarker": response["NextKeyMarker"], "UploadIdMarker": response["NextUploadIdMarker"]}
 
     def _put(self, key: str, data: bytes, size: int, if_absent: bool) -> StoredObject:
         condition: Any = {"IfNoneMatch": "*"} if if_absent else {}
-        answer = self._send(
+        response = self._send(
             "put",
             key,
             lambda s3, at: s3.put_object(
@@ -425,7 +425,7 @@ class S3Objects:
             ),
             condition="it exists already",
         )
-        return StoredObject(key, size, _bare(answer["ETag"]), _date(answer["ResponseMetadata"]["HTTPHeaders"]))
+        return StoredObject(key, size, _bare(response["ETag"]), _date(response["ResponseMetadata"]["HTTPHeaders"]))
 
     def _put_in_parts(self, key: str, file: Path, size: int, if_absent: bool) -> StoredObject:
         step = max(_PART_BYTES, -(-size // MAX_PARTS))
@@ -449,8 +449,8 @@ class S3Objects:
         wanted: Any = {} if byte_range is None else {"Range": byte_range}
 
         def read(s3: "S3Client", at: str) -> bytes:
-            answer = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
-            with closing(answer["Body"]) as body:
+            response = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
+            with closing(response["Body"]) as body:
                 return body.read()
 
         return self._send("get", key, read, empty=b"")
@@ -464,14 +464,14 @@ class S3Objects:
             wanted["IfMatch"] = f'"{etag}"'
 
         def open_(s3: "S3Client", at: str) -> tuple[Any, str]:
-            answer = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
-            return answer["Body"], _bare(answer["ETag"])
+            response = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
+            return response["Body"], _bare(response["ETag"])
 
         return self._send("get", key, open_, condition="it was replaced while it was read", empty=(None, etag))
 
-    def _following(self, answer: Mapping[str, Any], last: str, token: str) -> str:
+    def _following(self, response: Mapping[str, Any], last: str, token: str) -> str:
         """The token of the page behind this one, which has the other ``token`` and no key. :class:`UnavailableError` without."""
-        following: str = answer.get("NextContinuationToken", "")
+        following: str = response.get("NextContinuationToken", "")
         if following in ("", token):
             raise self._incomplete(last)
         return following

@@ -38,10 +38,10 @@ class S3Versions:
         """:class:`InvalidError` if the bucket keeps no versions. One request."""
         what = f"s3://{self._bucket}: versions"
         try:
-            answer = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), what, self._retries)
+            response = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), what, self._retries)
         except FAILURES as error:
             raise explained(error, what) from error
-        if answer.get("Status") not in ("Enabled", "Suspended"):
+        if response.get("Status") not in ("Enabled", "Suspended"):
             raise InvalidError(f"bucket {self._bucket!r} keeps no versions, so what was deleted there is gone")
 
     def deleted(self, prefix: str = "", since: float = 0.0) -> Iterator[DeletedObject]:
@@ -65,7 +65,7 @@ class S3Versions:
         markers: Any = [{"Key": self._base + each.key, "VersionId": each.marker} for each in objects]
         what = f"s3://{self._bucket}/{self._base}: undelete"
         try:
-            answer = send(
+            response = send(
                 lambda: self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": markers, "Quiet": True}),
                 what,
                 self._retries,
@@ -74,7 +74,7 @@ class S3Versions:
             raise explained(error, what) from error
         return {
             told["Key"].removeprefix(self._base): f"{told.get('Code', '')} {told.get('Message', '')}".strip()
-            for told in answer.get("Errors", ())
+            for told in response.get("Errors", ())
         }
 
     def _versions(self, prefix: str) -> Iterator[tuple[Any, bool]]:
@@ -82,14 +82,14 @@ class S3Versions:
         key, version = "", ""
         what = f"s3://{self._bucket}/{self._base}{prefix}: list versions"
         while True:
-            answer = self._page(prefix, key, version, what)
-            both = [(entry, False) for entry in answer.get("Versions", ())]
-            both += [(entry, True) for entry in answer.get("DeleteMarkers", ())]
+            response = self._page(prefix, key, version, what)
+            both = [(entry, False) for entry in response.get("Versions", ())]
+            both += [(entry, True) for entry in response.get("DeleteMarkers", ())]
             both.sort(key=lambda each: (each[0]["Key"].encode(), not each[0]["IsLatest"]))
             yield from both
-            if not answer["IsTruncated"]:
+            if not response["IsTruncated"]:
                 return
-            following = answer.get("NextKeyMarker", ""), answer.get("NextVersionIdMarker", "")
+            following = response.get("NextKeyMarker", ""), response.get("NextVersionIdMarker", "")
             if following in (("", ""), (key, version)):
                 raise UnavailableError(f"{what}: the store says that there is more, and not how to go on; try again")
             key, version = following

@@ -36,7 +36,7 @@ from graveler.storage.limits import (
 )
 from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.rows import RowMemory, decode_row, decode_rows, encode_row, encode_rows
-from graveler.storage.sqlite_writer import DELETE, PUT, TOGETHER, GroupWriter, Job, Place, Transaction, read_rows
+from graveler.storage.sqlite_writer import DELETE, PUT, TOGETHER, GroupWriter, Job, RowKey, Transaction, read_rows
 from graveler.storage.tables import (
     Check,
     Condition,
@@ -180,13 +180,13 @@ class SqliteTables:
         """The items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
         for key in keys:
             check_key(key)
-        places = [(key.partition, key.sort) for key in keys]
+        row_keys = [(key.partition, key.sort) for key in keys]
         with _Borrowed(self) as connection:
-            if len(places) <= TOGETHER:  # one statement sees one moment
-                rows = read_rows(connection, places)
+            if len(row_keys) <= TOGETHER:  # one statement sees one moment
+                rows = read_rows(connection, row_keys)
             else:
                 connection.execute("BEGIN")
-                rows = read_rows(connection, places)
+                rows = read_rows(connection, row_keys)
                 connection.execute("COMMIT")
         decode = self._memory.decode
         return [None if row is None else decode(key, row) for key, row in zip(keys, rows, strict=True)]
@@ -327,13 +327,13 @@ class SqliteTables:
                 f"the table {self._path} has an item under {partition!r}, which is no partition key; restore it from a copy"
             ) from None
 
-    def _write(self, job: Job[R], places: Sequence[Place] = ()) -> R:
-        """What the job gives once it is durable: in a transaction of its own, or by the group's writer. It reads ``places``."""
+    def _write(self, job: Job[R], row_keys: Sequence[RowKey] = ()) -> R:
+        """What the job gives once it is durable: in a transaction of its own, or by the group's writer. It reads ``row_keys``."""
         writer = self._writer
         if writer is not None and writer.process == os.getpid():
-            return writer.run(job, places)
+            return writer.run(job, row_keys)
         with self._writing() as transaction:
-            transaction.read(places)
+            transaction.read(row_keys)
             return job(transaction)
 
     @contextmanager

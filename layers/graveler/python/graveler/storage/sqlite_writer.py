@@ -41,15 +41,15 @@ _GATHERING: Final = 0.0005
 """After a transaction of several jobs, fewer of which are back, the writer waits for so many seconds: a transaction takes as much
 of a processor as 30 jobs in it."""
 
-Place: TypeAlias = tuple[str, bytes]
+RowKey: TypeAlias = tuple[str, bytes]
 """Partition and sort key."""
 
 
-def read_rows(connection: sqlite3.Connection, places: Sequence[Place]) -> list[object]:
+def read_rows(connection: sqlite3.Connection, row_keys: Sequence[RowKey]) -> list[object]:
     """What stands there, None for nothing; of up to :data:`TOGETHER` all from one moment."""
     rows: list[object] = []
-    for at in range(0, len(places), TOGETHER):
-        some = places[at : at + TOGETHER]
+    for at in range(0, len(row_keys), TOGETHER):
+        some = row_keys[at : at + TOGETHER]
         rows += connection.execute(GET_SOME[len(some)], [*chain.from_iterable(some)]).fetchone()
     return rows
 
@@ -63,28 +63,28 @@ class Transaction:
     def __init__(self, connection: sqlite3.Connection, memory: RowMemory) -> None:
         self._connection = connection
         self._memory = memory
-        self._rows: dict[Place, object] = {}
-        self._items: dict[Place, Item] = {}
-        self._unwritten: dict[Place, bytes | None] = {}
+        self._rows: dict[RowKey, object] = {}
+        self._items: dict[RowKey, Item] = {}
+        self._unwritten: dict[RowKey, bytes | None] = {}
         self.written = 0
         """How often something was put, deleted or executed."""
 
-    def read(self, places: Iterable[Place]) -> None:
+    def read(self, row_keys: Iterable[RowKey]) -> None:
         """Read what :meth:`get` will be asked for, with one statement for some of them."""
-        unread = [place for place in dict.fromkeys(places) if place not in self._rows]
+        unread = [row_key for row_key in dict.fromkeys(row_keys) if row_key not in self._rows]
         self._rows.update(zip(unread, read_rows(self._connection, unread), strict=True))
 
     def get(self, key: Key) -> Item | None:
         """The item, with what this transaction has written."""
-        place = (key.partition, key.sort)
-        if place not in self._rows:
-            self.read((place,))
-        row = self._rows[place]
+        row_key = (key.partition, key.sort)
+        if row_key not in self._rows:
+            self.read((row_key,))
+        row = self._rows[row_key]
         if row is None:
             return None
-        item = self._items.get(place)
+        item = self._items.get(row_key)
         if item is None:
-            item = self._items[place] = self._memory.decode(key, row)
+            item = self._items[row_key] = self._memory.decode(key, row)
         return item
 
     def put(self, key: Key, row: bytes) -> None:
@@ -95,9 +95,9 @@ class Transaction:
         """Remove the row, if there is one."""
         self._change((key.partition, key.sort), None)
 
-    def _change(self, place: Place, row: bytes | None) -> None:
-        self._rows[place] = self._unwritten[place] = row
-        self._items.pop(place, None)
+    def _change(self, row_key: RowKey, row: bytes | None) -> None:
+        self._rows[row_key] = self._unwritten[row_key] = row
+        self._items.pop(row_key, None)
         self.written += 1
 
     def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> int:
@@ -112,12 +112,12 @@ class Transaction:
         """Write what was put and deleted: neighbours together, since they share pages of the file."""
         if not self._unwritten:
             return
-        puts = sorted([(*place, row) for place, row in self._unwritten.items() if row is not None])
+        puts = sorted([(*row_key, row) for row_key, row in self._unwritten.items() if row is not None])
         for at in range(0, len(puts), TOGETHER):
             some = puts[at : at + TOGETHER]
             self._connection.execute(_PUT_SOME[len(some)], [*chain.from_iterable(some)])
         if len(puts) < len(self._unwritten):
-            deletes = sorted([place for place, row in self._unwritten.items() if row is None])
+            deletes = sorted([row_key for row_key, row in self._unwritten.items() if row is None])
             self._connection.executemany(DELETE, deletes)
         self._unwritten.clear()
 
@@ -129,11 +129,11 @@ Job = Callable[[Transaction], R]
 class _Ticket:
     """A job in the line, and what became of it."""
 
-    __slots__ = ("error", "job", "pause", "places", "result")
+    __slots__ = ("error", "job", "pause", "result", "row_keys")
 
-    def __init__(self, job: Job[Any], places: Sequence[Place]) -> None:
+    def __init__(self, job: Job[Any], row_keys: Sequence[RowKey]) -> None:
         self.job = job
-        self.places = places
+        self.row_keys = row_keys
         self.pause = new_pause()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -182,11 +182,11 @@ class GroupWriter:
         self._thread = Thread(target=self._work, name="table writer", daemon=True)
         self._thread.start()
 
-    def run(self, job: Job[R], places: Sequence[Place] = ()) -> R:
-        """What the job returns or raises, once it is durable. What stands at ``places`` is read before, together with what others
-        want to know. To be called by any thread but the writer's own. After :meth:`close` it is done in a transaction of its
-        own."""
-        ticket = _Ticket(job, places)
+    def run(self, job: Job[R], row_keys: Sequence[RowKey] = ()) -> R:
+        """What the job returns or raises, once it is durable. What stands at ``row_keys`` is read before, together with what
+        others want to know. To be called by any thread but the writer's own. After :meth:`close` it is done in a transaction of
+        its own."""
+        ticket = _Ticket(job, row_keys)
         self._line.append(ticket)
         if self._asleep:
             self._ring()
@@ -243,7 +243,7 @@ class GroupWriter:
                     while self._line and len(done) < _MOST:
                         while self._line and len(done) + len(taken) < _MOST:
                             taken.append(self._line.popleft())
-                        transaction.read(chain.from_iterable([ticket.places for ticket in taken]))
+                        transaction.read(chain.from_iterable([ticket.row_keys for ticket in taken]))
                         while taken:
                             done.append(taken.popleft())
                             done[-1].work(transaction)

@@ -262,7 +262,7 @@ def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval,
             assert change is not None
         in_step = writer.at_cut and after == before
         for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):
-            inside = in_step and keys[-1] != tree.lasts[number]
+            inside_range = in_step and keys[-1] != tree.lasts[number]
             if keys[-1] > last:
                 end = bisect_left(keys, last + b"\0")
                 keys, packed = keys[:end], packed[:end]
@@ -270,9 +270,9 @@ def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval,
                 if not keys:
                     break
             if change is not None and change[0] <= keys[-1]:
-                change, in_step = _add_changed(writer, keys, packed, ids, change, source, inside=inside)
+                change, in_step = _add_changed(writer, keys, packed, ids, change, source, inside_range=inside_range)
             else:
-                writer.add(keys, packed, ids, inside=inside)
+                writer.add(keys, packed, ids, inside_range=inside_range)
         while change is not None and change[0] <= last:
             if change[1] is not None:
                 writer.add([change[0]], [change[1]])
@@ -290,11 +290,11 @@ def _add_changed(
     change: Change | None,
     source: Iterator[Change],
     *,
-    inside: bool,
+    inside_range: bool,
 ) -> tuple[Change | None, bool]:
     """Append a block with the changes up to its last key; returns the first change after it, and whether the keys are still those
-    of the old tree since the last cut, as with ``inside`` they were before. However many changes come before one old key, some
-    thousand are held at a time."""
+    of the old tree since the last cut, as with ``inside_range`` they were before. However many changes come before one old key,
+    some thousand are held at a time."""
     new_keys: list[bytes] = []
     new_packed: list[bytes] = []
     new_ids: list[bytes] = []
@@ -305,7 +305,7 @@ def _add_changed(
         new_keys += keys[done:at]
         new_packed += packed[done:at]
         present = keys[at] == key
-        inside = inside and present is (value is not None)
+        inside_range = inside_range and present is (value is not None)
         kept = at
         if value is not None:
             new_keys.append(key)
@@ -320,15 +320,15 @@ def _add_changed(
                 new_ids.append(record_ids((key,), (value,)))
         done = at + 1 if present else at
         if len(new_keys) >= BATCH:
-            writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside=inside)
+            writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside_range=inside_range)
             new_keys, new_packed, new_ids = [], [], []
         change = next(source, None)
     if ids is not None:
         new_ids.append(ids[done * ID_BYTES :])
     new_keys += keys[done:]
     new_packed += packed[done:]
-    writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside=inside)
-    return change, inside
+    writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside_range=inside_range)
+    return change, inside_range
 
 
 class _Ahead(Iterator[Change]):

@@ -64,16 +64,16 @@ class Assembler:
         self.counts: list[int] = []
         self._parts: list[bytes] = []
         self._bounds: list[bytes] = []
-        self._places: list[tuple[int, int]] = []
+        self._extents: list[tuple[int, int]] = []
         self._end = 0
 
     def copy(self, table: Table, first: int, stop: int, counts: Sequence[int]) -> None:
         """Append blocks of another file as they are, from ``first`` up to, not including, ``stop``. The table verified their
         checksums when it was opened, and these go along."""
-        data, places = table.stored(first, stop)
+        data, extents = table.stored(first, stop)
         self._parts.append(data)
         self._bounds += table.bounds[first:stop]
-        self._places += [(self._end + offset, size) for offset, size in places]
+        self._extents += [(self._end + offset, size) for offset, size in extents]
         self._end += len(data)
         self.counts += counts
 
@@ -87,7 +87,7 @@ class Assembler:
         data = stored(block)
         self._parts.append(data)
         self._bounds.append(bound)
-        self._places.append((self._end, len(data) - END_SIZE))
+        self._extents.append((self._end, len(data) - END_SIZE))
         self._end += len(data)
         self.counts.append(records)
 
@@ -118,7 +118,7 @@ class Assembler:
         """Entries of an index have no value length, and every one is a restart point."""
         parts = [
             b"\0" + number(len(bound)) + bound + number(offset) + number(size)
-            for bound, (offset, size) in zip(self._bounds, self._places, strict=True)
+            for bound, (offset, size) in zip(self._bounds, self._extents, strict=True)
         ]
         starts = [0, *accumulate(map(len, parts[:-1]))]
         return b"".join(parts) + pack(f"<{len(starts) + 1}I", *starts, len(starts))

@@ -202,11 +202,11 @@ def different(one: bytes, other: bytes) -> Differing | None:
     other_count, other_end = restart_points(other)
     if count != other_count:
         return None
-    places = (*unpack_from(f"<{count}I", one, end), end)
-    other_places = (*unpack_from(f"<{count}I", other, other_end), other_end)
+    offsets = (*unpack_from(f"<{count}I", one, end), end)
+    other_offsets = (*unpack_from(f"<{count}I", other, other_end), other_end)
     found = Differing(([], []), ([], []), 2 * RESTART_INTERVAL * count)
     for begin, stop, other_begin, other_stop in zip(
-        places, islice(places, 1, None), other_places, islice(other_places, 1, None), strict=False
+        offsets, islice(offsets, 1, None), other_offsets, islice(other_offsets, 1, None), strict=False
     ):
         x, y = one[begin:stop], other[other_begin:other_stop]
         if x != y and not _add_differing(x, y, found):
@@ -312,10 +312,10 @@ def restart_keys(block: bytes) -> tuple[list[bytes], list[int]]:
     """The key at each restart point of a block of records; where each begins, and where the last one's entries end. 0.5 µs a
     key."""
     count, end = restart_points(block)
-    places = [*unpack_from(f"<{count}I", block, end), end]
+    offsets = [*unpack_from(f"<{count}I", block, end), end]
     keys = []
-    for place in places[:-1]:
-        at = place + 1  # nothing is shared at a restart point: one zero byte
+    for offset in offsets[:-1]:
+        at = offset + 1  # nothing is shared at a restart point: one zero byte
         unshared, length = block[at], block[at + 1]
         if unshared < 128 and (length < 128 or block[at + 2] < 128):
             at += 2 if length < 128 else 3
@@ -323,7 +323,7 @@ def restart_keys(block: bytes) -> tuple[list[bytes], list[int]]:
             unshared, at = varint(block, at)
             _, at = varint(block, at)
         keys.append(block[at : at + unshared - SEQUENCE_SIZE])
-    return keys, places
+    return keys, offsets
 
 
 def find(stretch: bytes, key: bytes) -> bytes | None:

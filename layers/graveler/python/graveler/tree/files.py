@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from graveler.errors import DamagedFileError, GravelerError, NotFoundError
 from graveler.forks import new_lock
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
-from graveler.tree.kept import BlockCache, RecordCache
+from graveler.tree.lookup_cache import BlockCache, RecordCache
 from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
 from graveler.tree.tail import Label
 

@@ -40,7 +40,7 @@ class MemoryNotes:
 
     def __init__(self, max_bytes: int = 32 << 20) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._cached: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
         self._lock = new_lock()
 
@@ -50,17 +50,17 @@ class MemoryNotes:
     def get(self, name: str) -> bytes | None:
         """See :class:`Notes`."""
         with self._lock:
-            if name in self._kept:
-                self._kept.move_to_end(name)
-            return self._kept.get(name)
+            if name in self._cached:
+                self._cached.move_to_end(name)
+            return self._cached.get(name)
 
     def put(self, name: str, data: bytes) -> None:
         """See :class:`Notes`."""
         with self._lock:
-            self._bytes += len(data) - len(self._kept.pop(name, b""))
-            self._kept[name] = data
+            self._bytes += len(data) - len(self._cached.pop(name, b""))
+            self._cached[name] = data
             while self._bytes > self._max_bytes:
-                _, dropped = self._kept.popitem(last=False)
+                _, dropped = self._cached.popitem(last=False)
                 self._bytes -= len(dropped)
 
 

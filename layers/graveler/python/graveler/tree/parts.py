@@ -58,13 +58,15 @@ def merge_points(base: Tree, source: Tree, destination: Tree) -> list[Point]:
     Where two of the three have the same ranges nothing is read, and neither is a range of one tree where the others have none.
     """
     trees = base, source, destination
-    places = _different(base, source)
+    intervals = _different(base, source)
     for left, right in ((base, destination), (source, destination)):
-        places = _intersection(places, _different(left, right))
+        intervals = _intersection(intervals, _different(left, right))
     points: list[Point] = []
-    for place in places:
+    for interval in intervals:
         ranges = sorted(
-            (tree.info(n).first, tree.info(n).last, t, n) for t, tree in enumerate(trees) for n in _inside(tree, place)
+            (tree.info(n).first, tree.info(n).last, t, n)
+            for t, tree in enumerate(trees)
+            for n in _ranges_in(tree, interval)
         )
         for group in _overlapping(ranges):
             if len({t for _, _, t, _ in group}) == 1:
@@ -208,7 +210,7 @@ def load_in(trees: Iterable[Tree], intervals: Sequence[Interval]) -> Load:
     """How much trees have in intervals, which do not touch, by whole ranges. Opens nothing."""
     total = Load()
     for tree in trees:
-        for number in {number for interval in intervals for number in _inside(tree, interval)}:
+        for number in {number for interval in intervals for number in _ranges_in(tree, interval)}:
             info = tree.info(number)
             total += Load(info.count, 1, info.size)
     return total
@@ -272,7 +274,7 @@ def _intersection(ones: Sequence[Interval], others: Sequence[Interval]) -> list[
     return found
 
 
-def _inside(tree: Tree, interval: Interval) -> range:
+def _ranges_in(tree: Tree, interval: Interval) -> range:
     """Numbers of the ranges that have a place in an interval."""
     after, upto = interval
     first = 0 if after is None else bisect_right(tree.lasts, after)

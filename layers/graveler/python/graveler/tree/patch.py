@@ -140,7 +140,7 @@ class Patch:
         block = self._table.contents(number)
         start = self._table.start(number)
         splice = Splice(block)
-        places: list[int] = []
+        positions: list[int] = []
         keys: list[bytes] = []
         old_values: list[bytes] = []
         values: list[bytes] = []
@@ -153,28 +153,28 @@ class Patch:
             record, old = found
             if same_identity(old, value):
                 continue
-            places.append(start + record)
+            positions.append(start + record)
             keys.append(key)
             old_values.append(old)
             values.append(value)
             splice.replace(value)
-        if not places:
+        if not positions:
             return True
-        if not self._is_noted(places[0], keys[0], old_values[0]):  # where the others are follows
+        if not self._is_noted(positions[0], keys[0], old_values[0]):  # where the others are follows
             return False
         ids = record_ids(keys, values)
         self._edits += [
-            _Edit(place, place + 1, ids[at : at + ID_BYTES])
-            for place, at in zip(places, count(0, ID_BYTES), strict=False)
+            _Edit(position, position + 1, ids[at : at + ID_BYTES])
+            for position, at in zip(positions, count(0, ID_BYTES), strict=False)
         ]
         self._value_bytes += sum(map(len, values)) - sum(map(len, old_values))
         self._total += sum(map(object_size, values)) - sum(map(object_size, old_values))
         self._blocks[number] = _Changed(self._count(number), splice.finish())
         return True
 
-    def _is_noted(self, place: int, key: bytes, packed: bytes) -> bool:
+    def _is_noted(self, position: int, key: bytes, packed: bytes) -> bool:
         """Is this what the note has the record ID of, at that place of the old range?"""
-        return self._note.ids[place * ID_BYTES : (place + 1) * ID_BYTES] == record_ids((key,), (packed,))
+        return self._note.ids[position * ID_BYTES : (position + 1) * ID_BYTES] == record_ids((key,), (packed,))
 
     def _rebuild(self, number: int, records: Records, changes: Sequence[Change]) -> bool:
         """As :meth:`_change`, where records come or go."""

@@ -21,34 +21,34 @@ class ReadAhead:
         self._fetch = fetch
         self._at_once = at_once
         self._lock = new_lock()
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         """By name, of all that were expected: the how manieth it is."""
         self._waiting: deque[RangeInfo] = deque()
         self._opened = -1
 
     def wants_more(self) -> bool:
         """Is it worth saying now what comes next?"""
-        return len(self._places) <= self._opened + self._at_once
+        return len(self._positions) <= self._opened + self._at_once
 
     def expect(self, ranges: Iterable["RangeInfo"]) -> None:
         """These come next. The very first one of all is not fetched ahead, since whoever expects it opens it now."""
         with self._lock:
             for info in ranges:
-                if info.name not in self._places:
-                    self._places[info.name] = len(self._places)
+                if info.name not in self._positions:
+                    self._positions[info.name] = len(self._positions)
                     self._waiting.append(info)
             self._begin()
 
     def opening(self, name: str) -> None:
         """Somebody opens this one: more of those that come behind it are fetched from now on."""
         with self._lock:
-            place = self._places.get(name)
-            if place is not None and place > self._opened:
-                self._opened = place
+            position = self._positions.get(name)
+            if position is not None and position > self._opened:
+                self._opened = position
                 self._begin()
 
     def _begin(self) -> None:
-        while self._waiting and (place := self._places[self._waiting[0].name]) <= self._opened + self._at_once:
+        while self._waiting and (position := self._positions[self._waiting[0].name]) <= self._opened + self._at_once:
             info = self._waiting.popleft()
-            if place and place > self._opened:
+            if position and position > self._opened:
                 self._fetch(info)

@@ -109,14 +109,14 @@ def own_name(packed: bytes) -> bytes | None:
     :class:`CorruptError` where no record is: nobody must take its object for one that is not needed."""
     try:
         rest = _unpack(packed[2 + (packed[0] << 8 | packed[1]) :])
-        kept = rest[1] if len(rest) > 1 else None
-        if isinstance(kept, str):
-            return known_as(kept)
+        location = rest[1] if len(rest) > 1 else None
+        if isinstance(location, str):
+            return known_as(location)
     except (IndexError, TypeError, *UNREADABLE) as error:
         raise CorruptError(f"a record of {len(packed)} bytes cannot be read: {error}") from None
-    if kept is None or (isinstance(kept, bytes) and len(kept) == _NAME_BYTES):
-        return kept
-    raise CorruptError(f"a record of {len(packed)} bytes has the address {kept!r}, which is none")
+    if location is None or (isinstance(location, bytes) and len(location) == _NAME_BYTES):
+        return location
+    raise CorruptError(f"a record of {len(packed)} bytes has the address {location!r}, which is none")
 
 
 PlainEncode = Callable[[bytes, int, bytes, int], bytes]
@@ -127,13 +127,13 @@ class RecordCodec:
     """Turns :class:`ObjectEntry` values of one repository into records and back. ``namespace`` is the repository's URL."""
 
     def __init__(self, namespace: str) -> None:
-        self._inside = namespace.rstrip("/") + "/"
+        self._prefix = namespace.rstrip("/") + "/"
         self._data = namespace.rstrip("/") + _DATA
 
     def encode(self, entry: ObjectEntry) -> bytes:
         """The packed bytes of ``entry``; equal identities mean the same object. 0.6 µs. :class:`InvalidError` for what cannot
         be written."""
-        checksum, address, said, metadata = entry.checksum, entry.address, entry.content_type, entry.metadata
+        checksum, address, content_type, metadata = entry.checksum, entry.address, entry.content_type, entry.metadata
         if not 0 <= entry.size <= _MAX_SIZE:
             raise InvalidError(f"size of {entry.path!r} is negative or too large: {entry.size}")
         try:
@@ -145,19 +145,19 @@ class RecordCodec:
                 raw, mark = checksum.encode(), _TEXT_CHECKSUM
             if len(raw) >= _TEXT_CHECKSUM:
                 raise InvalidError(f"checksum of {entry.path!r} is too long: {len(raw)} bytes, at most 127")
-            kept: bytes | str | None = None
-            if not address.startswith(self._inside):
+            location: bytes | str | None = None
+            if not address.startswith(self._prefix):
                 tail = b"\x02" + address.encode()
             else:
                 tail = b""
-                if not address.startswith(self._data) or (kept := data_name(address[len(self._data) :])) is None:
-                    kept = address[len(self._inside) :]
-            if said == DEFAULT_CONTENT_TYPE and not metadata:
-                rest: list[object] = [entry.mtime] if kept is None else [entry.mtime, kept]
+                if not address.startswith(self._data) or (location := data_name(address[len(self._data) :])) is None:
+                    location = address[len(self._prefix) :]
+            if content_type == DEFAULT_CONTENT_TYPE and not metadata:
+                rest: list[object] = [entry.mtime] if location is None else [entry.mtime, location]
             else:
                 flat = [text for pair in sorted(metadata.items()) for text in pair]
-                tail = b"\x01" + sha256(_pack([said, flat])).digest()[:16] + tail
-                rest = [entry.mtime, kept, None if said == DEFAULT_CONTENT_TYPE else said]
+                tail = b"\x01" + sha256(_pack([content_type, flat])).digest()[:16] + tail
+                rest = [entry.mtime, location, None if content_type == DEFAULT_CONTENT_TYPE else content_type]
                 if metadata:
                     rest.append(dict(sorted(metadata.items())))
             length = 9 + len(raw) + len(tail)
@@ -179,12 +179,12 @@ class RecordCodec:
         """What :meth:`encode` makes of objects at ``above`` and their name, of the default content type and without metadata, in
         a third of its time. Their checksums are raw bytes, or with ``text`` those of a text that is no lower-case hex."""
         tail = b"\x02" + above.encode()
-        if above.startswith(self._inside) or self._inside.startswith(above):  # which need not be outside
+        if above.startswith(self._prefix) or self._prefix.startswith(above):  # which need not be outside
 
             def encode(name: bytes, size: int, checksum: bytes, mtime: int) -> bytes:
-                said = checksum.decode() if text else checksum.hex()
+                digest = checksum.decode() if text else checksum.hex()
                 path = name.decode()
-                return self.encode(ObjectEntry(path, above + path, size, said, mtime))
+                return self.encode(ObjectEntry(path, above + path, size, digest, mtime))
 
             return encode
         mark = _TEXT_CHECKSUM if text else 0
@@ -236,11 +236,11 @@ class RecordCodec:
             elif at != end:
                 raise CorruptError(f"the record of {key!r} has an identity that ends elsewhere than it says")
             else:
-                kept = rest[1] if count > 1 else None
-                if isinstance(kept, bytes) and len(kept) == _NAME_BYTES:
-                    address = self._data + data_path(kept)
-                elif isinstance(kept, str):
-                    address = self._inside + kept
+                location = rest[1] if count > 1 else None
+                if isinstance(location, bytes) and len(location) == _NAME_BYTES:
+                    address = self._data + data_path(location)
+                elif isinstance(location, str):
+                    address = self._prefix + location
                 else:
                     raise CorruptError(f"the record of {key!r} has no address")
             if type(mtime) is not int:

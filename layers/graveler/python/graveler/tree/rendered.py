@@ -121,7 +121,7 @@ class Renderer:
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._max_bytes = max_bytes
         self._least = least
-        self._kept: OrderedDict[str, tuple[_Stretch, int]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[_Stretch, int]] = OrderedDict()
         """With the bytes of each."""
         self.kept_bytes = 0
         """Of stretches in memory."""
@@ -162,8 +162,8 @@ class Renderer:
         page: RenderedPage,
     ) -> None:
         """Add the records of a range to a page, as far as it goes."""
-        block, at = (0, 0) if start <= info.first else table.place(start)
-        stop = (len(table), 0) if end is None or info.last < end else table.place(end)
+        block, at = (0, 0) if start <= info.first else table.position(start)
+        stop = (len(table), 0) if end is None or info.last < end else table.position(end)
         stretch: _Stretch | None = None
         number = -1
         while page.count < amount and (block, at) < stop:
@@ -194,10 +194,10 @@ class Renderer:
             return None
         name = f"{self._prefix}-{rendering.name}-{info.name}-{number}"
         with self._lock:
-            kept = self._kept.get(name)
-            if kept is not None:
-                self._kept.move_to_end(name)
-                return kept[0]
+            cached = self._cached.get(name)
+            if cached is not None:
+                self._cached.move_to_end(name)
+                return cached[0]
         data = self._notes.get(name)
         found = None if data is None else _read_note(name, data)
         if data is None or found is None:
@@ -234,11 +234,11 @@ class Renderer:
 
     def _keep(self, name: str, stretch: _Stretch, size: int) -> None:
         with self._lock:
-            if name not in self._kept:
-                self._kept[name] = stretch, size
+            if name not in self._cached:
+                self._cached[name] = stretch, size
                 self.kept_bytes += size
             while self.kept_bytes > self._max_bytes:
-                _, (_, dropped) = self._kept.popitem(last=False)
+                _, (_, dropped) = self._cached.popitem(last=False)
                 self.kept_bytes -= dropped
 
 

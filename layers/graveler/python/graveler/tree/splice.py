@@ -18,11 +18,11 @@ class Splice:
     """One block. :meth:`find` records by keys that ascend, and :meth:`replace` the value of the one that was found last; then
     :meth:`finish`. Raises ``IndexError`` or ``struct.error`` for bytes that are no block."""
 
-    __slots__ = ("_block", "_edits", "_found", "_keys", "_next", "_places", "_stretch")
+    __slots__ = ("_block", "_edits", "_found", "_keys", "_next", "_offsets", "_stretch")
 
     def __init__(self, block: bytes) -> None:
         self._block = block
-        self._keys, self._places = restart_keys(block)
+        self._keys, self._offsets = restart_keys(block)
         self._stretch = -1
         self._next = 0, 0, b""
         """In the stretch that was looked through last: where to go on, the number of the record there, and the key before."""
@@ -39,22 +39,22 @@ class Splice:
             return None
         if stretch != self._stretch:
             self._stretch = stretch
-            self._next = self._places[stretch], stretch * RESTART_INTERVAL, b""
-        block, end = self._block, self._places[stretch + 1]
+            self._next = self._offsets[stretch], stretch * RESTART_INTERVAL, b""
+        block, end = self._block, self._offsets[stretch + 1]
         at, record, current = self._next
         while at < end:
             before = current
             shared, unshared, length = block[at], block[at + 1], block[at + 2]
-            said = at + 2
+            key_at = at + 2
             if length < 128 and unshared < 128 and shared < 128:
                 rest = at + 3
             elif unshared < 128 and shared < 128 and block[at + 3] < 128:
                 length += (block[at + 3] << 7) - 128
                 rest = at + 4
             else:
-                shared, said = varint(block, at)
-                unshared, said = varint(block, said)
-                length, rest = varint(block, said)
+                shared, key_at = varint(block, at)
+                unshared, key_at = varint(block, key_at)
+                length, rest = varint(block, key_at)
             stop = rest + unshared
             if shared > len(current):
                 current += SEQUENCE
@@ -65,7 +65,7 @@ class Splice:
             at = stop + length
             if current == key:
                 self._next = at, record + 1, current
-                self._found = said, rest, stop, at
+                self._found = key_at, rest, stop, at
                 return record, block[stop:at]
             record += 1
         self._next = at, record, current
@@ -73,11 +73,11 @@ class Splice:
 
     def replace(self, value: bytes) -> None:
         """Give the record that was found last another value, once."""
-        said, rest, stop, end = self._found
+        key_at, rest, stop, end = self._found
         if len(value) == end - stop:
             self._edits.append((stop, end, value))
         else:
-            self._edits.append((said, end, number(len(value)) + self._block[rest:stop] + value))
+            self._edits.append((key_at, end, number(len(value)) + self._block[rest:stop] + value))
 
     def finish(self) -> bytes:
         """The block with the new values."""
@@ -92,13 +92,13 @@ class Splice:
             return b"".join([*parts, block[done:]])
         restarts: list[int] = []
         shift = at = 0
-        for place in self._places[:-1]:
-            while at < len(self._edits) and self._edits[at][0] < place:
+        for offset in self._offsets[:-1]:
+            while at < len(self._edits) and self._edits[at][0] < offset:
                 begin, end, new = self._edits[at]
                 shift += len(new) - (end - begin)
                 at += 1
-            restarts.append(place + shift)
-        parts.append(block[done : self._places[-1]])
+            restarts.append(offset + shift)
+        parts.append(block[done : self._offsets[-1]])
         return b"".join(parts) + pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
 
 

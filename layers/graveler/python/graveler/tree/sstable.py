@@ -43,7 +43,7 @@ from graveler.tree.block import (
     varint,
     verify,
 )
-from graveler.tree.kept import BlockCache, KeptBlock
+from graveler.tree.lookup_cache import BlockCache, CachedBlock
 from graveler.tree.tail import FORMAT_VERSION, LABEL, PROPERTIES, Label, footer, read_handle, read_label
 
 if TYPE_CHECKING:
@@ -147,31 +147,31 @@ class Lookups:
 
     def _look_up(self, number: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """The packed bytes of keys that belong to one block, or None. What was decompressed for that is kept."""
-        place = self._number, number
-        kept = None if self._cache is None else self._cache.get(place)
+        position = self._number, number
+        cached = None if self._cache is None else self._cache.get(position)
         try:
             block = None
-            if kept is None:
+            if cached is None:
                 block = self._block(number)
-                kept = KeptBlock(block)
+                cached = CachedBlock(block)
             found: list[bytes | None] = []
             for key in keys:
-                at = bisect_right(kept.keys, key) - 1
+                at = bisect_right(cached.keys, key) - 1
                 if at < 0:
                     found.append(None)
                     continue
-                stretch = kept.stretches[at]
+                stretch = cached.stretches[at]
                 if stretch is None:
                     block = self._block(number) if block is None else block
-                    stretch = kept.keep(at, block)
+                    stretch = cached.keep(at, block)
                 found.append(find(stretch, key))
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
         if block is not None and self._cache is not None:
-            self._cache.put(place, kept)
+            self._cache.put(position, cached)
         return found
 
-    def place(self, key: bytes) -> tuple[int, int]:
+    def position(self, key: bytes) -> tuple[int, int]:
         """Where the first record is that is not below ``key``: its block, and how many records of that come before it. Behind the
         last one, the number of blocks, and 0. 25 µs."""
         number = bisect_left(self.bounds, key)
@@ -179,9 +179,9 @@ class Lookups:
             return number, 0
         try:
             block = self._block(number)
-            keys, places = restart_keys(block)
+            keys, offsets = restart_keys(block)
             stretch = max(bisect_right(keys, key) - 1, 0)
-            here, _ = stretch_entries(block[places[stretch] : places[stretch + 1]])
+            here, _ = stretch_entries(block[offsets[stretch] : offsets[stretch + 1]])
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
         at = bisect_left(here, key)
@@ -193,9 +193,9 @@ class Lookups:
         """The key of a record, of which its block and how many come before it there are known. 25 µs."""
         try:
             block = self._block(number)
-            _, places = restart_keys(block)
+            _, offsets = restart_keys(block)
             stretch, at = divmod(at, RESTART_INTERVAL)
-            return stretch_entries(block[places[stretch] : places[stretch + 1]])[0][at]
+            return stretch_entries(block[offsets[stretch] : offsets[stretch + 1]])[0][at]
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
 
@@ -274,8 +274,8 @@ class Table(Lookups):
         these bytes each begins and how long it is, without what stands behind it."""
         begin = self._handles[first][0]
         last, size = self._handles[stop - 1]
-        places = [(offset - begin, size) for offset, size in self._handles[first:stop]]
-        return self._data[begin : last + size + END_SIZE], places
+        extents = [(offset - begin, size) for offset, size in self._handles[first:stop]]
+        return self._data[begin : last + size + END_SIZE], extents
 
     def start(self, number: int) -> int:
         """How many records come before block ``number``. Decompresses all blocks when it is asked first, unless somebody has
@@ -313,8 +313,8 @@ class Table(Lookups):
         try:
             first, _ = restart_keys(self._block(0))
             block = self._block(len(self._handles) - 1)
-            _, places = restart_keys(block)
-            last, _ = stretch_entries(block[places[-2] : places[-1]])
+            _, offsets = restart_keys(block)
+            last, _ = stretch_entries(block[offsets[-2] : offsets[-1]])
             return first[0], last[-1]
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(f"its first or last key cannot be read: {error}") from None
@@ -391,8 +391,8 @@ class ClosedTable(Lookups):
         except NotFoundError:
             raise MalformedTableError("it is missing from the object store") from None
         verify(data, 0, size)
-        place = number * CHECKSUM_SIZE
-        if data[size + 1 : size + END_SIZE] != self._checksums[place : place + CHECKSUM_SIZE]:
+        position = number * CHECKSUM_SIZE
+        if data[size + 1 : size + END_SIZE] != self._checksums[position : position + CHECKSUM_SIZE]:
             raise MalformedTableError(f"block at {offset} is not the one that was there when the file was opened")
         return unstored(data, 0, size)
 

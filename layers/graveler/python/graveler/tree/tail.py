@@ -82,8 +82,8 @@ def ended(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label
         named = {**named, LABEL: packed_handle((len(body), len(contents)))}
         blocks = stored_plain(contents)
     metaindex = small_table(named)
-    place = len(body) + len(blocks), len(metaindex) - END_SIZE
-    head = bytes([_XXH3]) + packed_handle(place) + packed_handle(index)
+    position = len(body) + len(blocks), len(metaindex) - END_SIZE
+    head = bytes([_XXH3]) + packed_handle(position) + packed_handle(index)
     end = head.ljust(_FOOTER_SIZE - _VERSION_AND_MAGIC.size, b"\0") + _VERSION_AND_MAGIC.pack(FORMAT_VERSION, _MAGIC)
     return b"".join([body, blocks, metaindex, end])
 

@@ -317,7 +317,7 @@ class Trees:
     def __init__(self, store: TreeStore, max_ranges: int = 200_000) -> None:
         self._store = store
         self._max_ranges = max_ranges
-        self._kept: OrderedDict[MetarangeName, Tree] = OrderedDict()
+        self._cached: OrderedDict[MetarangeName, Tree] = OrderedDict()
         self._ranges = 0
         self._lock = new_lock()
 
@@ -328,9 +328,9 @@ class Trees:
     def load(self, name: MetarangeName) -> Tree:
         """The tree of a metarange file. One object read, none if it was used lately."""
         with self._lock:
-            tree = self._kept.get(name)
+            tree = self._cached.get(name)
             if tree is not None:
-                self._kept.move_to_end(name)
+                self._cached.move_to_end(name)
                 return tree
         return self._keep(name, Tree.load(self._store, name))
 
@@ -338,7 +338,7 @@ class Trees:
         """The trees of some metarange files, in their order. As :meth:`load` of each; where waiting for a file costs something,
         they are read at the same time."""
         with self._lock:
-            missing = [name for name in dict.fromkeys(names) if name and name not in self._kept]
+            missing = [name for name in dict.fromkeys(names) if name and name not in self._cached]
         if len(missing) > 1 and self._store.runtime.reads_at_once > 1:
             coming = [self._store.runtime.read(self.load, name) for name in missing[1:]]
             found = {missing[0]: self.load(missing[0])}
@@ -354,10 +354,10 @@ class Trees:
 
     def _keep(self, name: MetarangeName, tree: Tree) -> Tree:
         with self._lock:
-            if name not in self._kept:
-                self._kept[name] = tree
+            if name not in self._cached:
+                self._cached[name] = tree
                 self._ranges += len(tree)
-                while self._ranges > self._max_ranges and len(self._kept) > 1:
-                    _, dropped = self._kept.popitem(last=False)
+                while self._ranges > self._max_ranges and len(self._cached) > 1:
+                    _, dropped = self._cached.popitem(last=False)
                     self._ranges -= len(dropped)
         return tree

@@ -81,13 +81,13 @@ class TreeWriter:
         return not self._keys and not self._tail_open
 
     def add(
-        self, keys: Sequence[bytes], packed: Sequence[bytes], ids: bytes | None = None, *, inside: bool = False
+        self, keys: Sequence[bytes], packed: Sequence[bytes], ids: bytes | None = None, *, inside_range: bool = False
     ) -> None:
         """Append records, in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends.
 
         ``ids`` are their record IDs where the caller knows them; else they are computed, which is most of the work. With
-        ``inside``, all keys since the last cut are those of a canonical tree with the same split parameters since one of its
-        cuts, and none of its ranges ends among them: so nobody has to look for a cut.
+        ``inside_range``, all keys since the last cut are those of a canonical tree with the same split parameters since one of
+        its cuts, and none of its ranges ends among them: so nobody has to look for a cut.
         """
         if not keys:
             return
@@ -97,7 +97,7 @@ class TreeWriter:
         if self._size <= self._split.min_size - slack_window(self._split):
             self._before_window = len(self._keys), self._size
         size = self._size + sum(map(len, keys)) + IDENTITY_OVERHEAD * len(keys)
-        if inside or size < self._split.min_size:
+        if inside_range or size < self._split.min_size:
             self._keys += keys
             self._packed += packed
             self._size = size

@@ -37,7 +37,7 @@ from graveler.wire.errors import Error
 routes = Routes("auth")
 
 
-@routes.post("/auth/login", "login", None, answers={200: AuthenticationToken, 400: Error, 401: Error})
+@routes.post("/auth/login", "login", None, responses={200: AuthenticationToken, 400: Error, 401: Error})
 def login(call: Call, body: LoginInformation) -> Response:
     """Exchange an access key and its secret for a bearer token, which is set as a cookie too."""
     expect_no_other_page(call.headers)
@@ -52,7 +52,7 @@ def login(call: Call, body: LoginInformation) -> Response:
     return answer
 
 
-@routes.post("/auth/logout", "logout", Permission.READ, answers={204: None, 401: Error})
+@routes.post("/auth/logout", "logout", Permission.READ, responses={204: None, 401: Error})
 def logout(call: Call) -> Response:
     """End the session: the token that the request carries, which no process takes five seconds later, and its cookie."""
     call.access.logout(call.headers.get("authorization"), call.cookies)
@@ -61,20 +61,20 @@ def logout(call: Call) -> Response:
     return answer
 
 
-@routes.get("/auth/capabilities", "getAuthCapabilities", None, answers={200: AuthCapabilities})
+@routes.get("/auth/capabilities", "getAuthCapabilities", None, responses={200: AuthCapabilities})
 def get_capabilities(call: Call) -> Response:
     """Say what a login page may offer."""
     return json_response(AuthCapabilities())
 
 
-@routes.get("/user", "getCurrentUser", Permission.READ, answers={200: CurrentUser, 401: Error})
+@routes.get("/user", "getCurrentUser", Permission.READ, responses={200: CurrentUser, 401: Error})
 def get_current_user(call: Call) -> Response:
     """Describe who asks."""
     who = call.identity
     return json_response(CurrentUser(User(who.name, call.access.created(who), who.name)))
 
 
-@routes.get("/auth/users", "listUsers", Permission.ADMIN, answers={200: UserList, 401: Error})
+@routes.get("/auth/users", "listUsers", Permission.ADMIN, responses={200: UserList, 401: Error})
 def list_users(call: Call, query: PageQuery) -> Response:
     """List the holders of access keys by name."""
     holders: dict[str, list[AccessKey]] = {}
@@ -85,7 +85,7 @@ def list_users(call: Call, query: PageQuery) -> Response:
     return json_response(UserList(paging, [_user(holders[name]) for name in names]))
 
 
-@routes.post("/auth/users", "createUser", Permission.ADMIN, answers={409: Error, 501: Error})
+@routes.post("/auth/users", "createUser", Permission.ADMIN, responses={409: Error, 501: Error})
 def create_user(call: Call, body: UserCreation) -> Response:
     """Refuse: a user begins with their first access key."""
     known = call.access.keys()
@@ -96,13 +96,13 @@ def create_user(call: Call, body: UserCreation) -> Response:
     )
 
 
-@routes.get("/auth/users/{user}", "getUser", Permission.READ, answers={200: User, 401: Error, 404: Error})
+@routes.get("/auth/users/{user}", "getUser", Permission.READ, responses={200: User, 401: Error, 404: Error})
 def get_user(call: Call, user: str) -> Response:
     """Describe a holder of access keys: anybody for an admin, else oneself."""
     return json_response(_user(_keys_of(call, user, Permission.READ)))
 
 
-@routes.delete("/auth/users/{user}", "deleteUser", Permission.ADMIN, answers={204: None, 401: Error, 404: Error})
+@routes.delete("/auth/users/{user}", "deleteUser", Permission.ADMIN, responses={204: None, 401: Error, 404: Error})
 def delete_user(call: Call, user: str) -> Response:
     """Revoke all access keys of a user."""
     for key in _keys_of(call, user, Permission.ADMIN):
@@ -114,7 +114,7 @@ def delete_user(call: Call, user: str) -> Response:
     "/auth/users/{user}/credentials",
     "listUserCredentials",
     Permission.READ,
-    answers={200: CredentialsList, 401: Error, 404: Error},
+    responses={200: CredentialsList, 401: Error, 404: Error},
 )
 def list_credentials(call: Call, user: str, query: PageQuery) -> Response:
     """List the access keys of a user by ID: anybody's for an admin, else one's own."""
@@ -127,7 +127,7 @@ def list_credentials(call: Call, user: str, query: PageQuery) -> Response:
     "/auth/users/{user}/credentials",
     "createCredentials",
     Permission.ADMIN,
-    answers={201: CredentialsWithSecret, 401: Error, 404: Error},
+    responses={201: CredentialsWithSecret, 401: Error, 404: Error},
 )
 def create_credentials(call: Call, user: str) -> Response:
     """Make another access key for a user, with the role and the limits of the oldest one."""
@@ -140,7 +140,7 @@ def create_credentials(call: Call, user: str) -> Response:
     "/auth/users/{user}/credentials/{key}",
     "getCredentials",
     Permission.READ,
-    answers={200: Credentials, 401: Error, 404: Error},
+    responses={200: Credentials, 401: Error, 404: Error},
 )
 def get_credentials(call: Call, user: str, key: str) -> Response:
     """Describe one access key of a user: anybody's for an admin, else one's own."""
@@ -152,7 +152,7 @@ def get_credentials(call: Call, user: str, key: str) -> Response:
     "/auth/users/{user}/credentials/{key}",
     "deleteCredentials",
     Permission.ADMIN,
-    answers={204: None, 401: Error, 404: Error},
+    responses={204: None, 401: Error, 404: Error},
 )
 def delete_credentials(call: Call, user: str, key: str) -> Response:
     """Revoke one access key of a user."""

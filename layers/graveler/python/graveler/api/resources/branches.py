@@ -91,7 +91,9 @@ class DiffQuery(PageQuery, frozen=True, kw_only=True):
     delimiter: str = ""
 
 
-@routes.get("/repositories/{repository}/branches", "listBranches", Permission.READ, answers={200: RefList, 404: Error})
+@routes.get(
+    "/repositories/{repository}/branches", "listBranches", Permission.READ, responses={200: RefList, 404: Error}
+)
 def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response:
     """List branches by name."""
     page = call.lake.repository(repository).branches(
@@ -104,7 +106,7 @@ def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response
     "/repositories/{repository}/branches",
     "createBranch",
     refs.CreateBranch,
-    answers={201: str, 400: Error, 403: Error, 404: Error, 409: Error},
+    responses={201: str, 400: Error, 403: Error, 404: Error, 409: Error},
     branch_in_body=True,
     short=True,
 )
@@ -139,7 +141,7 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
     "/repositories/{repository}/branches/{branch}",
     "getBranch",
     Permission.READ,
-    answers={200: Ref, 404: Error},
+    responses={200: Ref, 404: Error},
     short=True,
 )
 def get_branch(call: Call, repository: str, branch: str) -> Response:
@@ -151,7 +153,7 @@ def get_branch(call: Call, repository: str, branch: str) -> Response:
     "/repositories/{repository}/branches/{branch}",
     "deleteBranch",
     refs.DeleteBranch,
-    answers={204: None, 403: Error, 404: Error, 409: Error},
+    responses={204: None, 403: Error, 404: Error, 409: Error},
 )
 def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQuery) -> Response:
     """Remove a branch and its uncommitted changes."""
@@ -164,7 +166,7 @@ def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQ
     "/repositories/{repository}/branches/{branch}/lease",
     "renewLease",
     refs.RenewBranch,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def renew_lease(call: Call, repository: str, branch: str, body: LeaseRenewal) -> Response:
     """Show that a transaction still works on its hidden branch: without that for five minutes, a collection of garbage deletes
@@ -177,7 +179,7 @@ def renew_lease(call: Call, repository: str, branch: str, body: LeaseRenewal) ->
     "/repositories/{repository}/branches/{branch}/lease",
     "releaseLease",
     refs.ReleaseBranch,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def release_lease(call: Call, repository: str, branch: str, query: OwnerQuery) -> Response:
     """Keep a hidden branch when its transaction ends: no collection of garbage deletes it from then on."""
@@ -189,7 +191,7 @@ def release_lease(call: Call, repository: str, branch: str, query: OwnerQuery) -
     "/repositories/{repository}/branches/{branch}/written",
     "getWrittenVersion",
     Permission.READ,
-    answers={200: WrittenVersion, 400: Error, 404: Error},
+    responses={200: WrittenVersion, 400: Error, 404: Error},
 )
 def get_written_version(call: Call, repository: str, branch: str, query: WrittenQuery) -> Response:
     """Say whether a numbered write of an application, such as a batch of a stream, is on the branch already."""
@@ -204,7 +206,7 @@ def get_written_version(call: Call, repository: str, branch: str, query: Written
     "/repositories/{repository}/branches/{branch}",
     "resetBranch",
     staging.Reset,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) -> Response:
     """Drop uncommitted changes: all, of one path, or of the paths that begin with a prefix."""
@@ -224,7 +226,7 @@ def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) 
     "/repositories/{repository}/branches/{branch}/hard_reset",
     "hardResetBranch",
     refs.HardReset,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def hard_reset_branch(call: Call, repository: str, branch: str, query: HardResetQuery) -> Response:
     """Move a branch to the commit of any ref; refused while there are uncommitted changes."""
@@ -236,7 +238,7 @@ def hard_reset_branch(call: Call, repository: str, branch: str, query: HardReset
     "/repositories/{repository}/branches/{branch}/undo",
     "undoBranch",
     refs.Undo,
-    answers={200: Ref, 400: Error, 403: Error, 404: Error, 412: Error},
+    responses={200: Ref, 400: Error, 403: Error, 404: Error, 412: Error},
 )
 def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> Response:
     """Move a branch back to where it was before what moved it last."""
@@ -253,7 +255,7 @@ def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> 
     "/repositories/{repository}/branches/{branch}/rename",
     "renameBranch",
     refs.RenameBranch,
-    answers={200: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
+    responses={200: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation) -> Response:
     """Give a branch another name; its uncommitted changes go with it. A branch that its new name protects is an admin's to
@@ -281,7 +283,7 @@ def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation
     "/repositories/{repository}/branches/{branch}/reflog",
     "getReflog",
     Permission.READ,
-    answers={200: Reflog, 404: Error},
+    responses={200: Reflog, 404: Error},
 )
 def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> Response:
     """Say what moved a branch, also one that was deleted: the newest first. Rows are kept for 90 days."""
@@ -302,7 +304,7 @@ def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> 
     "/repositories/{repository}/branches/{branch}/revert",
     "revertBranch",
     merging.Revert,
-    answers={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+    responses={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
     says={COMMIT_HEADER: "with 204, the commit that was made"},
 )
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
@@ -348,7 +350,7 @@ def _reverted(made: model.Commit) -> Response:
     "/repositories/{repository}/branches/{branch}/cherry-pick",
     "cherryPick",
     merging.CherryPick,
-    answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+    responses={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
     """Make on a branch what one commit changed elsewhere, with its message and metadata."""
@@ -375,7 +377,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
     "/repositories/{repository}/branches/{branch}/rewrite",
     "rewriteBranch",
     committing.Rewrite,
-    answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+    responses={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreation) -> Response:
     """Cut a branch's tree into ranges by other parameters, as a commit that changes no object. A protected branch is an admin's
@@ -406,7 +408,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
     "/repositories/{repository}/branches/{branch}/diff",
     "diffBranch",
     Permission.READ,
-    answers={200: DiffList, 400: Error, 404: Error},
+    responses={200: DiffList, 400: Error, 404: Error},
     says=SAYS_COMMIT,
 )
 def diff_branch(call: Call, repository: str, branch: str, query: DiffQuery) -> Response:

@@ -63,7 +63,7 @@ class LogQuery(Query, frozen=True, kw_only=True):
     "/repositories/{repository}/branches/{branch}/commits",
     "commit",
     (committing.Commit, committing.CommitMetarange),
-    answers={
+    responses={
         201: Commit,
         202: OperationDocument,
         400: Error,
@@ -103,7 +103,7 @@ def _made(commit: model.Commit) -> Response:
     "/repositories/{repository}/commits/{commit_id}",
     "getCommit",
     Permission.READ,
-    answers={200: Commit, 400: Error, 404: Error, 410: Error},
+    responses={200: Commit, 400: Error, 404: Error, 410: Error},
     short=True,
 )
 def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery) -> Response:
@@ -119,7 +119,7 @@ def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery
     "/repositories/{repository}/refs/{ref}/commits",
     "logCommits",
     Permission.READ,
-    answers={200: CommitList, 400: Error, 404: Error},
+    responses={200: CommitList, 400: Error, 404: Error},
     scans=True,
 )
 def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Response:

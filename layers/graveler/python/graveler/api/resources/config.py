@@ -23,19 +23,19 @@ routes = Routes("config")
 _IMPORTABLE: Final = "^(file|s3)://"
 
 
-@routes.get("/config", "getConfig", Permission.READ, answers={200: Config, 401: Error})
+@routes.get("/config", "getConfig", Permission.READ, responses={200: Config, 401: Error})
 def get_config(call: Call) -> Response:
     """Describe the server: its version and its store."""
     return json_response(Config(VersionConfig(), storage_config(call.settings)))
 
 
-@routes.get("/config/version", "getLakeFSVersion", Permission.READ, answers={200: VersionConfig, 401: Error})
+@routes.get("/config/version", "getLakeFSVersion", Permission.READ, responses={200: VersionConfig, 401: Error})
 def get_version(call: Call) -> Response:
     """Say which version this is."""
     return json_response(VersionConfig())
 
 
-@routes.get("/config/storage", "getStorageConfig", Permission.READ, answers={200: StorageConfig, 401: Error})
+@routes.get("/config/storage", "getStorageConfig", Permission.READ, responses={200: StorageConfig, 401: Error})
 def get_storage(call: Call) -> Response:
     """Describe the store."""
     return json_response(storage_config(call.settings))
@@ -45,26 +45,26 @@ def get_storage(call: Call) -> Response:
     "/config/garbage-collection",
     "getGarbageCollectionConfig",
     Permission.READ,
-    answers={200: GarbageCollectionConfig, 401: Error},
+    responses={200: GarbageCollectionConfig, 401: Error},
 )
 def get_garbage_collection(call: Call) -> Response:
     """Say for how long new objects are safe."""
     return json_response(GarbageCollectionConfig(int(GRACE)))
 
 
-@routes.get("/healthcheck", "healthCheck", None, answers={204: None})
+@routes.get("/healthcheck", "healthCheck", None, responses={204: None})
 def health_check(call: Call) -> Response:
     """Say that requests are answered."""
     return no_content()
 
 
-@routes.post("/statistics", "postStatsEvents", Permission.READ, answers={204: None, 401: Error})
+@routes.post("/statistics", "postStatsEvents", Permission.READ, responses={204: None, 401: Error})
 def post_statistics(call: Call) -> Response:
     """Take what a client says of its own use, and forget it."""
     return no_content()
 
 
-@routes.get("/usage-report/summary", "getUsageReportSummary", Permission.READ, answers={200: UsageReport, 401: Error})
+@routes.get("/usage-report/summary", "getUsageReportSummary", Permission.READ, responses={200: UsageReport, 401: Error})
 def get_usage(call: Call) -> Response:
     """Report no usage: none is collected."""
     return json_response(UsageReport())

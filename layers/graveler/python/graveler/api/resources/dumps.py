@@ -84,7 +84,7 @@ class RestoreCreation(TaskCreation, frozen=True, kw_only=True):
     "/repositories/{repository}/dump",
     "dumpSubmit",
     Permission.ADMIN,
-    answers={202: TaskCreation, 404: Error},
+    responses={202: TaskCreation, 404: Error},
 )
 def submit_dump(call: Call, repository: str) -> Response:
     """Begin to dump refs, settings and uncommitted changes into the repository's namespace."""
@@ -94,7 +94,7 @@ def submit_dump(call: Call, repository: str) -> Response:
     return json_response(TaskCreation(task.id), 202)
 
 
-@routes.get("/repositories/{repository}/dump", "dumpStatus", Permission.ADMIN, answers={200: DumpStatus, 404: Error})
+@routes.get("/repositories/{repository}/dump", "dumpStatus", Permission.ADMIN, responses={200: DumpStatus, 404: Error})
 def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
     """Say how far a dump is. If the process that worked on it has died, this one takes it over."""
     found = call.lake.repository(repository)
@@ -111,13 +111,13 @@ def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
     )
 
 
-@routes.get("/repositories/{repository}/dumps", "listDumps", Permission.ADMIN, answers={200: DumpList, 404: Error})
+@routes.get("/repositories/{repository}/dumps", "listDumps", Permission.ADMIN, responses={200: DumpList, 404: Error})
 def list_dumps(call: Call, repository: str) -> Response:
     """List the complete dumps of a repository, the oldest first."""
     return _dumps(call, call.lake.repository(repository).repository.namespace)
 
 
-@routes.get("/dumps", "listDumpsInNamespace", Permission.ADMIN, answers={200: DumpList, 400: Error})
+@routes.get("/dumps", "listDumpsInNamespace", Permission.ADMIN, responses={200: DumpList, 400: Error})
 def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
     """List the complete dumps in a storage namespace, whose repository may be gone, the oldest first."""
     check_namespace(call, query.namespace)
@@ -128,7 +128,7 @@ def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
     "/repositories/{repository}/restore",
     "restoreSubmit",
     Permission.ADMIN,
-    answers={202: RestoreCreation, 400: Error, 403: Error, 404: Error, 409: Error},
+    responses={202: RestoreCreation, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     """Make a repository again of a dump, under a name that is free. Takes as long as it takes; if it was cut off, repeat it."""
@@ -167,7 +167,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
 
 
 @routes.get(
-    "/repositories/{repository}/restore", "restoreStatus", Permission.ADMIN, answers={200: TaskStatus, 404: Error}
+    "/repositories/{repository}/restore", "restoreStatus", Permission.ADMIN, responses={200: TaskStatus, 404: Error}
 )
 def restore_status(call: Call, repository: str, query: TaskQuery) -> Response:
     """Say what came of a restore."""

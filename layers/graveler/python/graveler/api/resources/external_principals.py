@@ -31,7 +31,7 @@ class PrincipalQuery(Query, frozen=True, kw_only=True):
     _OF_USER,
     "createUserExternalPrincipal",
     Permission.ADMIN,
-    answers={201: None, 400: Error, 401: Error, 404: Error, 409: Error},
+    responses={201: None, 400: Error, 401: Error, 404: Error, 409: Error},
 )
 def create(call: Call, user: str, query: PrincipalQuery, body: ExternalPrincipalCreation) -> Response:
     """Let AWS principals log in as a user, with the role and the limits of the user's oldest access key, as they are now."""
@@ -41,7 +41,7 @@ def create(call: Call, user: str, query: PrincipalQuery, body: ExternalPrincipal
 
 
 @routes.delete(
-    _OF_USER, "deleteUserExternalPrincipal", Permission.ADMIN, answers={204: None, 400: Error, 401: Error, 404: Error}
+    _OF_USER, "deleteUserExternalPrincipal", Permission.ADMIN, responses={204: None, 400: Error, 401: Error, 404: Error}
 )
 def delete(call: Call, user: str, query: PrincipalQuery) -> Response:
     """Let them in no more, and end their tokens."""
@@ -56,7 +56,7 @@ def delete(call: Call, user: str, query: PrincipalQuery) -> Response:
     f"{_OF_USER}/ls",
     "listUserExternalPrincipals",
     Permission.ADMIN,
-    answers={200: ExternalPrincipalList, 401: Error, 404: Error},
+    responses={200: ExternalPrincipalList, 401: Error, 404: Error},
 )
 def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
     """List the AWS principals who log in as a user, by ARN."""
@@ -74,7 +74,7 @@ def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
     "/auth/external/principals",
     "getExternalPrincipal",
     Permission.ADMIN,
-    answers={200: ExternalPrincipal, 400: Error, 401: Error, 404: Error},
+    responses={200: ExternalPrincipal, 400: Error, 401: Error, 404: Error},
 )
 def get(call: Call, query: PrincipalQuery) -> Response:
     """Say as which user AWS principals log in."""

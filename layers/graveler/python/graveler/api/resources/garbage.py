@@ -57,7 +57,7 @@ MAX_LOST: Final = 1000
     _RUNS,
     "startGarbageCollection",
     Permission.ADMIN,
-    answers={202: GarbageCollectionRunStarted, 400: Error, 403: Error, 404: Error},
+    responses={202: GarbageCollectionRunStarted, 400: Error, 403: Error, 404: Error},
 )
 def start(call: Call, repository: str, body: GarbageCollectionRunCreation) -> Response:
     """Begin to collect garbage. With an Idempotency-Key, a repeated request finds the run that the first one began."""
@@ -72,7 +72,9 @@ def start(call: Call, repository: str, body: GarbageCollectionRunCreation) -> Re
     return json_response(GarbageCollectionRunStarted(operation.id), 202)
 
 
-@routes.get(f"{_RUNS}/{{id}}", "getGarbageCollection", Permission.READ, answers={200: GarbageCollectionRun, 404: Error})
+@routes.get(
+    f"{_RUNS}/{{id}}", "getGarbageCollection", Permission.READ, responses={200: GarbageCollectionRun, 404: Error}
+)
 def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as the path says
     """Say how far a run is. If the process that worked on it has died, this one takes it over."""
     found = call.lake.repository(repository)
@@ -101,14 +103,14 @@ def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as
 
 
 @routes.get(
-    _REPORTS, "listGarbageCollectionReports", Permission.ADMIN, answers={200: GarbageCollectionReports, 404: Error}
+    _REPORTS, "listGarbageCollectionReports", Permission.ADMIN, responses={200: GarbageCollectionReports, 404: Error}
 )
 def list_reports(call: Call, repository: str) -> Response:
     """Describe the runs that there were, the oldest first; also those that are not over, and dry ones."""
     return json_response(GarbageCollectionReports(_garbage(call, repository).described_runs()))
 
 
-@routes.get(_REPORT, "getGarbageCollectionReport", Permission.ADMIN, answers={200: RunDescription, 404: Error})
+@routes.get(_REPORT, "getGarbageCollectionReport", Permission.ADMIN, responses={200: RunDescription, 404: Error})
 def get_report(call: Call, repository: str, run: str) -> Response:
     """Describe a run that is over."""
     garbage = _garbage(call, repository)
@@ -119,7 +121,7 @@ def get_report(call: Call, repository: str, run: str) -> Response:
     f"{_REPORT}/files",
     "listGarbageCollectionFiles",
     Permission.ADMIN,
-    answers={200: GarbageCollectionFiles, 400: Error, 404: Error},
+    responses={200: GarbageCollectionFiles, 400: Error, 404: Error},
 )
 def list_files(call: Call, repository: str, run: str, query: AfterQuery) -> Response:
     """List the files of a run, and what became of each."""
@@ -135,7 +137,7 @@ def list_files(call: Call, repository: str, run: str, query: AfterQuery) -> Resp
     f"{_REPORT}/restore",
     "restoreGarbage",
     Permission.ADMIN,
-    answers={200: RestoredFiles, 400: Error, 404: Error},
+    responses={200: RestoredFiles, 400: Error, 404: Error},
 )
 def restore(call: Call, repository: str, run: str, body: RestoreCreation) -> Response:
     """Bring files back that a run moved to quarantine: as many as a request has the time for, a thousand at most."""
@@ -152,19 +154,19 @@ def restore(call: Call, repository: str, run: str, body: RestoreCreation) -> Res
     )
 
 
-@routes.get(_HOLDS, "listHolds", Permission.ADMIN, answers={200: HoldList, 404: Error})
+@routes.get(_HOLDS, "listHolds", Permission.ADMIN, responses={200: HoldList, 404: Error})
 def list_holds(call: Call, repository: str) -> Response:
     """List the commits that keep their objects whatever becomes of refs and rules."""
     return json_response(HoldList([_hold(one) for one in _garbage(call, repository).holds()]))
 
 
-@routes.post(_HOLDS, "createHold", Permission.ADMIN, answers={201: HoldDocument, 400: Error, 404: Error})
+@routes.post(_HOLDS, "createHold", Permission.ADMIN, responses={201: HoldDocument, 400: Error, 404: Error})
 def create_hold(call: Call, repository: str, body: HoldCreation) -> Response:
     """Keep the objects of a ref's commit, whatever becomes of refs and rules."""
     return json_response(_hold(_garbage(call, repository).hold(body.ref, body.why, call.committer)), 201)
 
 
-@routes.delete(f"{_HOLDS}/{{ref}}", "deleteHold", Permission.ADMIN, answers={204: None, 404: Error})
+@routes.delete(f"{_HOLDS}/{{ref}}", "deleteHold", Permission.ADMIN, responses={204: None, 404: Error})
 def delete_hold(call: Call, repository: str, ref: str) -> Response:
     """End the legal hold of a ref's commit."""
     _garbage(call, repository).release(ref)
@@ -175,7 +177,7 @@ def delete_hold(call: Call, repository: str, ref: str) -> Response:
     "/repositories/{repository}/gc/preview",
     "previewGCRules",
     Permission.READ,
-    answers={200: RulesPreview, 400: Error, 404: Error},
+    responses={200: RulesPreview, 400: Error, 404: Error},
     scans=True,
 )
 def preview(call: Call, repository: str, body: PreviewCreation) -> Response:

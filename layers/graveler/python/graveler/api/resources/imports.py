@@ -71,7 +71,7 @@ class ImportQuery(Query, frozen=True, kw_only=True):
     _IMPORT,
     "importStart",
     importing.ImportAddresses,
-    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     """Begin to import. With an Idempotency-Key, a repeated request finds the import that the first one began."""
@@ -82,7 +82,7 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
     f"{_IMPORT}/{_DRY_RUN}",
     "importDryRun",
     importing.ImportAddresses,
-    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     """Begin to find out what an import would change, as one with ``dry_run``. A server that knows no dry runs has no such
@@ -130,7 +130,7 @@ def _expect_noted(asked: bytes, number: int) -> None:
     f"{_IMPORT}/listing",
     "importListing",
     importing.ImportListing,
-    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
     """Begin to import what an uploaded listing names, an operation. Its ID, to ask after it among the operations."""
@@ -141,7 +141,7 @@ def import_listing(call: Call, repository: str, branch: str, body: ListingImport
     f"{_IMPORT}/listing/{_DRY_RUN}",
     "importListingDryRun",
     importing.ImportListing,
-    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_listing_dry_run(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
     """Begin to find out what the import of an uploaded listing would change, as one with ``dry_run``. A server that knows no dry
@@ -170,8 +170,8 @@ def _import_listing(call: Call, repository: str, branch: str, body: ListingImpor
 
 def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], bool, bool, bool]:
     """What is asked for besides sources, in the order in which operations have it."""
-    said = body.commit.message, call.committer, body.commit.metadata or {}
-    return *said, call.force(body.force), body.allow_empty, body.dry_run
+    info = body.commit.message, call.committer, body.commit.metadata or {}
+    return *info, call.force(body.force), body.allow_empty, body.dry_run
 
 
 def _begin(call: Call, found: OpenRepository, kind: str, branch: str, asked: bytes, *, dry_run: bool) -> Response:
@@ -183,7 +183,7 @@ def _begin(call: Call, found: OpenRepository, kind: str, branch: str, asked: byt
     return json_response(ImportCreationResponse(operation.id), 202)
 
 
-@routes.get(_IMPORT, "importStatus", Permission.READ, answers={200: ImportStatus, 404: Error})
+@routes.get(_IMPORT, "importStatus", Permission.READ, responses={200: ImportStatus, 404: Error})
 def import_status(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
     """Say how far an import is. If the process that worked on it has died, this one takes it over."""
     found = call.lake.repository(repository)
@@ -191,7 +191,7 @@ def import_status(call: Call, repository: str, branch: str, query: ImportQuery) 
     return json_response(_status(found, _import_into(branch, call.runner.look(found, query.id))))
 
 
-@routes.delete(_IMPORT, "importCancel", Permission.WRITE, answers={204: None, 403: Error, 404: Error, 409: Error})
+@routes.delete(_IMPORT, "importCancel", Permission.WRITE, responses={204: None, 403: Error, 404: Error, 409: Error})
 def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
     """End an import: from now on it cannot commit anything. 409 if it has ended otherwise, with its commit, say."""
     found = call.lake.repository(repository)

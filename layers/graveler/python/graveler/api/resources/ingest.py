@@ -52,7 +52,7 @@ _RULE: Final = "/repositories/{repository}/ingest/rules/{rule}"
 _RECONCILIATIONS: Final = "/repositories/{repository}/ingest/reconciliations"
 
 
-@routes.get(_RULES, "listIngestRules", Permission.READ, answers={200: IngestRuleList, 404: Error})
+@routes.get(_RULES, "listIngestRules", Permission.READ, responses={200: IngestRuleList, 404: Error})
 def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
     """List the rules of ingest by name."""
     found = sorted(
@@ -73,7 +73,7 @@ def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
     _RULES,
     "createIngestRule",
     Permission.ADMIN,
-    answers={201: IngestRule, 400: Error, 403: Error, 404: Error, 409: Error},
+    responses={201: IngestRule, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def create_rule(call: Call, repository: str, body: IngestRule) -> Response:
     """Add a rule of ingest; what lands from then on is taken. 409 if there is one of its name."""
@@ -87,14 +87,14 @@ def create_rule(call: Call, repository: str, body: IngestRule) -> Response:
     return once(call, lambda: json_response(_document(store.add(call.lake, repository, rule)), 201), made_before)
 
 
-@routes.get(_RULE, "getIngestRule", Permission.READ, answers={200: IngestRule, 404: Error})
+@routes.get(_RULE, "getIngestRule", Permission.READ, responses={200: IngestRule, 404: Error})
 def get_rule(call: Call, repository: str, rule: str) -> Response:
     """Describe one rule of ingest."""
     opened = call.lake.repository(repository)
     return json_response(_document(RuleStore(call.lake.tables).get(opened.repository, rule)))
 
 
-@routes.put(_RULE, "setIngestRule", Permission.ADMIN, answers={200: IngestRule, 400: Error, 403: Error, 404: Error})
+@routes.put(_RULE, "setIngestRule", Permission.ADMIN, responses={200: IngestRule, 400: Error, 403: Error, 404: Error})
 def set_rule(call: Call, repository: str, rule: str, body: IngestRule) -> Response:
     """Add a rule of ingest, or replace the one of this name."""
     if body.name != rule:
@@ -105,14 +105,14 @@ def set_rule(call: Call, repository: str, rule: str, body: IngestRule) -> Respon
     return json_response(_document(RuleStore(call.lake.tables).put(call.lake, repository, asked)))
 
 
-@routes.delete(_RULE, "deleteIngestRule", Permission.ADMIN, answers={204: None, 404: Error})
+@routes.delete(_RULE, "deleteIngestRule", Permission.ADMIN, responses={204: None, 404: Error})
 def delete_rule(call: Call, repository: str, rule: str) -> Response:
     """Remove a rule of ingest; what it has staged stays."""
     RuleStore(call.lake.tables).remove(call.lake.repository(repository).repository, rule)
     return no_content()
 
 
-@routes.get(f"{_RULE}/status", "getIngestStatus", Permission.READ, answers={200: IngestStatus, 404: Error})
+@routes.get(f"{_RULE}/status", "getIngestStatus", Permission.READ, responses={200: IngestStatus, 404: Error})
 def status(call: Call, repository: str, rule: str) -> Response:
     """Say what a rule of ingest has staged and not committed, and what commit of it is being made."""
     opened = call.lake.repository(repository)
@@ -124,7 +124,7 @@ def status(call: Call, repository: str, rule: str) -> Response:
     _RECONCILIATIONS,
     "startReconciliation",
     Permission.WRITE,
-    answers={202: ReconciliationStarted, 400: Error, 403: Error, 404: Error},
+    responses={202: ReconciliationStarted, 400: Error, 403: Error, 404: Error},
     branch_in_body=True,  # in the rule, rather
 )
 def start_reconciliation(call: Call, repository: str, body: ReconciliationCreation) -> Response:
@@ -150,7 +150,7 @@ def start_reconciliation(call: Call, repository: str, body: ReconciliationCreati
 
 
 @routes.get(
-    f"{_RECONCILIATIONS}/{{id}}", "getReconciliation", Permission.READ, answers={200: Reconciliation, 404: Error}
+    f"{_RECONCILIATIONS}/{{id}}", "getReconciliation", Permission.READ, responses={200: Reconciliation, 404: Error}
 )
 def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as the path says
     """Say how far comparing is, and what came of it. If the process that worked on it has died, this one takes it over."""
@@ -183,7 +183,7 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
     "/repositories/{repository}/ingest/replay",
     "replayIngest",
     Permission.WRITE,
-    answers={200: IngestReplayed, 400: Error, 403: Error, 404: Error},
+    responses={200: IngestReplayed, 400: Error, 403: Error, 404: Error},
     branch_in_body=True,  # in the rules, rather
 )
 def replay(call: Call, repository: str, body: IngestReplay) -> Response:
@@ -199,10 +199,10 @@ def replay(call: Call, repository: str, body: IngestReplay) -> Response:
     long = OperationCommits(call.runner, call.settings.operation_records, call.seconds_left)
     ingester = Ingester(call.lake, opened.clock, long)
     messages = [Message(str(number), text) for number, text in enumerate(body.messages)]
-    until = time.monotonic() + call.settings.request_seconds
+    deadline = time.monotonic() + call.settings.request_seconds
 
     def go_on() -> bool:
-        return time.monotonic() < until
+        return time.monotonic() < deadline
 
     results, batch = ingester.process_messages(messages, opened.repository, go_on)
     due = ingester.commit_due(opened.repository, go_on)

@@ -75,7 +75,7 @@ class FsckQuery(Query, frozen=True, kw_only=True):
     "/repositories/{repository}/refs/{source}/merge/{destination}/preview",
     "previewMerge",
     Permission.READ,
-    answers={200: MergePreview, 400: Error, 404: Error},
+    responses={200: MergePreview, 400: Error, 404: Error},
     scans=True,
 )
 def preview_merge(call: Call, repository: str, source: str, destination: str, query: PreviewQuery) -> Response:
@@ -103,7 +103,7 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
     "/repositories/{repository}/refs/{left}/diff/{right}/summary",
     "diffRefsSummary",
     Permission.READ,
-    answers={200: SummaryDocument, 400: Error, 404: Error},
+    responses={200: SummaryDocument, 400: Error, 404: Error},
     scans=True,
 )
 def diff_refs_summary(call: Call, repository: str, left: str, right: str, query: SummaryRefsQuery) -> Response:
@@ -117,7 +117,7 @@ def diff_refs_summary(call: Call, repository: str, left: str, right: str, query:
     "/repositories/{repository}/branches/{branch}/diff/summary",
     "diffBranchSummary",
     Permission.READ,
-    answers={200: SummaryDocument, 400: Error, 404: Error},
+    responses={200: SummaryDocument, 400: Error, 404: Error},
     scans=True,
 )
 def diff_branch_summary(call: Call, repository: str, branch: str, query: SummaryQuery) -> Response:
@@ -130,7 +130,7 @@ def diff_branch_summary(call: Call, repository: str, branch: str, query: Summary
     "/repositories/{repository}/refs/{ref}/usage",
     "getUsage",
     Permission.READ,
-    answers={200: UsageDocument, 400: Error, 404: Error},
+    responses={200: UsageDocument, 400: Error, 404: Error},
     scans=True,
 )
 def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Response:
@@ -144,7 +144,7 @@ def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Res
     "/repositories/{repository}/refs/{ref}/blame",
     "blameObject",
     Permission.READ,
-    answers={200: Commit, 400: Error, 404: Error},
+    responses={200: Commit, 400: Error, 404: Error},
     scans=True,
 )
 def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Response:
@@ -156,7 +156,7 @@ def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Re
     "/repositories/{repository}/refs/{ref}/annotate",
     "annotateObjects",
     Permission.READ,
-    answers={200: AnnotationList, 400: Error, 404: Error},
+    responses={200: AnnotationList, 400: Error, 404: Error},
     says=SAYS_COMMIT,
     scans=True,
 )
@@ -178,7 +178,7 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
     "/repositories/{repository}/fsck",
     "checkRepository",
     Permission.ADMIN,
-    answers={200: FsckSummary, 404: Error},
+    responses={200: FsckSummary, 404: Error},
     scans=True,
 )
 def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:

@@ -22,7 +22,7 @@ class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
     secret_access_key: str
 
 
-@routes.get(_KEYS, "listAccessKeys", Permission.ADMIN, answers={200: AccessKeyList, 401: Error})
+@routes.get(_KEYS, "listAccessKeys", Permission.ADMIN, responses={200: AccessKeyList, 401: Error})
 def list_keys(call: Call, query: PageQuery) -> Response:
     """List the access keys that are not revoked, by ID."""
     known = call.access.keys()
@@ -34,7 +34,7 @@ def list_keys(call: Call, query: PageQuery) -> Response:
     return json_response(AccessKeyList(pagination, [_document(key) for key in page]))
 
 
-@routes.post(_KEYS, "createAccessKey", Permission.ADMIN, answers={201: AccessKeyWithSecret, 400: Error, 401: Error})
+@routes.post(_KEYS, "createAccessKey", Permission.ADMIN, responses={201: AccessKeyWithSecret, 400: Error, 401: Error})
 def create_key(call: Call, body: AccessKeyCreation) -> Response:
     """Make an access key. Its secret is kept nowhere, so a repeated request makes another key, whatever its Idempotency-Key."""
     made = call.access.create_key(body.name, body.role, body.repositories, body.branches, s3=body.s3)
@@ -52,13 +52,13 @@ def create_key(call: Call, body: AccessKeyCreation) -> Response:
     return json_response(document, 201)
 
 
-@routes.get(_KEY, "getAccessKey", Permission.ADMIN, answers={200: AccessKeyDocument, 401: Error, 404: Error})
+@routes.get(_KEY, "getAccessKey", Permission.ADMIN, responses={200: AccessKeyDocument, 401: Error, 404: Error})
 def get_key(call: Call, key: str) -> Response:
     """Describe an access key."""
     return json_response(_document(call.access.key(key)))
 
 
-@routes.delete(_KEY, "revokeAccessKey", Permission.ADMIN, answers={204: None, 401: Error, 404: Error})
+@routes.delete(_KEY, "revokeAccessKey", Permission.ADMIN, responses={204: None, 401: Error, 404: Error})
 def revoke_key(call: Call, key: str) -> Response:
     """End a key, and all tokens that were given out for it, for good."""
     call.access.revoke(key)

@@ -25,7 +25,9 @@ from graveler.wire.garbage import (
 routes = Routes("deleted repositories")
 
 
-@routes.get("/deleted_repositories", "listDeletedRepositories", Permission.ADMIN, answers={200: DeletedRepositoryList})
+@routes.get(
+    "/deleted_repositories", "listDeletedRepositories", Permission.ADMIN, responses={200: DeletedRepositoryList}
+)
 def list_deleted(call: Call, query: PageQuery) -> Response:
     """List deleted repositories that have left something, the newest first."""
     behind = _behind(query.after)
@@ -41,7 +43,7 @@ def list_deleted(call: Call, query: PageQuery) -> Response:
     "/deleted_repositories/{name}/purge",
     "purgeRepository",
     Permission.ADMIN,
-    answers={200: Purge, 400: Error, 404: Error, 412: Error},
+    responses={200: Purge, 400: Error, 404: Error, 412: Error},
 )
 def purge(call: Call, name: str, body: PurgeCreation) -> Response:
     """Remove for good what a deleted repository, named by its name or uid, has left. What takes longer than a request is answered
@@ -77,5 +79,5 @@ def _behind(after: str) -> Callable[[DeletedRepository], bool]:
     at, dash, uid = after.partition("-")
     if not dash or not (at.isascii() and at.isdecimal()):
         raise bad_request(f"after={after[:100]!r} is no place; give what the page before has as next_offset")
-    place = -int(at[:19]), uid
-    return lambda one: (-one.at, one.uid) > place
+    position = -int(at[:19]), uid
+    return lambda one: (-one.at, one.uid) > position

@@ -50,7 +50,7 @@ class BeginQuery(UploadQuery, frozen=True, kw_only=True):
     _UPLOADS,
     "createPresignMultipartUpload",
     Permission.WRITE,
-    answers={201: PresignMultipartUpload, 400: Error, 403: Error, 404: Error},
+    responses={201: PresignMultipartUpload, 400: Error, 403: Error, 404: Error},
 )
 def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -> Response:
     """Begin an upload in parts."""
@@ -67,7 +67,7 @@ def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -
     _UPLOADS + "/{upload_id}",
     "completePresignMultipartUpload",
     Permission.WRITE,
-    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
+    responses={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
 )
 def complete_upload(
     call: Call,
@@ -98,7 +98,7 @@ def complete_upload(
     _UPLOADS + "/{upload_id}",
     "abortPresignMultipartUpload",
     Permission.WRITE,
-    answers={204: None, 400: Error, 404: Error},
+    responses={204: None, 400: Error, 404: Error},
 )
 def abort_upload(
     call: Call, repository: str, branch: str, upload_id: str, query: UploadQuery, body: AbortPresignMultipartUpload
@@ -114,7 +114,7 @@ def abort_upload(
     _UPLOADS + "/{upload_id}/parts/{part_number}",
     "uploadPart",
     Permission.WRITE,
-    answers={200: UploadTo, 400: Error, 404: Error},
+    responses={200: UploadTo, 400: Error, 404: Error},
 )
 def upload_part(
     call: Call,
@@ -137,7 +137,7 @@ def upload_part(
     _UPLOADS + "/{upload_id}/parts/{part_number}/copy",
     "uploadPartCopy",
     Permission.WRITE,
-    answers={204: None, 400: Error, 404: Error},
+    responses={204: None, 400: Error, 404: Error},
 )
 def upload_part_copy(
     call: Call,

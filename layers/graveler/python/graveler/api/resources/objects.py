@@ -91,7 +91,7 @@ class CopyQuery(Query, frozen=True, kw_only=True):
     _OBJECTS,
     "getObject",
     Permission.READ,
-    answers={200: bytes, 206: bytes, 302: None, 304: None, 404: Error, 416: Error},
+    responses={200: bytes, 206: bytes, 302: None, 304: None, 404: Error, 416: Error},
 )
 def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Read an object's bytes, all or a range; large ones by a redirect to a URL of the object store."""
@@ -122,7 +122,7 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
     _OBJECTS,
     "headObject",
     Permission.READ,
-    answers={200: None, 206: None, 304: None, 404: None, 416: None},
+    responses={200: None, 206: None, 304: None, 404: None, 416: None},
     short=True,
 )
 def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
@@ -140,7 +140,7 @@ def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Re
     return no_content({**headers, "content-length": str(part.length)}, 206)
 
 
-@routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, answers={200: ObjectStats, 404: Error}, short=True)
+@routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, responses={200: ObjectStats, 404: Error}, short=True)
 def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Response:
     """Say what is known of an object."""
     found, entry = call.lake.stat(repository, ref, query.path)
@@ -153,7 +153,7 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
     _OBJECTS + "/ls",
     "listObjects",
     Permission.READ,
-    answers={200: ObjectStatsList, 404: Error},
+    responses={200: ObjectStatsList, 404: Error},
     says=SAYS_COMMIT,
     short=True,
 )
@@ -183,7 +183,7 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
     _OBJECTS + "/underlyingProperties",
     "getUnderlyingProperties",
     Permission.READ,
-    answers={200: UnderlyingObjectProperties, 404: Error},
+    responses={200: UnderlyingObjectProperties, 404: Error},
 )
 def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Say what the object store knows of an object."""
@@ -191,7 +191,7 @@ def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQu
     return json_response(UnderlyingObjectProperties(None))
 
 
-@routes.post(_OBJECTS + "/stats", "statObjects", Permission.READ, answers={200: StatsOfMany, 400: Error, 404: Error})
+@routes.post(_OBJECTS + "/stats", "statObjects", Permission.READ, responses={200: StatsOfMany, 400: Error, 404: Error})
 def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, body: PathList) -> Response:
     """Say what is known of up to 1,000 objects, all of one state."""
     _bounded(body.paths)
@@ -215,7 +215,7 @@ def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, bod
     _BRANCH_OBJECTS,
     "uploadObject",
     staging.Upload,
-    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
+    responses={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
     raw_body=True,
 )
 def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
@@ -239,7 +239,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     _BRANCH_OBJECTS,
     "stageObject",
     staging.Link,
-    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
+    responses={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
     short=True,
 )
 def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, body: ObjectStageCreation) -> Response:
@@ -262,7 +262,7 @@ def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, bo
     _OBJECTS.replace("refs/{ref}", "branches/{branch}") + "/stage_allowed",
     "stageObjectAllowed",
     Permission.WRITE,
-    answers={204: None, 404: Error},
+    responses={204: None, 404: Error},
 )
 def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) -> Response:
     """Say whether an object could be staged there."""
@@ -272,7 +272,9 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
     return no_content()
 
 
-@routes.delete(_BRANCH_OBJECTS, "deleteObject", staging.Delete, answers={204: None, 403: Error, 404: Error}, short=True)
+@routes.delete(
+    _BRANCH_OBJECTS, "deleteObject", staging.Delete, responses={204: None, 403: Error, 404: Error}, short=True
+)
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; one that is not there is no error."""
     force = call.force(query.force)
@@ -284,7 +286,7 @@ def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     _BRANCH_OBJECTS + "/delete",
     "deleteObjects",
     staging.Delete,
-    answers={200: ObjectErrorList, 400: Error, 403: Error, 404: Error},
+    responses={200: ObjectErrorList, 400: Error, 403: Error, 404: Error},
 )
 def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, body: PathList) -> Response:
     """Remove up to 1,000 objects from the branch. What cannot be a path is reported, and the others go; an empty one names
@@ -307,7 +309,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
     _BRANCH_OBJECTS + "/copy",
     "copyObject",
     (staging.Copy, staging.Duplicate),
-    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 501: Error},
+    responses={201: ObjectStats, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body: ObjectCopyCreation) -> Response:
     """Make an object of the same bytes under another path. Both have the same address, and no byte is copied; but who says
@@ -323,7 +325,7 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
     _BRANCH_OBJECTS + "/stat/user_metadata",
     "updateObjectUserMetadata",
     staging.UpdateMetadata,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def update_user_metadata(call: Call, repository: str, branch: str, query: WriteQuery, body: UserMetadata) -> Response:
     """Replace an object's user metadata."""

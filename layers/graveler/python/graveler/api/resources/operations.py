@@ -18,7 +18,7 @@ _ALL = "/repositories/{repository}/operations"
 _ONE = "/repositories/{repository}/operations/{operation}"
 
 
-@routes.get(_ALL, "listOperations", Permission.READ, answers={200: OperationList, 404: Error})
+@routes.get(_ALL, "listOperations", Permission.READ, responses={200: OperationList, 404: Error})
 def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
     """List background operations that are worked on, or ended within the last week."""
     operations = operations_of(call, call.lake.repository(repository))
@@ -29,7 +29,7 @@ def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
     return json_response(OperationList(pagination, documents, [str(error) for error in page.damaged]))
 
 
-@routes.get(_ONE, "getOperation", Permission.READ, answers={200: OperationDocument, 404: Error})
+@routes.get(_ONE, "getOperation", Permission.READ, responses={200: OperationDocument, 404: Error})
 def get_operation(call: Call, repository: str, operation: str) -> Response:
     """Say how far a background operation is, an import say, and whether its commit is there. If its worker has died, whoever asks
     takes it over."""
@@ -43,7 +43,7 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
     _ONE,
     "cancelOperation",
     Permission.WRITE,
-    answers={204: None, 403: Error, 404: Error, 409: Error},
+    responses={204: None, 403: Error, 404: Error, 409: Error},
     branch_in_body=True,  # in the operation, rather
 )
 def cancel_operation(call: Call, repository: str, operation: str) -> Response:

@@ -32,7 +32,7 @@ _RULE = "/auth/principals/{rule}"
     "/auth/external/principal/login",
     "externalPrincipalLogin",
     None,
-    answers={200: AuthenticationToken, 400: Error, 401: Error, 501: Error},
+    responses={200: AuthenticationToken, 400: Error, 401: Error, 501: Error},
 )
 def login(call: Call, body: ExternalLoginInformation) -> Response:
     """Exchange a request to AWS's STS that says who has signed it for a bearer token."""
@@ -56,7 +56,7 @@ def login(call: Call, body: ExternalLoginInformation) -> Response:
     return json_response(AuthenticationToken(made.token.token, made.token.expires))
 
 
-@routes.get(_RULES, "listPrincipalRules", Permission.ADMIN, answers={200: PrincipalRuleList, 401: Error})
+@routes.get(_RULES, "listPrincipalRules", Permission.ADMIN, responses={200: PrincipalRuleList, 401: Error})
 def list_rules(call: Call, query: PageQuery) -> Response:
     """List the rules about AWS principals, by ID."""
     known = [
@@ -73,7 +73,7 @@ def list_rules(call: Call, query: PageQuery) -> Response:
     _RULES,
     "createPrincipalRule",
     Permission.ADMIN,
-    answers={201: PrincipalRuleDocument, 400: Error, 401: Error, 409: Error},
+    responses={201: PrincipalRuleDocument, 400: Error, 401: Error, 409: Error},
 )
 def create_rule(call: Call, body: PrincipalRuleCreation) -> Response:
     """Let AWS principals log in whose ARN matches a pattern."""
@@ -81,13 +81,13 @@ def create_rule(call: Call, body: PrincipalRuleCreation) -> Response:
     return json_response(_document(made), 201)
 
 
-@routes.get(_RULE, "getPrincipalRule", Permission.ADMIN, answers={200: PrincipalRuleDocument, 401: Error, 404: Error})
+@routes.get(_RULE, "getPrincipalRule", Permission.ADMIN, responses={200: PrincipalRuleDocument, 401: Error, 404: Error})
 def get_rule(call: Call, rule: str) -> Response:
     """Describe a rule about AWS principals."""
     return json_response(_document(call.access.rule(rule)))
 
 
-@routes.delete(_RULE, "removePrincipalRule", Permission.ADMIN, answers={204: None, 401: Error, 404: Error})
+@routes.delete(_RULE, "removePrincipalRule", Permission.ADMIN, responses={204: None, 401: Error, 404: Error})
 def remove_rule(call: Call, rule: str) -> Response:
     """Remove a rule, and end all tokens that were given out by it."""
     call.access.remove_rule(rule)

@@ -45,7 +45,7 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
     "/repositories/{repository}/refs/{source}/merge/{destination}",
     "mergeIntoBranch",
     merging.Merge,
-    answers={
+    responses={
         200: MergeResult,
         202: OperationDocument,
         400: Error,
@@ -83,15 +83,15 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
 
 def _refused(error: GravelerError, words: str) -> Response:
     """A merge that was refused has a document of its own, which published clients expect."""
-    said = document(error, words)
-    return json_response(MergeRefusal("", f"{words}: {error}", said.detail, said.code, said.fields), 409)
+    refusal = document(error, words)
+    return json_response(MergeRefusal("", f"{words}: {error}", refusal.detail, refusal.code, refusal.fields), 409)
 
 
 @routes.get(
     "/repositories/{repository}/refs/{source}/merge/{destination}",
     "findMergeBase",
     Permission.READ,
-    answers={200: MergeBase, 400: Error, 404: Error},
+    responses={200: MergeBase, 400: Error, 404: Error},
 )
 def find_merge_base(call: Call, repository: str, source: str, destination: str) -> Response:
     """Find the best common ancestor of two refs."""
@@ -108,7 +108,7 @@ def find_merge_base(call: Call, repository: str, source: str, destination: str) 
     "/repositories/{repository}/refs/{left}/diff/{right}",
     "diffRefs",
     Permission.READ,
-    answers={200: DiffList, 400: Error, 404: Error},
+    responses={200: DiffList, 400: Error, 404: Error},
     says=SAYS_COMMITS,
 )
 def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRefsQuery) -> Response:

@@ -48,7 +48,7 @@ class CreateQuery(Query, frozen=True, kw_only=True):
     bare: bool = False
 
 
-@routes.get("/repositories", "listRepositories", Permission.READ, answers={200: RepositoryList})
+@routes.get("/repositories", "listRepositories", Permission.READ, responses={200: RepositoryList})
 def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
     """List repositories by name: those that the access key may see."""
 
@@ -70,7 +70,7 @@ def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
     "/repositories",
     "createRepository",
     Permission.ADMIN,
-    answers={201: Repository, 400: Error, 409: Error, 501: Error},
+    responses={201: Repository, 400: Error, 409: Error, 501: Error},
 )
 def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) -> Response:
     """Make a repository with one branch and a first, empty commit; a bare one is there when something was restored into it."""
@@ -112,7 +112,7 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
 
 
 @routes.get(
-    "/repositories/{repository}", "getRepository", Permission.READ, answers={200: Repository, 404: Error}, short=True
+    "/repositories/{repository}", "getRepository", Permission.READ, responses={200: Repository, 404: Error}, short=True
 )
 def get_repository(call: Call, repository: str) -> Response:
     """Describe one repository."""
@@ -123,7 +123,7 @@ def get_repository(call: Call, repository: str) -> Response:
     "/repositories/{repository}",
     "deleteRepository",
     Permission.ADMIN,
-    answers={204: None, 403: Error, 404: Error},
+    responses={204: None, 403: Error, 404: Error},
 )
 def delete_repository(call: Call, repository: str, query: ForceQuery) -> Response:
     """Forget a repository; its objects stay where they are."""
@@ -135,7 +135,7 @@ def delete_repository(call: Call, repository: str, query: ForceQuery) -> Respons
     "/repositories/{repository}/metadata",
     "getRepositoryMetadata",
     Permission.READ,
-    answers={200: dict[str, str], 404: Error},
+    responses={200: dict[str, str], 404: Error},
 )
 def get_metadata(call: Call, repository: str) -> Response:
     """Give the repository's own metadata."""
@@ -146,7 +146,7 @@ def get_metadata(call: Call, repository: str) -> Response:
     "/repositories/{repository}/metadata",
     "setRepositoryMetadata",
     settings.SetMetadata,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataSet) -> Response:
     """Set some keys of the metadata; the others stay."""
@@ -158,7 +158,7 @@ def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataS
     "/repositories/{repository}/metadata",
     "deleteRepositoryMetadata",
     settings.DeleteMetadata,
-    answers={204: None, 403: Error, 404: Error},
+    responses={204: None, 403: Error, 404: Error},
 )
 def delete_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataKeys) -> Response:
     """Remove some keys of the metadata."""
@@ -170,10 +170,10 @@ def delete_metadata(call: Call, repository: str, query: ForceQuery, body: Metada
     "/repositories/{repository}/gc/rules",
     "internalGetGarbageCollectionRules",
     Permission.READ,
-    answers={200: GCRules, 404: Error},
+    responses={200: GCRules, 404: Error},
 )
 @routes.get(
-    "/repositories/{repository}/settings/gc_rules", "getGCRules", Permission.READ, answers={200: GCRules, 404: Error}
+    "/repositories/{repository}/settings/gc_rules", "getGCRules", Permission.READ, responses={200: GCRules, 404: Error}
 )
 def get_gc_rules(call: Call, repository: str) -> Response:
     """Give the rules for how long objects are kept; 404 if none are set."""
@@ -188,13 +188,13 @@ def get_gc_rules(call: Call, repository: str) -> Response:
     "/repositories/{repository}/gc/rules",
     "internalSetGarbageCollectionRules",
     settings.SetRetention,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 @routes.put(
     "/repositories/{repository}/settings/gc_rules",
     "setGCRules",
     settings.SetRetention,
-    answers={204: None, 400: Error, 403: Error, 404: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) -> Response:
     """Replace the rules for how long objects are kept."""
@@ -208,13 +208,13 @@ def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) 
     "/repositories/{repository}/gc/rules",
     "internalDeleteGarbageCollectionRules",
     settings.DeleteRetention,
-    answers={204: None, 403: Error, 404: Error},
+    responses={204: None, 403: Error, 404: Error},
 )
 @routes.delete(
     "/repositories/{repository}/settings/gc_rules",
     "deleteGCRules",
     settings.DeleteRetention,
-    answers={204: None, 403: Error, 404: Error},
+    responses={204: None, 403: Error, 404: Error},
 )
 def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
     """Remove the rules for how long objects are kept."""
@@ -226,13 +226,13 @@ def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
     "/repositories/{repository}/branch_protection",
     "internalGetBranchProtectionRules",
     Permission.READ,
-    answers={200: list[ProtectionRule], 404: Error},
+    responses={200: list[ProtectionRule], 404: Error},
 )
 @routes.get(
     "/repositories/{repository}/settings/branch_protection",
     "getBranchProtectionRules",
     Permission.READ,
-    answers={200: list[ProtectionRule], 404: Error},
+    responses={200: list[ProtectionRule], 404: Error},
 )
 def get_branch_protection(call: Call, repository: str) -> Response:
     """List the patterns of protected branches. The header ETag names this state, for `If-Match` when changing it."""
@@ -244,7 +244,7 @@ def get_branch_protection(call: Call, repository: str) -> Response:
     "/repositories/{repository}/settings/branch_protection",
     "setBranchProtectionRules",
     settings.SetProtection,
-    answers={204: None, 400: Error, 403: Error, 404: Error, 412: Error},
+    responses={204: None, 400: Error, 403: Error, 404: Error, 412: Error},
 )
 def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: list[ProtectionRule]) -> Response:
     """Replace the patterns of protected branches; with a header `If-Match` only if they are as that ETag said."""
@@ -258,7 +258,7 @@ def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: 
 _SOURCES: Final = "/repositories/{repository}/settings/import_sources"
 
 
-@routes.get(_SOURCES, "getImportSources", Permission.READ, answers={200: ImportSources, 404: Error})
+@routes.get(_SOURCES, "getImportSources", Permission.READ, responses={200: ImportSources, 404: Error})
 def get_import_sources(call: Call, repository: str) -> Response:
     """Say from where, of what the deployment allows, objects may be imported."""
     prefixes = call.lake.repository(repository).repository.settings.import_sources
@@ -266,7 +266,7 @@ def get_import_sources(call: Call, repository: str) -> Response:
 
 
 @routes.put(
-    _SOURCES, "setImportSources", settings.SetImportSources, answers={204: None, 400: Error, 403: Error, 404: Error}
+    _SOURCES, "setImportSources", settings.SetImportSources, responses={204: None, 400: Error, 403: Error, 404: Error}
 )
 def set_import_sources(call: Call, repository: str, query: ForceQuery, body: ImportSources) -> Response:
     """Narrow from where objects may be imported, or (null) end that."""
@@ -281,7 +281,7 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
     "/repositories/{repository}/settings/read_only",
     "setReadOnly",
     settings.SetReadOnly,
-    answers={204: None, 400: Error, 404: Error},
+    responses={204: None, 400: Error, 404: Error},
 )
 def set_read_only(call: Call, repository: str, body: ReadOnly) -> Response:
     """Refuse every change that is not forced, or allow changes again. What is uncommitted stays."""
@@ -293,13 +293,13 @@ def set_read_only(call: Call, repository: str, body: ReadOnly) -> Response:
     "/repositories/{repository}/branch_protection/set_allowed",
     "createBranchProtectionRulePreflight",
     Permission.ADMIN,
-    answers={204: None, 404: Error},
+    responses={204: None, 404: Error},
 )
 @routes.get(
     "/repositories/{repository}/gc/rules/set_allowed",
     "setGarbageCollectionRulesPreflight",
     Permission.ADMIN,
-    answers={204: None, 404: Error},
+    responses={204: None, 404: Error},
 )
 def may_set(call: Call, repository: str) -> Response:
     """Say whether the access key may change these settings."""

@@ -12,13 +12,13 @@ from graveler.wire.errors import Error
 routes = Routes("setup")
 
 
-@routes.get("/setup_lakefs", "getSetupState", None, answers={200: SetupState})
+@routes.get("/setup_lakefs", "getSetupState", None, responses={200: SetupState})
 def get_setup_state(call: Call) -> Response:
     """Say whether there is anybody who can log in."""
     return json_response(SetupState("initialized" if call.access.has_keys() else "not_initialized"))
 
 
-@routes.post("/setup_lakefs", "setup", None, answers={200: CredentialsWithSecret, 400: Error, 403: Error, 409: Error})
+@routes.post("/setup_lakefs", "setup", None, responses={200: CredentialsWithSecret, 400: Error, 403: Error, 409: Error})
 def set_up(call: Call, body: Setup) -> Response:
     """Make the first access key, an admin's; 409 if there ever was one. 403 unless the server was started for that."""
     _expect_open(call)
@@ -33,7 +33,7 @@ def set_up(call: Call, body: Setup) -> Response:
     return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created))
 
 
-@routes.post("/setup_comm_prefs", "setupCommPrefs", None, answers={200: None, 403: Error})
+@routes.post("/setup_comm_prefs", "setupCommPrefs", None, responses={200: None, 403: Error})
 def set_communication_preferences(call: Call) -> Response:
     """Take how somebody wants to be written to, and forget it. 403 as for the first access key."""
     _expect_open(call)

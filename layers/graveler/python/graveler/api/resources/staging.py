@@ -50,7 +50,7 @@ class LinkQuery(Query, frozen=True, kw_only=True):
     _BACKING,
     "getPhysicalAddress",
     Permission.WRITE,
-    answers={200: StagingLocation, 400: Error, 403: Error, 404: Error},
+    responses={200: StagingLocation, 400: Error, 403: Error, 404: Error},
     short=True,
 )
 def get_physical_address(call: Call, repository: str, branch: str, query: BackingQuery) -> Response:
@@ -73,7 +73,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     _BACKING,
     "linkPhysicalAddress",
     staging.Link,
-    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
+    responses={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
     short=True,
 )
 def link_physical_address(
@@ -90,7 +90,7 @@ def link_physical_address(
     "/repositories/{repository}/branches/{branch}/staging/links",
     "linkPhysicalAddresses",
     staging.LinkMany,
-    answers={200: LinkedObjects, 400: Error, 403: Error, 404: Error, 501: Error},
+    responses={200: LinkedObjects, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def link_physical_addresses(call: Call, repository: str, branch: str, body: Links) -> Response:
     """Give paths to up to 1,000 objects. Each is linked by itself: after an error, repeating the request is safe."""
@@ -109,16 +109,16 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))
 
 
-def _entry(path: str, said: StagingMetadata) -> ObjectEntry:
-    address = said.staging.physical_address
+def _entry(path: str, body: StagingMetadata) -> ObjectEntry:
+    address = body.staging.physical_address
     if not address:
         raise bad_request(f"object {path!r} needs staging.physical_address: where its bytes were written to")
     return entry_to_stage(
         path,
         address,
-        said.checksum,
-        said.size_bytes,
-        mtime=said.mtime,
-        content_type=said.content_type,
-        metadata=said.user_metadata,
+        body.checksum,
+        body.size_bytes,
+        mtime=body.mtime,
+        content_type=body.content_type,
+        metadata=body.user_metadata,
     )

@@ -14,7 +14,7 @@ from graveler.wire.refs import TagCreation
 routes = Routes("tags")
 
 
-@routes.get("/repositories/{repository}/tags", "listTags", Permission.READ, answers={200: RefList, 404: Error})
+@routes.get("/repositories/{repository}/tags", "listTags", Permission.READ, responses={200: RefList, 404: Error})
 def list_tags(call: Call, repository: str, query: PageQuery) -> Response:
     """List tags by name."""
     page = call.lake.repository(repository).tags(query.prefix, query.after, query.limit)
@@ -25,7 +25,7 @@ def list_tags(call: Call, repository: str, query: PageQuery) -> Response:
     "/repositories/{repository}/tags",
     "createTag",
     refs.CreateTag,
-    answers={201: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
+    responses={201: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
     """Name a commit."""
@@ -43,7 +43,7 @@ def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
 
 
 @routes.get(
-    "/repositories/{repository}/tags/{tag}", "getTag", Permission.READ, answers={200: Ref, 404: Error}, short=True
+    "/repositories/{repository}/tags/{tag}", "getTag", Permission.READ, responses={200: Ref, 404: Error}, short=True
 )
 def get_tag(call: Call, repository: str, tag: str) -> Response:
     """Describe one tag."""
@@ -54,7 +54,7 @@ def get_tag(call: Call, repository: str, tag: str) -> Response:
     "/repositories/{repository}/tags/{tag}",
     "deleteTag",
     refs.DeleteTag,
-    answers={204: None, 403: Error, 404: Error},
+    responses={204: None, 403: Error, 404: Error},
 )
 def delete_tag(call: Call, repository: str, tag: str, query: ForceQuery) -> Response:
     """Remove a tag; its commit stays."""

@@ -72,7 +72,7 @@ class RunList(Struct, frozen=True):
     "/repositories/{repository}/actions/runs",
     "listRepositoryRuns",
     Permission.READ,
-    answers={200: RunList, 404: Error},
+    responses={200: RunList, 404: Error},
 )
 def list_runs(call: Call, repository: str) -> Response:
     """List the runs of hooks: there are none."""
@@ -84,12 +84,12 @@ def list_runs(call: Call, repository: str) -> Response:
     "/repositories/{repository}/actions/runs/{run}/hooks/{hook}/output",
     "getRunHookOutput",
     Permission.READ,
-    answers={404: Error},
+    responses={404: Error},
 )
 @routes.get(
-    "/repositories/{repository}/actions/runs/{run}/hooks", "listRunHooks", Permission.READ, answers={404: Error}
+    "/repositories/{repository}/actions/runs/{run}/hooks", "listRunHooks", Permission.READ, responses={404: Error}
 )
-@routes.get("/repositories/{repository}/actions/runs/{run}", "getRun", Permission.READ, answers={404: Error})
+@routes.get("/repositories/{repository}/actions/runs/{run}", "getRun", Permission.READ, responses={404: Error})
 def get_run(call: Call, repository: str, run: str, hook: str = "") -> Response:
     """Describe a run of hooks: there are none."""
     call.lake.repository(repository)
@@ -101,7 +101,7 @@ def _declare(method: str, template: str, operation: str) -> None:
         """Not implemented."""
         raise ApiError(501, f"{NOT_IMPLEMENTED}: {call.operation}")
 
-    routes.route(method, template, operation, Permission.READ, answers={501: Error})(refuse)
+    routes.route(method, template, operation, Permission.READ, responses={501: Error})(refuse)
 
 
 for _operation in OPERATIONS:

@@ -50,14 +50,14 @@ class RowsQuery(AfterQuery, frozen=True, kw_only=True):
         return slice(begin, end), Pagination(more, str(end) if more else "", end - begin, MAX_PER_PAGE)
 
 
-@routes.post(_CHECKS, "startCheck", Permission.ADMIN, answers={202: Started, 400: Error, 404: Error})
+@routes.post(_CHECKS, "startCheck", Permission.ADMIN, responses={202: Started, 400: Error, 404: Error})
 def start_check(call: Call, repository: str, body: CheckCreation) -> Response:
     """Begin to check all that a repository can reach, and to mend it if that is asked for."""
     asked = checks.CheckRequest(body.repair, body.reflog, body.objects, body.outside, body.bytes)
     return _start(call, call.lake.repository(repository), checks.KIND, msgspec.json.encode(asked))
 
 
-@routes.get(f"{_CHECKS}/{{id}}", "getCheck", Permission.ADMIN, answers={200: Check, 404: Error})
+@routes.get(f"{_CHECKS}/{{id}}", "getCheck", Permission.ADMIN, responses={200: Check, 404: Error})
 def get_check(call: Call, repository: str, id: str, query: RowsQuery) -> Response:  # noqa: A002 - as the path says
     """Say how far a check is, and what it found."""
     opened = call.lake.repository(repository)
@@ -69,13 +69,13 @@ def get_check(call: Call, repository: str, id: str, query: RowsQuery) -> Respons
     return json_response(Check(True, pagination, msgspec.structs.replace(found, findings=found.findings[shown])))
 
 
-@routes.post(_SPACE, "startSpaceMeasurement", Permission.ADMIN, answers={202: Started, 404: Error})
+@routes.post(_SPACE, "startSpaceMeasurement", Permission.ADMIN, responses={202: Started, 404: Error})
 def start_measurement(call: Call, repository: str, body: SpaceCreation) -> Response:
     """Begin to find out who holds what a repository stores."""
     return _start(call, call.lake.repository(repository), measuring.KIND, msgspec.json.encode(body))
 
 
-@routes.get(f"{_SPACE}/{{id}}", "getSpaceMeasurement", Permission.ADMIN, answers={200: SpaceMeasurement, 404: Error})
+@routes.get(f"{_SPACE}/{{id}}", "getSpaceMeasurement", Permission.ADMIN, responses={200: SpaceMeasurement, 404: Error})
 def get_measurement(call: Call, repository: str, id: str, query: RowsQuery) -> Response:  # noqa: A002 - as the path says
     """Say how far it is, and who holds what a repository stores."""
     opened = call.lake.repository(repository)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from graveler.cli.demo.stage import Stage
 from graveler.cli.files import files_below
-from graveler.cli.places import LAKE
+from graveler.cli.locations import LAKE
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
     before_merge = repository.commit_of("main").id
 
     with stage.step("Merge: a conflict", "Both sides changed it, so nothing is changed, and the conflict is told."):
-        said = stage.run("merge", f"{_URI}/{_BRANCH}", "main", fails_with=4)
-        stage.check(contested in said, "the conflict is not told")
+        output = stage.run("merge", f"{_URI}/{_BRANCH}", "main", fails_with=4)
+        stage.check(contested in output, "the conflict is not told")
         stage.check(repository.commit_of("main").id == before_merge, "main moved in spite of the conflict")
 
     with stage.step("Merge, and let the branch win"):

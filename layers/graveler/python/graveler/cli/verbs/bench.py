@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix
 

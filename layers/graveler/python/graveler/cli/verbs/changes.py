@@ -8,9 +8,9 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
+from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, parse_metadata
 from graveler.cli.pager import NoPager, paged
-from graveler.cli.places import open_repository, user_name
 from graveler.cli.sums import show_summary
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch, parse_two_refs

@@ -8,8 +8,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import staging
+from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_repository
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json
@@ -48,7 +48,7 @@ def cp(
 
     JSON: a line {from, path, size, checksum, mtime, content_type, metadata, address} for each.
     """
-    at, to = _places(source, target, recursive=recursive)
+    at, to = _locations(source, target, recursive=recursive)
     repository = open_repository(lake, at.repository)
     branch = repository.branch(to.ref).name
     screen = output()
@@ -87,7 +87,7 @@ def mv(
 
     JSON: a line {from, path, moved} for each; moved is false in a dry run.
     """
-    at, to = _places(source, target, recursive=recursive)
+    at, to = _locations(source, target, recursive=recursive)
     if at.ref != to.ref:
         raise InvalidError(
             f"objects move inside one branch, and {at.ref!r} and {to.ref!r} are two: copy them with `graveler cp`"
@@ -126,7 +126,7 @@ def _moves(
         yield old, entry.path
 
 
-def _places(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI, ObjectURI]:
+def _locations(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI, ObjectURI]:
     at = parse_prefix(source) if recursive else parse_object(source)
     to = parse_prefix(target)
     if at.repository != to.repository:

@@ -14,8 +14,8 @@ import typer
 
 from graveler.cli.exits import InterruptedVerbError, ReaderGoneError
 from graveler.cli.files import check_folder
+from graveler.cli.locations import LAKE, working_folder
 from graveler.cli.options import AsJson
-from graveler.cli.places import LAKE, working_folder
 from graveler.cli.running import run_line
 from graveler.cli.terminal import has_colours, output
 from graveler.cli.values import count
@@ -23,6 +23,7 @@ from graveler.cli.values import count
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from graveler.cli.demo import folder as demo_folder
     from graveler.cli.demo.stage import Stage
     from graveler.cli.demo.story import Plan
 
@@ -59,7 +60,6 @@ def demo(
       commands are {command, exit_code, output}, written counts files by kind;
       then a line {lake, next}.
     """
-    from graveler.cli.demo import place
     from graveler.cli.demo.stage import Stage
     from graveler.cli.demo.story import REPOSITORY, make_plan, play, try_next
 
@@ -68,7 +68,7 @@ def demo(
     folder = working_folder() / named
     files = source or Path(sysconfig.get_path("purelib"))
     check_folder(files)
-    place.prepare(folder, files)
+    demo_folder.prepare(folder, files)
     plan = make_plan(files)
     console = None if as_json else _console()
     stage = Stage(folder, REPOSITORY, partial(run_line, context.find_root().command), console)
@@ -82,7 +82,7 @@ def demo(
             f"the demo's lake in {str(named)!r} is unfinished; the next run replaces it"
         ) from None
     if not keep:
-        place.remove(folder)
+        demo_folder.remove(folder)
     next_steps: Sequence[str] = try_next(plan) if keep else ()
     if console:
         _close_scene(console, stage, time.perf_counter() - began, named if keep else None, next_steps)

@@ -7,8 +7,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError, ListedError
+from graveler.cli.locations import open_repository, refuse_inside_of_lake, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_repository, refuse_inside_of_lake, refuse_own_lake
 from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix

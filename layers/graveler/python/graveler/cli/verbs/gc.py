@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.places import Named, connection_to, open_own_lake, open_repository, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.uris import parse_ref, parse_repository
@@ -130,10 +130,10 @@ def report(
                     }
                 )
             else:
-                said = (
+                row = (
                     f"{outcome.value:<12} {candidate.kind.value:<14} {human_size(candidate.size):>10}  {candidate.key}"
                 )
-                screen.line(f"{screen.safe(said)}  {screen.paint(candidate.why, 'dim')}")
+                screen.line(f"{screen.safe(row)}  {screen.paint(candidate.why, 'dim')}")
         return
     for made in garbage.described_runs():
         if as_json:
@@ -354,8 +354,8 @@ def holds(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
         if as_json:
             screen.json({"commit": found.commit_id, "why": found.why, "by": found.by, "at": found.at})
         else:
-            said = screen.safe(f"{found.by}  {found.why}")
-            screen.line(f"{found.commit_id[:SHORT]}  {screen.paint(moment(found.at), 'dim')}  {said}")
+            row = screen.safe(f"{found.by}  {found.why}")
+            screen.line(f"{found.commit_id[:SHORT]}  {screen.paint(moment(found.at), 'dim')}  {row}")
 
 
 @app.command()

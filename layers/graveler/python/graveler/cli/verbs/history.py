@@ -9,9 +9,9 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.lanes import Drawn, Lanes, Row
+from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
-from graveler.cli.places import open_repository
 from graveler.cli.terminal import Screen, output
 from graveler.cli.times import parse_moment
 from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of

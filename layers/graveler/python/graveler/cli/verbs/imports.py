@@ -7,8 +7,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
+from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import expect_local_files, open_repository, refuse_own_lake, user_name
 from graveler.cli.progress import counting
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, output
@@ -196,8 +196,8 @@ def import_(
         from msgspec.structs import asdict
 
         commit = None if dry_run else commit_json(made)
-        said: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
-        screen.json({**said, "changes": asdict(changes)})
+        document: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
+        screen.json({**document, "changes": asdict(changes)})
         return
     what = f"{count(changes.objects, 'object' if listing else 'file')}, {human_size(changes.bytes)}"
     if dry_run:

@@ -10,8 +10,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.locations import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_prefix, parse_repository
 from graveler.cli.values import commit_line, count, moment
@@ -477,7 +477,7 @@ def _policy_line(rule: "Rule") -> str:
         (policy.marker, f"at {policy.marker}"),
         (policy.window, f"each {policy.window.seconds:,} s" if policy.window else ""),
     ]
-    return "commits " + (", ".join(said for given, said in parts if given) or "nothing by itself")
+    return "commits " + (", ".join(text for given, text in parts if given) or "nothing by itself")
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:

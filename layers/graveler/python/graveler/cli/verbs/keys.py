@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.places import Named, connection_to, open_own_lake
 from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.values import listed_patterns, moment, read_role
 from graveler.errors import PreconditionError
@@ -187,5 +187,5 @@ def _key_line(screen: Screen, key: "AccessKey") -> str:
         for what, patterns in (("repositories", key.repositories), ("branches", key.branches))
         if patterns
     ]
-    said = screen.safe(f"{key.role.value:<6}  {key.name}{''.join(limits)}")
-    return f"{key.key_id}  {screen.paint(moment(key.created), 'dim')}  {said}"
+    row = screen.safe(f"{key.role.value:<6}  {key.name}{''.join(limits)}")
+    return f"{key.key_id}  {screen.paint(moment(key.created), 'dim')}  {row}"

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from graveler.cli.locations import Named, ServedLake, find_lake
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, ServedLake, find_lake
 from graveler.cli.terminal import output
 from graveler.cli.values import moment
 from graveler.errors import InvalidError
-from graveler.places import TOKEN
+from graveler.locations import TOKEN
 
 
 def login(
@@ -39,18 +39,18 @@ def login(
         raise InvalidError(
             "say how to log in: --aws, with AWS's credentials; whoever has an access key need not log in"
         )
-    place = find_lake(replace(lake or Named(), login="aws"))
-    assert isinstance(place, ServedLake)  # no other lake takes a login
+    location = find_lake(replace(lake or Named(), login="aws"))
+    assert isinstance(location, ServedLake)  # no other lake takes a login
     from graveler.remote.opening import log_in_with_aws, open_served
 
-    made = log_in_with_aws(place).log_in(seconds)
-    name = open_served(replace(place, by_aws=False, token=made.token)).user
+    made = log_in_with_aws(location).log_in(seconds)
+    name = open_served(replace(location, by_aws=False, token=made.token)).user
     screen = output()
     if as_json:
-        screen.json({"endpoint": place.url, "name": name, "token": made.token, "expires": made.token_expiration})
+        screen.json({"endpoint": location.url, "name": name, "token": made.token, "expires": made.token_expiration})
         return
     screen.line(
-        f"# logged in to {screen.safe(place.url)} as {screen.safe(name)}, until {moment(made.token_expiration)}"
+        f"# logged in to {screen.safe(location.url)} as {screen.safe(name)}, until {moment(made.token_expiration)}"
     )
     for variable in (TOKEN, "LAKECTL_CREDENTIALS_SESSION_TOKEN"):
         screen.line(f"export {variable}={quote(made.token)}")

@@ -9,8 +9,8 @@ import typer
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, ReplayConflictError
 from graveler.cli.interrupts import moving
+from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
 from graveler.cli.values import (

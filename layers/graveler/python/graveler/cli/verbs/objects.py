@@ -9,8 +9,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import staging
+from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_repository
 from graveler.cli.terminal import Json, output
 from graveler.cli.uris import RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, connection_to, open_own_lake
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_repository

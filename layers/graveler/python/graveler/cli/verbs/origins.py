@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_repository
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, parse_prefix
 from graveler.cli.values import SHORT, commit_json, first_line, moment

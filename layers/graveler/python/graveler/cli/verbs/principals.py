@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.places import Named, connection_to, open_own_lake
 from graveler.cli.terminal import Json, confirm, output
 from graveler.cli.values import listed_patterns, moment, read_role
 from graveler.errors import PreconditionError
@@ -92,8 +92,8 @@ def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
             for what, patterns in (("repositories", rule.repositories), ("branches", rule.branches))
             if patterns
         ]
-        said = screen.safe(f"{rule.role.value:<6}  {rule.name}  {rule.principal}{''.join(limits)}")
-        screen.line(f"{rule.rule_id}  {screen.paint(moment(rule.created), 'dim')}  {said}")
+        row = screen.safe(f"{rule.role.value:<6}  {rule.name}  {rule.principal}{''.join(limits)}")
+        screen.line(f"{rule.rule_id}  {screen.paint(moment(rule.created), 'dim')}  {row}")
 
 
 @app.command()

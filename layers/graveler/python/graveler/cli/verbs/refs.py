@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, DryRun, LakeOption, Message, Metadata, Prefix, Yes, parse_metadata
-from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json

@@ -7,25 +7,25 @@ from typing import Annotated, Literal
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
-from graveler.cli.places import (
+from graveler.cli.locations import (
     ENDPOINT,
     HIDDEN,
     LAKE,
     TABLES,
     Named,
     find_lake,
-    find_place,
+    find_location,
     open_lake,
     open_repository,
     user_name,
     working_folder,
 )
+from graveler.cli.options import AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
 from graveler.errors import InvalidError, PreconditionError
-from graveler.lake.opening.place import FolderLake, create_at
+from graveler.lake.opening.location import FolderLake, create_at
 from graveler.paging import items
 
 app = typer.Typer(help="Create, list, show and delete repositories.")
@@ -40,7 +40,7 @@ Force = Annotated[bool, typer.Option("--force", help="Also if the repository is 
 
 
 def init(
-    place: Annotated[
+    location: Annotated[
         str | None,
         typer.Argument(metavar="LAKE", help="A folder, made if need be, or dynamodb://TABLE. [default: .graveler]"),
     ] = None,
@@ -71,11 +71,11 @@ def init(
     JSON: one document {lake}.
     """
     named = lake or Named()
-    if place is not None:
-        named = replace(named, lake=place)  # and not what --lake says, if both are said
+    if location is not None:
+        named = replace(named, lake=location)  # and not what --lake says, if both are said
     elif named == Named() and not any(os.environ.get(name) for name in (LAKE, TABLES, ENDPOINT)):
         named = Named(lake=str(working_folder() / HIDDEN))
-    where = find_place(named)
+    where = find_location(named)
     if create_table and isinstance(where, FolderLake):
         raise InvalidError("--create-table is of a lake on AWS; name its table, as dynamodb://TABLE")
     if shared and not isinstance(where, FolderLake):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_prefix
 from graveler.cli.values import SHORT, change_json, change_line, count

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli.locations import HIDDEN, LAKE, Named, find_location, user_name, working_folder
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import HIDDEN, LAKE, Named, find_place, user_name, working_folder
 from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError
-from graveler.lake.opening.place import AwsLake, FolderLake, LakePlace, create_at, open_at
-from graveler.places import KEY_ID, SECRET, lake_in
+from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, create_at, open_at
+from graveler.locations import KEY_ID, SECRET, lake_in
 from graveler.secret_variables import withdraw
 from graveler.temporary import own_folder
 
@@ -185,7 +185,7 @@ def serve(
         from graveler.access.aws_login import AwsLogin
 
         AwsLogin(aws_login)  # refuses what is no name
-    place, made = _place(
+    location, made = _location(
         replace(
             _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
             sealing_key_file=sealing_key_file,
@@ -193,12 +193,12 @@ def serve(
         ),
         create_table=create_table,
     )
-    if data_url is not None and isinstance(place, AwsLake):
+    if data_url is not None and isinstance(location, AwsLake):
         raise InvalidError("--data-url is of a lake in a folder; on AWS presigned URLs are S3's own: leave it out")
     if made and not as_json:
-        screen.line(f"made an empty lake in {screen.safe(str(place))}")
+        screen.line(f"made an empty lake in {screen.safe(str(location))}")
     given = os.environ.get(KEY_ID), os.environ.get(SECRET)
-    with open_at(place, create_table=create_table, sources=sources) as opened:
+    with open_at(location, create_table=create_table, sources=sources) as opened:
         wanted = not open_setup or any(given)
         opened.keyring.ready()
         key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin") if wanted else None
@@ -206,7 +206,7 @@ def serve(
     with listening_port(host, port) as chosen, TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics:
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         settings = ServerSettings(
-            lake=place,
+            lake=location,
             metrics=Path(metrics),
             host=host,
             port=chosen,
@@ -228,16 +228,16 @@ def serve(
                 screen.json(
                     {
                         "url": url,
-                        "data_url": settings.data_url if isinstance(place, FolderLake) else None,
-                        "lake": _name(place),
-                        "tables": place.tables if isinstance(place, AwsLake) else None,
+                        "data_url": settings.data_url if isinstance(location, FolderLake) else None,
+                        "lake": _name(location),
+                        "tables": location.tables if isinstance(location, AwsLake) else None,
                         "workers": workers,
                         "access_key_id": shown.key.key_id if shown else None,
                         "secret_access_key": shown.secret if shown else None,
                     }
                 )
             else:
-                _welcome(screen, url, _name(place), workers, shown)
+                _welcome(screen, url, _name(location), workers, shown)
             sys.stdout.flush()
 
         run(settings, ready)
@@ -266,28 +266,28 @@ def _named(
     )
 
 
-def _place(named: Named, *, create_table: bool) -> tuple[LakePlace, bool]:
+def _location(named: Named, *, create_table: bool) -> tuple[LakeLocation, bool]:
     """Where the lake is, and whether it was made just now."""
     try:
-        place = find_place(named)
+        location = find_location(named)
     except NotFoundError:
-        place = FolderLake(working_folder() / HIDDEN)
-    if isinstance(place, AwsLake):
-        return place, False
+        location = FolderLake(working_folder() / HIDDEN)
+    if isinstance(location, AwsLake):
+        return location, False
     if create_table:
-        raise InvalidError(f"--create-table is of a lake on AWS, and {str(place)!r} is a folder")
-    folder = place.folder
+        raise InvalidError(f"--create-table is of a lake on AWS, and {str(location)!r} is a folder")
+    folder = location.folder
     if lake_in(folder) is not None:
         return FolderLake(folder.absolute()), False
     if named.lake is None and os.environ.get(LAKE) is None and folder.exists():
         raise InvalidError(f"{str(folder)!r} is there and is no lake; name one with --lake FOLDER")
-    create_at(place).close()
+    create_at(location).close()
     return FolderLake(folder.absolute()), True
 
 
-def _name(place: LakePlace) -> str:
+def _name(location: LakeLocation) -> str:
     """Where the lake is."""
-    return place.objects if isinstance(place, AwsLake) else str(place)
+    return location.objects if isinstance(location, AwsLake) else str(location)
 
 
 def _for_workers() -> dict[str, str]:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption, parse_metadata
-from graveler.cli.places import open_repository
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_repository
 from graveler.cli.verbs.repositories import Force, Name

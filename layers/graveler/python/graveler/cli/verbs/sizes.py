@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, connection_to, open_own_lake, open_repository
 from graveler.cli.progress import phases
 from graveler.cli.sums import show_space, show_usage
 from graveler.cli.terminal import output

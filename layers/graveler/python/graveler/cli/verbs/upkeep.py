@@ -8,8 +8,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
+from graveler.cli.locations import Named, connection_to, open_own_lake, user_name
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, connection_to, open_own_lake, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import SCHEME, parse_repository
@@ -137,7 +137,7 @@ def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
 
 
 def dumps(
-    place: Annotated[
+    location: Annotated[
         str, typer.Argument(metavar="PLACE", help="A repository's namespace (a URL), or lakefs://REPOSITORY.")
     ],
     lake: LakeOption = None,
@@ -153,7 +153,7 @@ def dumps(
     JSON: a line {id, namespace} for each.
     """
     screen = output()
-    for dump_id, namespace in _dumps(lake, place):
+    for dump_id, namespace in _dumps(lake, location):
         if as_json:
             screen.json({"id": dump_id, "namespace": namespace})
         else:
@@ -298,19 +298,19 @@ def _served(lake: Named | None, name: str) -> "RemoteUpkeep | None":
     return RemoteUpkeep(connection, name)
 
 
-def _dumps(lake: Named | None, place: str) -> list[tuple[str, str]]:
+def _dumps(lake: Named | None, location: str) -> list[tuple[str, str]]:
     """IDs of dumps, and the namespace that they are in."""
-    of_repository = place.startswith(SCHEME) or "://" not in place
+    of_repository = location.startswith(SCHEME) or "://" not in location
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.upkeep import RemoteUpkeep, dumps_in
 
         if of_repository:
-            return RemoteUpkeep(connection, parse_repository(place)).dumps()
-        return dumps_in(connection, place.rstrip("/"))
+            return RemoteUpkeep(connection, parse_repository(location)).dumps()
+        return dumps_in(connection, location.rstrip("/"))
     opened = open_own_lake(lake)
-    namespace = place.rstrip("/")
+    namespace = location.rstrip("/")
     if of_repository:
-        namespace = opened.repository(parse_repository(place)).repository.namespace
+        namespace = opened.repository(parse_repository(location)).repository.namespace
     return [(dump_id, namespace) for dump_id in opened.dumps(namespace)]
 
 

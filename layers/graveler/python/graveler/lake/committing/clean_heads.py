@@ -19,7 +19,7 @@ from graveler.lake.settings.rules import Intent
 from graveler.lake.text import utf8
 from graveler.lake.turns import Turn
 from graveler.model import Commit, Token
-from graveler.tree.touch import differ
+from graveler.tree.differ import differ
 from graveler.tree.tree import Tree
 
 
@@ -80,8 +80,8 @@ def expect_apart(
     What is staged without being a change counts, too, where the trees differ: left in place, it would hide the merge's."""
     prefixes = tuple(utf8("prefix", prefix) for prefix in replaced)
     for key, packed in repository.staged.scan((state.open, *state.sealed[::-1])):
-        inside = key.startswith(prefixes) and changes_anything(before.get(key), packed)
-        if inside or differ(before, after, key, key + b"\0"):
+        changed = key.startswith(prefixes) and changes_anything(before.get(key), packed)
+        if changed or differ(before, after, key, key + b"\0"):
             raise DirtyBranchError(state.name, operation, key.decode("utf-8", "backslashreplace"))
 
 

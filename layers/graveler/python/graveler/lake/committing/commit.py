@@ -49,13 +49,13 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
     def make() -> Commit:
         first: Token | None = None
         while True:
-            until = repository.deadlines.begin()
+            deadline = repository.deadlines.begin()
             sealed = seal(repository, branch, operation, info.request_id, Intent(direct=True, force=request.force))
             first = first or sealed.own
             attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
             try:
                 with holding(repository, sealed.own, operation, info.request_id):
-                    return _publish(repository, request, operation, sealed, until, attempt.build)
+                    return _publish(repository, request, operation, sealed, deadline, attempt.build)
             except RestagedError:
                 continue
             except NoChangesError:
@@ -90,7 +90,7 @@ def publish_built(
     tokens: tuple[Token, ...],
     own: Token | None,
     build: "Build",
-    until: Deadline,
+    deadline: Deadline,
     only_while: Check | None = None,
 ) -> Commit:
     """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
@@ -100,7 +100,7 @@ def publish_built(
     def make() -> Commit:
         state = msgspec.structs.replace(repository.branches.state(request.branch), sealed=tokens)
         return _publish(
-            repository, request, operation, Sealed(state, own), until, build, look=True, only_while=only_while
+            repository, request, operation, Sealed(state, own), deadline, build, look=True, only_while=only_while
         )
 
     return once(repository, request.info.request_id, make)
@@ -111,7 +111,7 @@ def _publish(
     request: requests.Commit,
     operation: str,
     sealed: Sealed,
-    until: Deadline,
+    deadline: Deadline,
     build: "Build",
     *,
     look: bool = False,
@@ -147,7 +147,7 @@ def _publish(
                     state,
                     commit,
                     "commit",
-                    until,
+                    deadline,
                     applied=tokens,
                     request_id=info.request_id,
                     adopted={outcome.request for outcome in adopted if outcome.request},

@@ -92,7 +92,7 @@ def land(
     ``deadline`` is that of work that began before; ``meanwhile`` is as of :meth:`Turns.at`. :class:`DirtyBranchError`,
     :class:`ForbiddenError`, :class:`BusyError`, :class:`StoppedError`, and what those two raise: then nothing was changed.
     """
-    until = deadline or repository.deadlines.begin()
+    deadline = deadline or repository.deadlines.begin()
     operation = token_hex(16)
     _refuse_early(repository, landing)
 
@@ -116,7 +116,7 @@ def land(
                         state,
                         commit,
                         landing.verb,
-                        until,
+                        deadline,
                         sources=draft.alive,
                         request_id=landing.info.request_id,
                         besides=[*turn.leaving(), *numbered.writes(commit)],

@@ -45,7 +45,7 @@ class CommitRecords:
             self._objects.put(key, data)
             return []
         self._unsynced.put_unsynced(key, data)
-        return [Put(Key(self._queue, _place(now) + bytes.fromhex(commit.id)), {"unsynced": True})]
+        return [Put(Key(self._queue, _sort_key(now) + bytes.fromhex(commit.id)), {"unsynced": True})]
 
     def settle_some(self, commit: Commit, now: float) -> None:
         """After ``commit`` was published: if it is its turn, :meth:`settle` what is old. What fails here is tried again later."""
@@ -59,17 +59,17 @@ class CommitRecords:
         queued, one for each hundred of the commits, one write; an object read and a sync for each."""
         if self._unsynced is None:
             return
-        start, end = b"", None if before is None else _place(before)
+        start, end = b"", None if before is None else _sort_key(before)
         while True:
             page = self._tables.query(self._queue, start=start, end=end, limit=limit)
-            places = [place for place, _ in page.items]
-            ids = [CommitID(place[_TIME_BYTES:].hex()) for place in places]
+            sorts = [sort for sort, _ in page.items]
+            ids = [CommitID(sort[_TIME_BYTES:].hex()) for sort in sorts]
             known = self._commits.read(ids)
             self._make_durable(self._unsynced, [known[cid].commit for cid in ids if cid in known])
-            self._tables.write_many([Delete(Key(self._queue, place)) for place in places])
+            self._tables.write_many([Delete(Key(self._queue, sort)) for sort in sorts])
             if not page.more or before is not None:
                 return
-            start = places[-1]
+            start = sorts[-1]
 
     def _make_durable(self, objects: UnsyncedObjects, commits: list[Commit]) -> None:
         good = []
@@ -93,7 +93,7 @@ def record_key(cid: CommitID) -> str:
     return f"{COMMITS_FOLDER}/{cid}"
 
 
-def _place(time: float) -> bytes:
+def _sort_key(time: float) -> bytes:
     """Where in the queue that stands which was written at some time."""
     return int(time * 1000).to_bytes(_TIME_BYTES, "big")
 

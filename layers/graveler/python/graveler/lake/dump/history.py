@@ -89,7 +89,7 @@ class _Records:
 
     def __init__(self, objects: Objects, file: IO[bytes], progress: Progress) -> None:
         self._file = file
-        self._places: dict[int, int] = {}
+        self._positions: dict[int, int] = {}
         self._offsets, self._sizes, self._modified = array("Q"), array("L"), array("d")
         self.history = History()
         self.damaged: list[str] = []
@@ -105,14 +105,14 @@ class _Records:
 
     def read(self, number: int) -> bytes:
         """The record of a commit."""
-        place = self._places[number]
-        self._file.seek(self._offsets[place])
-        return self._file.read(self._sizes[place])
+        position = self._positions[number]
+        self._file.seek(self._offsets[position])
+        return self._file.read(self._sizes[position])
 
     def publication(self, number: int) -> Item:
         """What the time of its record says of when a commit was published."""
         commit = decode_commit(self.history.id(number), self.read(number))
-        return publication(commit.created, self._modified[self._places[number]])
+        return publication(commit.created, self._modified[self._positions[number]])
 
     def reachable(self, heads: Sequence[int]) -> list[int]:
         """The commits that ``heads`` reach, and of which there is a record."""
@@ -145,7 +145,7 @@ class _Records:
             return
         number = self.history.number(commit.id)
         self.history.describe(number, commit.parents, commit.generation, None)
-        self._places[number] = len(self._offsets)
+        self._positions[number] = len(self._offsets)
         self._offsets.append(self._file.seek(0, 2))
         self._sizes.append(len(data))
         self._modified.append(stored.modified)
@@ -169,7 +169,9 @@ def _put(tables: Tables, commits: CommitStore, records: _Records, numbers: Seque
     for number, key, item in zip(numbers, keys, there, strict=True):
         record = records.read(number)
         if item is None or item.get("record") != record or (revive and "expired" in item):
-            said = (item or {}).get("published")
-            published: Item = {"published": said} if isinstance(said, int) else records.publication(number)
+            published_at = (item or {}).get("published")
+            published: Item = (
+                {"published": published_at} if isinstance(published_at, int) else records.publication(number)
+            )
             writes.append(Put(key, {"record": record, "line": records.line(number), **published}))
     tables.write_many(writes)

@@ -282,15 +282,15 @@ def _add_ref(
 def _owner(objects: Objects, uid: RepositoryUID) -> dict[str, str | int]:
     """Whose the namespace is by its own word; empty if it does not say. :class:`InvalidError` if it is another's."""
     try:
-        said = msgspec.json.decode(objects.get(MARKER), type=dict[str, str | int])
+        marker = msgspec.json.decode(objects.get(MARKER), type=dict[str, str | int])
     except (ObjectMissingError, *UNREADABLE):
         return {}
-    if said.get("uid") != uid:
+    if marker.get("uid") != uid:
         raise InvalidError(
-            f"storage namespace {objects.namespace} belongs to repository {said.get('repository')!r} by now; the dump "
+            f"storage namespace {objects.namespace} belongs to repository {marker.get('repository')!r} by now; the dump "
             "cannot be restored there"
         )
-    return said
+    return marker
 
 
 def _marker(tables: Tables, repository: Repository) -> dict[str, str | int]:

@@ -99,7 +99,7 @@ def dump(
     :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, also past half the grace,
     :class:`RepositoryNotFoundError`.
     """
-    now, until = clock.now(), Deadlines(clock, grace, skew).begin()
+    now, deadline = clock.now(), Deadlines(clock, grace, skew).begin()
     dump_id = f"{strftime('%Y%m%dT%H%M%SZ', gmtime(now))}-{token_hex(4)}"
     reader = _Reader(repository, tables, Traces(repository, tables, clock, grace))
     staged = ChunkWriter(objects, dump_id, STAGED)
@@ -140,7 +140,7 @@ def dump(
         commits=tuple(commits),
         chunks=tuple(chunks),
     )
-    until.check(f"dumping repository {repository.name!r}")
+    deadline.check(f"dumping repository {repository.name!r}")
     put_manifest(objects, manifest)
     return manifest
 

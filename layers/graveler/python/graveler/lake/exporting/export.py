@@ -103,27 +103,27 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
     if threads < 1:
         raise InvalidError(f"threads is {threads}; an export needs at least 1")
     goal = repository.commit_of(ref).id
-    place = ExportFolder(folder.absolute())
-    found = place.marker()
+    target = ExportFolder(folder.absolute())
+    found = target.marker()
     before = found or ExportMarker(repository.repository.uid, prefix, "complete", "")
-    _refuse_other(place, before, repository, prefix)
+    _refuse_other(target, before, repository, prefix)
     if found is not None and found.state == "complete" and found.base == goal and not verify:
         return ExportReport(goal)
-    run = _Run(repository, place, before, goal, verify=verify, progress=progress, threads=threads)
+    run = _Run(repository, target, before, goal, verify=verify, progress=progress, threads=threads)
     run.check_names()
     if verify:
         run.check_files()
     if dry_run:
         return run.estimate()
-    with place.claimed():
-        if place.marker() != found:
-            raise BusyError(f"another export to {str(place.root)!r} was faster; export again")
+    with target.claimed():
+        if target.marker() != found:
+            raise BusyError(f"another export to {str(target.root)!r} was faster; export again")
         started = before.begun(goal)
-        place.mark(started)
-        with place.unfinished():
+        target.mark(started)
+        with target.unfinished():
             removed = run.remove()
             written, size = run.write()
-        place.mark(started.ended(goal))
+        target.mark(started.ended(goal))
     return ExportReport(goal, written, removed, size)
 
 
@@ -144,7 +144,7 @@ class _Run:
     def __init__(
         self,
         repository: ExportedRepository,
-        place: ExportFolder,
+        target: ExportFolder,
         marker: ExportMarker,
         goal: CommitID,
         *,
@@ -153,11 +153,11 @@ class _Run:
         threads: int,
     ) -> None:
         self._repository = repository
-        self._place = place
+        self._folder = target
         self._goal = goal
         self._prefix = marker.prefix
         self._base = self._known(marker.base) if marker.base else None
-        self._others = [self._known(target) for target in marker.targets if target != goal]
+        self._others = [self._known(one) for one in marker.targets if one != goal]
         self._interrupted = marker.state == "started"
         self._verify = verify
         self._progress = progress
@@ -169,7 +169,7 @@ class _Run:
 
     def check_names(self) -> None:
         """:class:`UnwritableKeysError` unless all objects can be files. Those that were exported before are files already."""
-        names = FileNames.below(self._place.root, OWN_NAMES)
+        names = FileNames.below(self._folder.root, OWN_NAMES)
         problems: dict[str, str] = {}
         added = self._added(names, problems)
         if self._base is None:
@@ -183,16 +183,16 @@ class _Run:
 
     def check_files(self) -> None:
         """:class:`ModifiedExportError` unless each file is missing, or in a state that an export gave it."""
-        modified = [step.name for step in self._steps() if self._place.exists(step.name) and not self._is_ours(step)]
+        modified = [step.name for step in self._steps() if self._folder.exists(step.name) and not self._is_ours(step)]
         if modified:
-            raise ModifiedExportError(self._place.root, modified)
+            raise ModifiedExportError(self._folder.root, modified)
 
     def estimate(self) -> ExportReport:
         """What the next two passes would do."""
         removed = written = size = 0
         for step in self._steps():
             if step.wanted is None:
-                removed += self._place.exists(step.name)
+                removed += self._folder.exists(step.name)
             elif not self._is_there(step, step.wanted):
                 written += 1
                 size += step.wanted.size
@@ -200,7 +200,7 @@ class _Run:
 
     def remove(self) -> int:
         """Remove what the goal does not have; first, since a new file may need a folder where an old file is. Number of files."""
-        return sum(self._place.remove(step.name) for step in self._steps() if step.wanted is None)
+        return sum(self._folder.remove(step.name) for step in self._steps() if step.wanted is None)
 
     def write(self) -> tuple[int, int]:
         """Write what the goal has in another way. Numbers of files and bytes."""
@@ -261,7 +261,7 @@ class _Run:
             return self._repository.commit_of(commit_id).id
         except RefNotFoundError:
             raise PreconditionError(
-                f"{str(self._place.root)!r} holds an export of commit {commit_id[:16]}, which is gone, so nobody knows what "
+                f"{str(self._folder.root)!r} holds an export of commit {commit_id[:16]}, which is gone, so nobody knows what "
                 "differs; export to a new folder"
             ) from None
 
@@ -301,7 +301,7 @@ class _Run:
     def _is_ours(self, step: _Step) -> bool:
         states = {(entry.size, entry.checksum): (commit, entry) for commit, entry in step.possible}
         return any(
-            self._place.holds(step.name, entry, partial(self._md5_stored, commit, entry)) is not False
+            self._folder.holds(step.name, entry, partial(self._md5_stored, commit, entry)) is not False
             for commit, entry in states.values()
         )
 
@@ -317,16 +317,16 @@ class _Run:
 
     def _is_there(self, step: _Step, wanted: ObjectEntry) -> bool:
         if self._interrupted:
-            return self._place.holds(step.name, wanted) is True
+            return self._folder.holds(step.name, wanted) is True
         if step.before is None or not same_bytes(step.before, wanted):
             return False
-        return not self._verify or self._place.exists(step.name)
+        return not self._verify or self._folder.exists(step.name)
 
     def _bring(self, step: _Step, wanted: ObjectEntry, number: int) -> int | None:
         """Bytes written; None if the file was as wanted."""
         if self._is_there(step, wanted):
             return None
-        self._place.write(step.name, number, lambda: self._pieces(wanted))
+        self._folder.write(step.name, number, lambda: self._pieces(wanted))
         return wanted.size
 
     def _pieces(self, entry: ObjectEntry) -> Iterator[bytes]:
@@ -343,15 +343,15 @@ class _StoppedError(Exception):
     """Another file failed, or somebody interrupted; nobody asks for this one any more."""
 
 
-def _refuse_other(place: ExportFolder, marker: ExportMarker, repository: ExportedRepository, prefix: str) -> None:
+def _refuse_other(target: ExportFolder, marker: ExportMarker, repository: ExportedRepository, prefix: str) -> None:
     if marker.repository != repository.repository.uid:
         raise ExportFolderError(
-            f"{str(place.root)!r} holds an export of another repository than {repository.repository.name!r}; "
+            f"{str(target.root)!r} holds an export of another repository than {repository.repository.name!r}; "
             "export to another folder"
         )
     if marker.prefix != prefix:
         raise ExportFolderError(
-            f"{str(place.root)!r} holds an export of prefix {marker.prefix!r}, not of {prefix!r}; export to another folder"
+            f"{str(target.root)!r} holds an export of prefix {marker.prefix!r}, not of {prefix!r}; export to another folder"
         )
 
 

@@ -177,12 +177,12 @@ def _check_neighbours(repository: Repository, neighbours: Neighbours) -> list[Da
     ]
 
 
-def _whose(said: bytes | Trouble, repository: Repository, lake: Item | None) -> Trouble | None:
+def _whose(marker: bytes | Trouble, repository: Repository, lake: Item | None) -> Trouble | None:
     """Why what the namespace says of itself is not that it is this repository's; None if it does."""
-    if isinstance(said, Trouble):
-        return said
+    if isinstance(marker, Trouble):
+        return marker
     try:
-        owner = msgspec.json.decode(said, type=dict[str, str | int])
+        owner = msgspec.json.decode(marker, type=dict[str, str | int])
     except UNREADABLE as error:
         return Trouble(False, f"cannot be read ({error})")
     if owner.get("uid") != repository.uid:

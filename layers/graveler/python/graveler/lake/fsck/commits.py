@@ -194,15 +194,15 @@ class CommitCheck:
         """The true generations: each one more than the highest parent's. Compared with the true ones, one lie is one finding."""
         true = [0] * len(self._history)
         for number in self._history.parents_first():
-            said = self._history.generation[number]
+            recorded = self._history.generation[number]
             parents = self._history.parents[number]
             true[number] = 1 + max((true[parent] for parent in parents), default=0)
-            if said and any(true[parent] == 0 for parent in parents):
-                true[number] = max(true[number], said)  # a parent could not be read: nobody knows better
-            if not said:
+            if recorded and any(true[parent] == 0 for parent in parents):
+                true[number] = max(true[number], recorded)  # a parent could not be read: nobody knows better
+            if not recorded:
                 true[number] = 0
-            elif said != true[number] and number not in self._unsettled:
-                why = f"says generation {said}, and has {true[number]}: one more than its highest parent"
+            elif recorded != true[number] and number not in self._unsettled:
+                why = f"says generation {recorded}, and has {true[number]}: one more than its highest parent"
                 remedy = (
                     "Both copies say so; merges and logs may choose wrong bases. Restore the commit's item and its record "
                     f"{COMMITS_FOLDER}/{self._history.id(number)} from copies"

@@ -103,9 +103,10 @@ def misdescribed(info: RangeInfo, keys: Sequence[bytes], packed: Sequence[bytes]
     except StructError:
         return None  # the record that has no size is reported as such
     wrong = [
-        f"{said} is {getattr(true, said)!r}, not {getattr(info, said)!r}"
-        for said in ("first", "last", "count", "size", "total", "suffix")
-        if getattr(true, said) != getattr(info, said) and not (said == "suffix" and info.suffix == plain_suffix(packed))
+        f"{field} is {getattr(true, field)!r}, not {getattr(info, field)!r}"
+        for field in ("first", "last", "count", "size", "total", "suffix")
+        if getattr(true, field) != getattr(info, field)
+        and not (field == "suffix" and info.suffix == plain_suffix(packed))
     ]
     if not wrong:
         return None
@@ -131,7 +132,7 @@ def decode_all(
             bad.append((key, f"the key {key[:40]!r}… has {len(key)} bytes"))
     if not bad:
         return entries, None
-    why = f"holds {len(bad)} record{'s' * (len(bad) > 1)} that cannot be read: {'; '.join(said for _, said in bad[:3])}"
+    why = f"holds {len(bad)} record{'s' * (len(bad) > 1)} that cannot be read: {'; '.join(reason for _, reason in bad[:3])}"
     return entries, Problem(FindingKind.RECORD, why, bad[0][0], bad[-1][0])
 
 

@@ -111,7 +111,7 @@ class ObjectCheck:
         read_bytes: bool = False,
     ) -> None:
         self._objects = objects
-        self._inside = objects.namespace + "/"
+        self._prefix = objects.namespace + "/"
         self._outside = outside
         self._counts = counts
         self._progress = progress
@@ -188,10 +188,10 @@ class ObjectCheck:
 
     def _look_for(self, entry: ObjectEntry) -> _Seen:
         try:
-            place = self._place(entry.address)
-            if place is None:
+            location = self._location(entry.address)
+            if location is None:
                 return _Seen(looked=False)
-            return self._read(entry, *place) if self._read_bytes else self._ask(entry, *place)
+            return self._read(entry, *location) if self._read_bytes else self._ask(entry, *location)
         except ObjectMissingError:
             return _Seen(Lack(entry, FindingKind.OBJECT_MISSING, "does not exist"))
         except CorruptError as error:  # the store says so itself
@@ -201,9 +201,9 @@ class ObjectCheck:
         except InvalidError:  # a store that this process cannot reach
             return _Seen(looked=False)
 
-    def _place(self, address: str) -> tuple[Objects, str] | None:
-        if address.startswith(self._inside):
-            return self._objects, address.removeprefix(self._inside)
+    def _location(self, address: str) -> tuple[Objects, str] | None:
+        if address.startswith(self._prefix):
+            return self._objects, address.removeprefix(self._prefix)
         return None if self._outside is None else self._outside(address)
 
     def _ask(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:

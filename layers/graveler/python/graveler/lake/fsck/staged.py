@@ -139,20 +139,20 @@ class StagedCheck:
     def _check_queue(self, live: dict[Token, BranchState]) -> None:
         """A token in the queue is swept; so none may be there that a branch still has."""
         partition = f"{self._uid}/cleanup"
-        for place, item in scan(self._tables, partition):
-            what = f"entry {place.hex()} of the clean-up queue"
+        for sort, item in scan(self._tables, partition):
+            what = f"entry {sort.hex()} of the clean-up queue"
             if isinstance(item, DamagedItem) and item.rest:
-                why = f"cannot be read from {place.hex()} on: {item.why}"
+                why = f"cannot be read from {sort.hex()} on: {item.why}"
                 remedy = "Restore the table from a copy"
                 self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", why, remedy))
                 continue
-            if isinstance(item, DamagedItem) or not _is_entry(place, item):
+            if isinstance(item, DamagedItem) or not _is_entry(sort, item):
                 why = item.why if isinstance(item, DamagedItem) else "it is not a time and a token"
                 damage = Damage(
                     FindingKind.CLEANUP, what, f"cannot be read ({why})", "The clean-up stops there; remove it"
                 )
                 self.damages.append(damage)
-                self._forget(partition, place, damage)
+                self._forget(partition, sort, damage)
                 continue
             token = Token(str(item["token"]))
             state = live.get(token)
@@ -161,12 +161,12 @@ class StagedCheck:
                 damage = self._add(
                     state, FindingKind.TOKEN, what, why, "Run again with repair, which removes the entry"
                 )
-                self._forget(partition, place, damage)
+                self._forget(partition, sort, damage)
 
-    def _forget(self, partition: str, place: bytes, damage: Damage) -> None:
+    def _forget(self, partition: str, sort: bytes, damage: Damage) -> None:
         """Take an entry from the queue: at worst, something stays that nobody needs."""
         if self._repair:
-            self._tables.delete(Key(partition, place))
+            self._tables.delete(Key(partition, sort))
             damage.remedy = "It was removed"
             damage.repaired = True
 
@@ -203,6 +203,6 @@ def _change(key: bytes) -> str:
     return f"the staged change of {key.decode('utf-8', 'backslashreplace')!r}"
 
 
-def _is_entry(place: bytes, item: Item) -> bool:
+def _is_entry(sort: bytes, item: Item) -> bool:
     token = item.get("token")
-    return isinstance(token, str) and place[8:] == token.encode() and item.get("sweep") in (1, 2)
+    return isinstance(token, str) and sort[8:] == token.encode() and item.get("sweep") in (1, 2)

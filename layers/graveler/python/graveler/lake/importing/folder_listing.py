@@ -188,8 +188,8 @@ class FolderListing:
             raise unreadable(self._shown, error) from None
         if not is_folder:
             raise InvalidError(f"{self._shown!r} is not a folder; name the folder that holds it")
-        place = self._folder.resolve()
-        for above in (place, *place.parents):
+        resolved = self._folder.resolve()
+        for above in (resolved, *resolved.parents):
             if all((above / name).exists() for name in _OF_A_LAKE):
                 raise InvalidError(
                     f"{self._shown!r} lies in {str(above)!r}, the folder of a lake, which may remove its files; copy what you "

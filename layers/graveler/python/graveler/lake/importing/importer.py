@@ -91,12 +91,12 @@ def land_imported(
     repository: RepositoryParts,
     landing: Landing,
     imported: Sequence[tuple[ImportSource, Tree]],
-    until: Deadline,
+    deadline: Deadline,
     terms: Terms = _STRICT,
 ) -> Imported:
     """As :func:`import_sources`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
     return _end(
-        repository, landing, [source for source, _ in imported], lambda: [tree for _, tree in imported], until, terms
+        repository, landing, [source for source, _ in imported], lambda: [tree for _, tree in imported], deadline, terms
     )
 
 
@@ -105,7 +105,7 @@ def _end(
     landing: Landing,
     sources: Sequence[ImportSource],
     build_all: Callable[[], Sequence[Tree]],
-    until: Deadline | None,
+    deadline: Deadline | None,
     terms: Terms,
 ) -> Imported:
     """Whatever lists, and whoever has built the trees: the one way to the branch."""
@@ -132,7 +132,7 @@ def _end(
     if terms.dry_run:
         commit = rehearse(repository, landing, prepare)
         return Imported.by(commit, told[commit.parents[0]][0])
-    commit = land(repository, landing, prepare, until, build_trees)
+    commit = land(repository, landing, prepare, deadline, build_trees)
     changes, tree = told.get(commit.parents[0], (None, None))
     if changes is None or tree is None or tree.name() != commit.metarange:
         changes = _changes_by(repository, commit, sources)  # an earlier request, or another try of it, made the commit
@@ -231,8 +231,8 @@ def _interval(source: ImportSource) -> Interval:
 
 def import_landing(branch: str, info: CommitInfo, *, force: bool) -> Landing:
     """What the commit of an import says."""
-    said = replace(info, message=info.message or "Import objects")
-    return Landing(branch, "import", "importing into it", said, Intent(direct=True, force=force))
+    described = replace(info, message=info.message or "Import objects")
+    return Landing(branch, "import", "importing into it", described, Intent(direct=True, force=force))
 
 
 def sorted_sources(sources: Sequence[ImportSource]) -> list[ImportSource]:

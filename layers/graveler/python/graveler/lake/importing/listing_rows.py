@@ -71,19 +71,19 @@ class RowRules(msgspec.Struct, frozen=True):
 
 
 class RowReader:
-    """Reads the rows of one file's table. ``codec`` is the repository's, and ``inside`` what addresses in its namespace begin
+    """Reads the rows of one file's table. ``codec`` is the repository's, and ``prefix`` what addresses in its namespace begin
     with. ``default_mtime`` (Unix seconds) is taken where the table says no times.
 
     :class:`ListingError` if columns are missing.
     """
 
     def __init__(
-        self, file: ListingFile, table: Table, rules: RowRules, codec: RecordCodec, inside: str, default_mtime: int
+        self, file: ListingFile, table: Table, rules: RowRules, codec: RecordCodec, prefix: str, default_mtime: int
     ) -> None:
         self._path = file.path
         self._names = names = table.names
         self._codec = codec
-        self._inside = inside.encode()
+        self._prefix = prefix.encode()
         self._mtime = default_mtime
         self._base = rules.base.encode()
         self._folders = rules.folders
@@ -164,7 +164,7 @@ class RowReader:
         mtimes: list[int],
     ) -> list[bytes]:
         plain = not (CONTENT_TYPE in batch.columns or METADATA in batch.columns)
-        if plain and (packed := encode_external_batch(self._inside, addresses, sizes, checksums, mtimes)) is not None:
+        if plain and (packed := encode_external_batch(self._prefix, addresses, sizes, checksums, mtimes)) is not None:
             return packed
         count = len(keys)
         types = [DEFAULT_CONTENT_TYPE] * count
@@ -266,15 +266,15 @@ class RowReader:
 
 
 def encode_external_batch(
-    inside: bytes, addresses: Sequence[bytes], sizes: Sequence[int], checksums: Sequence[str], mtimes: Sequence[int]
+    prefix: bytes, addresses: Sequence[bytes], sizes: Sequence[int], checksums: Sequence[str], mtimes: Sequence[int]
 ) -> list[bytes] | None:
     """What :meth:`graveler.tree.record.RecordCodec.encode` makes of objects outside of the namespace with no content type and no
-    metadata, at less than half of the cost (0.4 µs). ``inside`` is what addresses in the namespace begin with.
+    metadata, at less than half of the cost (0.4 µs). ``prefix`` is what addresses in the namespace begin with.
 
     None if one is not of this kind: it lies inside, or something is out of the usual range (times before 1970-01-02 or after
     2106, addresses of 64 KiB, checksums of more than 127 bytes, negative sizes).
     """
-    if min(mtimes, default=0) <= _LONGER_TIME or any(map(methodcaller("startswith", inside), addresses)):
+    if min(mtimes, default=0) <= _LONGER_TIME or any(map(methodcaller("startswith", prefix), addresses)):
         return None
     head, time = _LENGTH_AND_SIZE.pack, _SHORT_TIME.pack
     try:

@@ -143,7 +143,7 @@ class CsvTable:
             with _opened(file) as stream:
                 header = tuple(self._header(stream))
         self._width = len(header)
-        self.names, self._places = meanings(file, header)
+        self.names, self._columns = meanings(file, header)
         if self.has_header and not self.names:
             raise ListingError(
                 file.path,
@@ -155,7 +155,7 @@ class CsvTable:
 
     def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:  # noqa: ARG002 - there is one
         """See :class:`Table`."""
-        places = {meaning: place for meaning, place in self._places.items() if meaning in only}
+        columns = {meaning: column for meaning, column in self._columns.items() if meaning in only}
         with _opened(self._file) as stream:
             lines = self._lines(stream)
             if self.has_header:
@@ -173,7 +173,7 @@ class CsvTable:
                 number += len(rows)
                 if set(map(len, rows)) != {self._width}:
                     numbers, rows = self._not_blank(numbers, rows)
-                yield Batch(numbers, {meaning: [row[place] for row in rows] for meaning, place in places.items()})
+                yield Batch(numbers, {meaning: [row[column] for row in rows] for meaning, column in columns.items()})
 
     def _header(self, stream: _Stream) -> list[str]:
         try:
@@ -348,8 +348,8 @@ def meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], 
     """The columns known here: what they mean, with their names and with their places. :class:`ListingError` for two of one
     meaning."""
     names: dict[str, str] = {}
-    places: dict[str, int] = {}
-    for place, name in enumerate(header):
+    columns: dict[str, int] = {}
+    for column, name in enumerate(header):
         meaning = _COLUMNS.get(name.strip().lower().translate({ord("_"): None, ord("-"): None, ord(" "): None}))
         if meaning is None:
             continue
@@ -357,8 +357,8 @@ def meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], 
             raise ListingError(
                 file.path, f"has two columns for the same thing, {names[meaning]!r} and {name!r}; rename one of them"
             )
-        names[meaning], places[meaning] = name, place
-    return names, places
+        names[meaning], columns[meaning] = name, column
+    return names, columns
 
 
 def _head(file: ListingFile) -> bytes:

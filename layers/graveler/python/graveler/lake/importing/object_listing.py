@@ -186,10 +186,10 @@ class _Rows:
             raise InvalidError(f"destination {options.destination!r} of a listing must be empty or end with '/'")
         rules = RowRules(options.source, options.destination, options.base, options.url_encoded, options.folders)
         codec = RecordCodec(namespace)
-        inside = namespace.rstrip("/") + "/"
+        prefix = namespace.rstrip("/") + "/"
         self._tables: list[Table] = [open_table(file) for file in files]
         self._readers = [
-            RowReader(file, table, rules, codec, inside, int(file.path.stat().st_mtime))
+            RowReader(file, table, rules, codec, prefix, int(file.path.stat().st_mtime))
             for file, table in zip(files, self._tables, strict=True)
         ]
 

@@ -63,14 +63,14 @@ def source_at(
             else _file(source, codec, files, progress, trust_mtime=trust_mtime)
         )
         return ImportSource(destination, False, records, name=named)
-    inside = destination.decode()
+    prefix = destination.decode()
     if files is not None:
         folder = above.removeprefix(_FILE) or "/"
         listing = FolderListing(
-            Path(folder), inside, codec, progress, workers=workers, beginning=name, files=files, trust_mtime=trust_mtime
+            Path(folder), prefix, codec, progress, workers=workers, beginning=name, files=files, trust_mtime=trust_mtime
         )
         return ImportSource(destination, True, listing, name=named)
-    return ImportSource(destination, True, _listed(above, name, inside, codec, outside, progress), name=named)
+    return ImportSource(destination, True, _listed(above, name, prefix, codec, outside, progress), name=named)
 
 
 def expect_files(source: ImportAddress) -> None:
@@ -127,7 +127,7 @@ def _stored(
 def _listed(
     above: str,
     name: str,
-    inside: str,
+    prefix: str,
     codec: RecordCodec,
     outside: Callable[[str], tuple[Objects, str]],
     progress: Progress,
@@ -139,7 +139,7 @@ def _listed(
         for stored in objects.list(folder + name):
             relative = stored.key.removeprefix(folder)
             progress(1, stored.size)
-            yield _record(inside + relative, f"{above}/{relative}", stored, codec)
+            yield _record(prefix + relative, f"{above}/{relative}", stored, codec)
 
     return records
 

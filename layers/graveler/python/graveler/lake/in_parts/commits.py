@@ -32,7 +32,7 @@ from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
-from graveler.lake.merging.sides import tree_of
+from graveler.lake.merging.inputs import tree_of
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.model import Commit, SplitParameters, Token
@@ -60,14 +60,14 @@ class CommitWork:
         self,
         repository: RepositoryParts,
         pinned: Pinned[requests.Commit],
-        until: Deadline,
+        deadline: Deadline,
         only_while: Check | None,
     ) -> None:
         self._repository = repository
         self._request = pinned.request
         self._begun = pinned.begun
         self._operation = pinned.owner or f"operation-{pinned.request.info.request_id}"
-        self._until = until
+        self._deadline = deadline
         self._only_while = only_while
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
@@ -176,7 +176,7 @@ class CommitWork:
                 plan.tokens,
                 plan.own,
                 build,
-                self._until,
+                self._deadline,
                 self._only_while,
             )
 

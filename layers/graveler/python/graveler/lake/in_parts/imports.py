@@ -28,14 +28,14 @@ class ImportWork:
         landing: Landing,
         addresses: Sequence[ImportAddress],
         source_at: Callable[[ImportAddress, Progress], ImportSource],
-        until: Deadline,
+        deadline: Deadline,
         terms: Terms,
     ) -> None:
         self._repository = repository
         self._landing = landing
         self._addresses = addresses
         self._source_at = source_at
-        self._until = until
+        self._deadline = deadline
         self._terms = terms
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
@@ -68,7 +68,7 @@ class ImportWork:
         sources = self._all_sources()
         built = [Tree(store, result.lasts, result.packed) for result in results()]
         return land_imported(
-            self._repository, self._landing, list(zip(sources, built, strict=True)), self._until, self._terms
+            self._repository, self._landing, list(zip(sources, built, strict=True)), self._deadline, self._terms
         )
 
     def _all_sources(self) -> list[ImportSource]:

@@ -36,7 +36,7 @@ def open_work(
     repository: RepositoryParts,
     pinned: Pinned[LongRequest],
     known_by: str,
-    until: Deadline,
+    deadline: Deadline,
     only_while: Check | None,
     ticket: str,
 ) -> Work:
@@ -46,19 +46,19 @@ def open_work(
     request = replace(pinned.request, info=replace(pinned.request.info, request_id=known_by))
     if isinstance(request, Commit):
         again = Pinned(request=request, owner=pinned.owner, begun=pinned.begun)
-        return CommitWork(repository, again, until, only_while)
+        return CommitWork(repository, again, deadline, only_while)
     if isinstance(request, ImportAddresses):
         landing = import_landing(request.branch, request.info, force=request.force)
         landing = replace(landing, only_while=only_while, ticket=ticket)
         terms = Terms(request.allow_empty, request.dry_run)
-        return ImportWork(repository, landing, request.sources, _source_at(repository, request), until, terms)
+        return ImportWork(repository, landing, request.sources, _source_at(repository, request), deadline, terms)
     if isinstance(request, Rewrite):
         landing = replace(rewrite_landing(request), only_while=only_while, ticket=ticket)
-        return RewriteWork(repository, landing, request.split, until)
+        return RewriteWork(repository, landing, request.split, deadline)
     strategies = request.strategies if isinstance(request, Merge) else MergeStrategies()
     undertaking = _undertaking(repository, request, pinned.refs)
     landing = replace(undertaking.landing, only_while=only_while, ticket=ticket)
-    return ThreeWayWork(repository, replace(undertaking, landing=landing), strategies, until, pinned.begun)
+    return ThreeWayWork(repository, replace(undertaking, landing=landing), strategies, deadline, pinned.begun)
 
 
 def _source_at(

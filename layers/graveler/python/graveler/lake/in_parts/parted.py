@@ -39,7 +39,7 @@ class PartDone(msgspec.Struct, frozen=True):
 
 class PartedOperation:
     """One operation. Each step may be repeated, and run in another process than the one before; parts also at the same time.
-    Whoever publishes twice gets the same commit (promise C4). No step is begun after ``until`` (:class:`TooLateError`), except
+    Whoever publishes twice gets the same commit (promise C4). No step is begun after ``deadline`` (:class:`TooLateError`), except
     one that finds the commit."""
 
     def __init__(
@@ -48,9 +48,9 @@ class PartedOperation:
         files: PartFiles,
         sizes: Sizes,
         commit_of: Callable[[CommitID], Commit],
-        until: Deadline,
+        deadline: Deadline,
     ) -> None:
-        self._until = until
+        self._deadline = deadline
         self._commit_of = commit_of
         self._work = work
         self._files = files
@@ -62,7 +62,7 @@ class PartedOperation:
         One object write; what the kind of verb needs to read metaranges and head. To see which parts are done, one listing (a
         request for each 1,000), but none for a first plan. Errors as those of the verb.
         """
-        self._until.check(_DOING)
+        self._deadline.check(_DOING)
         plan = self._files.plan(round_number)
         is_first = plan is None and round_number == 0
         if plan is None:
@@ -76,7 +76,7 @@ class PartedOperation:
         Two object reads and one write, besides what the part reads and writes; in a round that is not the first one two table
         writes, and one every few seconds.
         """
-        self._until.check(_DOING)
+        self._deadline.check(_DOING)
         plan = self._files.expect_plan(round_number)
         part = plan.parts[number]
         result = self._files.result(part)

@@ -23,19 +23,19 @@ from graveler.tree.tree import Tree
 
 
 class RewriteWork:
-    """One rewriting by the parameters ``split``. ``until`` is the deadline of the operation."""
+    """One rewriting by the parameters ``split``. ``deadline`` is the deadline of the operation."""
 
     def __init__(
         self,
         repository: RepositoryParts,
         landing: Landing,
         split: SplitParameters,
-        until: Deadline,
+        deadline: Deadline,
     ) -> None:
         self._repository = repository
         self._landing = landing
         self._split = split
-        self._until = until
+        self._deadline = deadline
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. The head's metarange read. Parts end where ranges do, and their union has to be all of them: so they
@@ -73,7 +73,7 @@ class RewriteWork:
             made = joined.on((before,), self._split, lambda interval: recut(_ranges(before, interval), self._split))
             return rewrite_draft(self._repository, made, self._split)
 
-        return land(self._repository, self._landing, lambda: build, self._until)
+        return land(self._repository, self._landing, lambda: build, self._deadline)
 
     def keeping(self) -> AbstractContextManager[None]:
         """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""

@@ -11,7 +11,7 @@ from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
-from graveler.lake.merging.sides import trees_of
+from graveler.lake.merging.inputs import trees_of
 from graveler.lake.merging.three_way import (
     Undertaking,
     conflict_error,
@@ -29,20 +29,20 @@ from graveler.tree.tree import Tree
 
 
 class ThreeWayWork:
-    """One merge, revert or cherry-pick. ``until`` is the deadline of the operation, ``begun`` what a call had built before it."""
+    """One merge, revert or cherry-pick. ``deadline`` is that of the operation, ``begun`` what a call had built before it."""
 
     def __init__(
         self,
         repository: RepositoryParts,
         undertaking: Undertaking,
         strategies: MergeStrategies,
-        until: Deadline,
+        deadline: Deadline,
         begun: Begun | None = None,
     ) -> None:
         self._repository = repository
         self._undertaking = undertaking
         self._strategies = strategies
-        self._until = until
+        self._deadline = deadline
         self._begun = begun
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
@@ -101,7 +101,7 @@ class ThreeWayWork:
                 raise conflict_error(self._repository, self._undertaking, tuple(conflicts))
             return draft(self._undertaking, chosen, made, head, before)
 
-        return land_built(self._repository, self._undertaking, build, self._until)
+        return land_built(self._repository, self._undertaking, build, self._deadline)
 
     def _joined(self, plan: Plan, found: Sequence[PartResult], head: Commit, limit: int) -> Joined:
         """What the parts came to on the head that was planned on. :class:`MergeConflictError`, if that is the head still."""

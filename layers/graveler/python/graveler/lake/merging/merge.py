@@ -9,16 +9,16 @@ from graveler.errors import InvalidError, NoChangesError, TouchedError
 from graveler.history.graph import merge_base
 from graveler.lake.committing.landing import Landing
 from graveler.lake.context import Context
-from graveler.lake.merging.sides import commit_at, commit_at_beside, conflict_of, trees_of
+from graveler.lake.merging.inputs import commit_at, commit_at_beside, conflict_of, trees_of
 from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_three_way, strategy_by_key
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.blame import prefix_interval
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
 from graveler.requests.merging import Merge
+from graveler.tree.differ import differ
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
-from graveler.tree.touch import differ
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """Metadata of a merge commit that says by which strategy conflicts were decided; the clients' word."""

@@ -10,7 +10,7 @@ from graveler.errors import InvalidError
 from graveler.lake.committing.landing import Landing
 from graveler.lake.committing.publish import commit_of_request
 from graveler.lake.context import Context
-from graveler.lake.merging.sides import commit_at
+from graveler.lake.merging.inputs import commit_at
 from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_three_way
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent

@@ -11,7 +11,7 @@ from graveler.lake.committing.landing import Build, Draft, Landing, land
 from graveler.lake.committing.recut import as_cut
 from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
-from graveler.lake.merging.sides import conflict_of, trees_of
+from graveler.lake.merging.inputs import conflict_of, trees_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.tree.merge import TreeConflict, merge
@@ -98,10 +98,10 @@ def conflict_error(
 
 
 def land_built(
-    repository: RepositoryParts, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], until: Deadline
+    repository: RepositoryParts, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], deadline: Deadline
 ) -> Commit:
     """The commit of a tree that was built elsewhere; ``build`` gives it for a head. Otherwise as :func:`land_three_way`."""
-    return land(repository, undertaking.landing, lambda: build, until)
+    return land(repository, undertaking.landing, lambda: build, deadline)
 
 
 def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, head: Commit, before: Tree) -> Draft:

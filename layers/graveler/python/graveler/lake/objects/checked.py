@@ -142,8 +142,8 @@ def damaged(entry: ObjectEntry, ref: str, found: str) -> DamagedObjectError:
     time = noted_time(entry.checksum)
     kind = "MD5" if md5_of(entry) else "checksum"
     noted = f"{kind} {entry.checksum}" if time is None else f"the time {_moment(time)}"
-    said = f"{entry.size:,} bytes with {noted}"
-    return DamagedObjectError(entry.path, ref, entry.address, said, found)
+    recorded = f"{entry.size:,} bytes with {noted}"
+    return DamagedObjectError(entry.path, ref, entry.address, recorded, found)
 
 
 def checked(

@@ -39,14 +39,14 @@ def copy(repository: RepositoryParts, request: Copy, _: Context) -> ObjectEntry:
 
 def _copy(repository: RepositoryParts, branch: str, source: str, destination: str, request: Copy | Move) -> ObjectEntry:
     key = encode_key(destination)
-    until = repository.deadlines.begin()
+    deadline = repository.deadlines.begin()
     ref = _source_ref(request)
     reader = RepositoryReader(repository)
     found = _noted(repository, reader, ref, [reader.stat(ref, source)])
     if not found:
         raise ObjectNotFoundError(source, ref)
     copied = _renamed(repository, found[0], destination)
-    repository.stager.stage(branch, [(key, repository.pack(copied))], until, force=request.force)
+    repository.stager.stage(branch, [(key, repository.pack(copied))], deadline, force=request.force)
     return copied
 
 
@@ -55,20 +55,20 @@ def duplicate(repository: RepositoryParts, request: Duplicate, _: Context) -> Ob
     branch, destination, ref = request.branch, request.destination_path, _source_ref(request)
     reader = RepositoryReader(repository)
     entry = reader.stat(ref, request.source_path)
-    inside = f"{repository.namespace}/"
-    if entry.size > _DUPLICATED_BYTES or not entry.address.startswith(inside):
+    prefix = f"{repository.namespace}/"
+    if entry.size > _DUPLICATED_BYTES or not entry.address.startswith(prefix):
         return _copy(repository, branch, request.source_path, destination, request)
     key = encode_key(destination)
-    until = repository.deadlines.begin()
+    deadline = repository.deadlines.begin()
     repository.stager.expect(branch, force=request.force)  # before any byte is written
     name = repository.names.new(branch, destination, repository.clock.now())
     try:
-        repository.objects.copy(entry.address.removeprefix(inside), name)
+        repository.objects.copy(entry.address.removeprefix(prefix), name)
     except ObjectMissingError:
         reader.expect_kept(ref)
         raise BytesGoneError(request.source_path, ref, entry.address) from None
-    copied = msgspec.structs.replace(_renamed(repository, entry, destination), address=f"{inside}{name}")
-    repository.stager.stage(branch, [(key, repository.pack(copied))], until, force=request.force)
+    copied = msgspec.structs.replace(_renamed(repository, entry, destination), address=f"{prefix}{name}")
+    repository.stager.stage(branch, [(key, repository.pack(copied))], deadline, force=request.force)
     return copied
 
 
@@ -141,7 +141,7 @@ def _pages(
     reader, ref = RepositoryReader(repository), _source_ref(request)
     entries = reader.objects(ref, request.source_prefix)
     while True:
-        until = repository.deadlines.begin()
+        deadline = repository.deadlines.begin()
         page = list(islice(entries, _PAGE))
         if not page:
             return
@@ -151,7 +151,7 @@ def _pages(
             for entry in page
         ]
         records = [(encode_key(copied.path), repository.pack(copied)) for copied in copies]
-        repository.stager.stage(request.branch, records, until, force=request.force)
+        repository.stager.stage(request.branch, records, deadline, force=request.force)
         yield page, copies
 
 

@@ -41,13 +41,13 @@ def stage_if_absent(
     path: str,
     key: bytes,
     packed: bytes,
-    until: Deadline,
+    deadline: Deadline,
     seen: Vacancy | None = None,
     *,
     force: bool = False,
 ) -> None:
     """Stage a record if the branch has no object of this path. ``seen`` is what :func:`expect_absent` returned, however long ago;
-    ``until`` the deadline of the work that made the object: :class:`BusyError` past it.
+    ``deadline`` the deadline of the work that made the object: :class:`BusyError` past it.
 
     A look, unless there was one, and one transaction; both again after losing a race.
     Finding one's own record after a try is success: that try's answer was lost.
@@ -56,7 +56,7 @@ def stage_if_absent(
     backoff = Backoff(repository.clock)
     while True:
         state = vacancy.state
-        until.check(f"creating {path!r} on branch {branch!r}")
+        deadline.check(f"creating {path!r} on branch {branch!r}")
         try:
             repository.tables.transact(
                 [

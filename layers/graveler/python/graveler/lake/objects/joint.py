@@ -46,7 +46,7 @@ def stage_beside(
     with reading, and ``decide`` is asked again. Cost: one table read for each 98 keys, and one transaction. Those who do so on
     one branch, and commits there, exclude each other. :class:`BusyError`; after :class:`UnavailableError` it may have happened.
     """
-    backoff, until = Backoff(repository.clock), repository.deadlines.begin()
+    backoff, deadline = Backoff(repository.clock), repository.deadlines.begin()
     while True:
         state, items = repository.branches.state_beside(branch, keys, Intent(direct=True, force=force))
         decided = decide(items)
@@ -56,7 +56,7 @@ def stage_beside(
         records: list[StagedRecord] = [checked_record(repository, branch, entry, now) for entry in decided.entries]
         records += [(encode_key(path), None) for path in decided.deleted]
         changes = [repository.staged.replace_write(state.open, key, packed) for key, packed in records]
-        until.check(f"staging {len(records):,} changes on branch {branch!r}")
+        deadline.check(f"staging {len(records):,} changes on branch {branch!r}")
         try:
             repository.tables.transact([*decided.writes, *changes, repository.refs.unchanged_check(state)])
             return True

@@ -10,20 +10,20 @@ from graveler.tree.record import encode_key
 
 def link(repository: RepositoryParts, request: Link, context: Context) -> None:
     """See :class:`graveler.requests.staging.Link`. Without ``accept`` where it is to be absent."""
-    until = repository.deadlines.begin()
+    deadline = repository.deadlines.begin()
     key, packed = checked_record(repository, request.branch, request.entry, repository.clock.now())
     if not request.if_absent:
-        repository.stager.stage(request.branch, [(key, packed)], until, force=request.force, accept=context.accept)
+        repository.stager.stage(request.branch, [(key, packed)], deadline, force=request.force, accept=context.accept)
         return
     assert context.accept is None
-    stage_if_absent(repository, request.branch, request.entry.path, key, packed, until, force=request.force)
+    stage_if_absent(repository, request.branch, request.entry.path, key, packed, deadline, force=request.force)
 
 
 def link_many(repository: RepositoryParts, request: LinkMany, context: Context) -> None:
     """See :class:`graveler.requests.staging.LinkMany`."""
-    now, until = repository.clock.now(), repository.deadlines.begin()
+    now, deadline = repository.clock.now(), repository.deadlines.begin()
     records = [checked_record(repository, request.branch, entry, now) for entry in request.entries]
-    repository.stager.stage(request.branch, records, until, force=request.force, accept=context.accept)
+    repository.stager.stage(request.branch, records, deadline, force=request.force, accept=context.accept)
 
 
 def delete(repository: RepositoryParts, request: Delete, _: Context) -> None:
@@ -35,7 +35,7 @@ def delete(repository: RepositoryParts, request: Delete, _: Context) -> None:
 def checked_record(repository: RepositoryParts, branch: str, entry: ObjectEntry, now: float) -> tuple[bytes, bytes]:
     """Return key and record of an object that is to be linked, if its address may be. :class:`InvalidError`."""
     key = encode_key(entry.path)
-    inside = repository.namespace + "/"
-    if entry.address.startswith(inside):
-        repository.names.check(entry.address.removeprefix(inside), branch, entry.path, now)
+    prefix = repository.namespace + "/"
+    if entry.address.startswith(prefix):
+        repository.names.check(entry.address.removeprefix(prefix), branch, entry.path, now)
     return key, repository.pack(entry)

@@ -61,12 +61,12 @@ class Stager:
         self,
         branch: str,
         records: Sequence[StagedRecord],
-        until: Deadline,
+        deadline: Deadline,
         *,
         force: bool = False,
         accept: Accept | None = None,
     ) -> None:
-        """Stage records of distinct keys; None for the packed bytes writes a tombstone. ``until`` is the deadline of the work
+        """Stage records of distinct keys; None for the packed bytes writes a tombstone. ``deadline`` is the deadline of the work
         that found or made their objects: :class:`BusyError` past it.
 
         One record: one table write, then one table read; before that another read, if this process did not know the branch's open
@@ -82,14 +82,14 @@ class Stager:
         if not records:
             return
         if len(records) == 1:
-            self._stage_one(branch, records[0], until, Intent(direct=True, force=force, accept=accept))
+            self._stage_one(branch, records[0], deadline, Intent(direct=True, force=force, accept=accept))
             return
         intent = Intent(direct=True, force=force, accept=accept)
         token = self._branches.state(branch, intent).open
         for at in range(0, len(records), _PAGE):
-            token = self._stage_page(branch, token, records[at : at + _PAGE], until, intent)
+            token = self._stage_page(branch, token, records[at : at + _PAGE], deadline, intent)
 
-    def _stage_one(self, branch: str, record: StagedRecord, until: Deadline, intent: Intent) -> None:
+    def _stage_one(self, branch: str, record: StagedRecord, deadline: Deadline, intent: Intent) -> None:
         token = self._open.get(branch)
         if token is None:
             token = self._branches.state(branch, intent).open
@@ -98,7 +98,7 @@ class Stager:
         looked_at = self._branches.keys(branch)
         while True:
             try:
-                until.check(f"staging a change on branch {branch!r}")
+                deadline.check(f"staging a change on branch {branch!r}")
                 put, items = self._staged.put_and_look(token, *record, looked_at)
                 placed.append(put)
                 state = self._seen(branch, self._branches.judge(branch, items, intent), intent)
@@ -124,16 +124,16 @@ class Stager:
                 raise busy(branch) if not placed else _unclear(branch, str(busy(branch)))
 
     def _stage_page(
-        self, branch: str, token: Token, records: Sequence[StagedRecord], until: Deadline, intent: Intent
+        self, branch: str, token: Token, records: Sequence[StagedRecord], deadline: Deadline, intent: Intent
     ) -> Token:
         """Stage a batch under a token that was open a moment ago; the token that is open now."""
         backoff = Backoff(self._clock)
-        until.check(f"staging {len(records):,} changes on branch {branch!r}")
+        deadline.check(f"staging {len(records):,} changes on branch {branch!r}")
         while True:
             try:
                 self._staged.put_many(token, records)
                 state = self._look(branch, intent)
-                until.check(f"staging {len(records):,} changes on branch {branch!r}")
+                deadline.check(f"staging {len(records):,} changes on branch {branch!r}")
             except InvalidError:
                 raise  # all are looked at before the first is written
             except GravelerError as error:

@@ -48,7 +48,7 @@ class Traces:
     """The traces of one repository; ``grace`` in seconds."""
 
     def __init__(self, repository: Repository, tables: Tables, clock: Clock, grace: float) -> None:
-        self._inside = repository.namespace + "/"
+        self._prefix = repository.namespace + "/"
         self._partition = f"{repository.uid}/traces"
         self._tables = tables
         self._clock = clock
@@ -57,7 +57,7 @@ class Traces:
     def needed(self, addresses: Sequence[str]) -> list[str]:
         """Keys of those objects that a copy has to note: of our own naming, and not young any more."""
         young = self._clock.now() - self._grace / 2
-        keys = [address.removeprefix(self._inside) for address in addresses if address.startswith(self._inside)]
+        keys = [address.removeprefix(self._prefix) for address in addresses if address.startswith(self._prefix)]
         return [key for key in keys if (made := made_at(key)) is not None and made < young]
 
     def leave(self, keys: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class Traces:
 
     def read(self) -> Iterator[Trace]:
         """All notes that have not expired. One table read for each thousand. :class:`CorruptError`."""
-        start = _place(self._clock.now() - 2 * self._grace)
+        start = _sort_key(self._clock.now() - 2 * self._grace)
         while True:
             page = self._tables.query(self._partition, start=start)
             for sort, item in page.items:
@@ -83,7 +83,7 @@ class Traces:
     def _write(self, item: dict[str, list[str]]) -> Put:
         now = self._clock.now()
         return Put(
-            Key(self._partition, _place(now) + token_bytes(8)), {**item, "expires": int(now + 2 * self._grace) + 1}
+            Key(self._partition, _sort_key(now) + token_bytes(8)), {**item, "expires": int(now + 2 * self._grace) + 1}
         )
 
 
@@ -100,7 +100,7 @@ def _batches(keys: Sequence[str]) -> Iterator[list[str]]:
         yield some
 
 
-def _place(time: float) -> bytes:
+def _sort_key(time: float) -> bytes:
     return max(0, int(time * 1000)).to_bytes(8, "big")
 
 

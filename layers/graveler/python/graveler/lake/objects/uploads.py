@@ -41,7 +41,7 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     """See :class:`graveler.requests.staging.Upload`."""
     branch, path, data, force = request.branch, request.path, context.body, request.force
     key = encode_key(path)
-    until = repository.deadlines.begin()
+    deadline = repository.deadlines.begin()
     seen = expect_absent(repository, branch, path, key, force=force) if request.if_absent else None
     if seen is None:
         repository.stager.expect(branch, force=force)  # before any byte is written
@@ -61,9 +61,9 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     if stored.size != size:
         raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
     if seen is None:
-        repository.stager.stage(branch, [(key, packed)], until, force=force)
+        repository.stager.stage(branch, [(key, packed)], deadline, force=force)
     else:
-        stage_if_absent(repository, branch, path, key, packed, until, seen, force=force)
+        stage_if_absent(repository, branch, path, key, packed, deadline, seen, force=force)
     return entry
 
 

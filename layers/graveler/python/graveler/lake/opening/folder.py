@@ -218,8 +218,8 @@ class ServedFolders:
         """Is the file's folder one to which no link led a moment ago, and the file no link? Two system calls, where the way
         through all folders above takes four for each. Who reads the file goes that way. ``OSError``."""
         folder = file.rpartition("/")[0]
-        identity, until = self._seen.get(folder, _NEVER)
-        if time.monotonic() > until:
+        identity, expires = self._seen.get(folder, _NEVER)
+        if time.monotonic() > expires:
             return False
         found = os.stat(folder)  # noqa: PTH116 - a path object takes as long as the system call
         return (found.st_dev, found.st_ino) == identity and not _is_link(file)
@@ -235,7 +235,7 @@ class ServedFolders:
     def _beside(self, root: Path) -> Confinement:
         in_memory = trusted_path(root).is_relative_to(_MEMORY)
         never = (self._folder, *(() if in_memory else _SYSTEM))
-        statuses = [place.stat() for place in never if place.exists()]
+        statuses = [path.stat() for path in never if path.exists()]
         identities = frozenset((status.st_dev, status.st_ino) for status in statuses)
         return Confinement(str(_MEMORY) if in_memory else "/", identities)
 
@@ -296,11 +296,11 @@ def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Obje
     environment of a process has its secrets. :class:`ForbiddenError`."""
     objects, key = locate(address, signer)
     if isinstance(objects, FolderObjects):
-        place = objects.file_of(key).resolve()
-        if place.is_relative_to(folder.resolve()):
+        path = objects.file_of(key).resolve()
+        if path.is_relative_to(folder.resolve()):
             raise ForbiddenError(
                 f"{address!r} lies in the lake's own folder, which is not to be read from outside of it"
             )
-        if any(place.is_relative_to(system) for system in _SYSTEM) and not place.is_relative_to(_MEMORY):
+        if any(path.is_relative_to(system) for system in _SYSTEM) and not path.is_relative_to(_MEMORY):
             raise ForbiddenError(f"{address!r} is no file but a view of the system, and no object of a lake")
     return objects, key

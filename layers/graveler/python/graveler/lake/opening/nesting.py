@@ -38,12 +38,13 @@ _FILE: Final = "file://"
 
 
 class Owner(Struct, frozen=True):
-    """A repository and its namespace. ``place`` is where that is, whatever it is called. ``deleted``: only its data is there."""
+    """A repository and its namespace. ``location`` is where that is, whatever it is called. ``deleted``: only its data is
+    there."""
 
     name: str
     uid: str
     namespace: str
-    place: str
+    location: str
     deleted: bool
 
 
@@ -76,11 +77,13 @@ class Neighbours:
 
     def nested(self, repository: Repository) -> list[Owner]:
         """Others whose namespace lies in the repository's, or has it in it. As :meth:`all`."""
-        place = self.place(repository.namespace)
+        location = self.location(repository.namespace)
         return [
             owner
             for owner in self.all()
-            if owner.uid != repository.uid and owner.namespace != repository.namespace and _overlap(place, owner.place)
+            if owner.uid != repository.uid
+            and owner.namespace != repository.namespace
+            and _overlap(location, owner.location)
         ]
 
     def creating(self, repository: Repository) -> list[Write]:
@@ -95,7 +98,7 @@ class Neighbours:
         note = self._tables.get(key)
         self._refuse_own_folder(repository.namespace)
         for other in self.nested(repository):
-            how = "lies in" if _holds(other.place, self.place(repository.namespace)) else "holds"
+            how = "lies in" if _holds(other.location, self.location(repository.namespace)) else "holds"
             whose = f"repository {other.name!r}" + (
                 ", which was deleted; its data is still there" if other.deleted else ""
             )
@@ -114,25 +117,29 @@ class Neighbours:
     def owners(self, address: str, *, prefix: bool = False) -> list[Owner]:
         """In whose namespaces an object's address lies, and with ``prefix`` also whose lie below it, or hold some of it. What
         others created within the last :data:`BELIEVED` seconds may be missing. As :meth:`all`, once in so many seconds."""
-        owners, by_place = self._believed()
+        owners, by_location = self._believed()
         above, _, name = address.rpartition("/")
-        place = f"{self.place(above)}/{name}"
-        found = [by_place[namespace] for namespace in _above(place) if namespace in by_place]
+        location = f"{self.location(above)}/{name}"
+        found = [by_location[namespace] for namespace in _above(location) if namespace in by_location]
         if prefix:
-            found += [owner for owner in owners if f"{owner.place}/".startswith(place)]
+            found += [owner for owner in owners if f"{owner.location}/".startswith(location)]
         return found
 
     def common(self, folder: str, owner: Owner) -> str:
         """What of a folder, whose address ends with a slash, is the owner's, as such an address."""
-        place = self.place(folder.rstrip("/") if not folder.endswith("://") else folder)
-        return folder if _holds(owner.place, place) else f"{folder}{owner.place.removeprefix(place).lstrip('/')}/"
+        location = self.location(folder.rstrip("/") if not folder.endswith("://") else folder)
+        return (
+            folder
+            if _holds(owner.location, location)
+            else f"{folder}{owner.location.removeprefix(location).lstrip('/')}/"
+        )
 
     def forget(self) -> None:
         """Read again with the next question."""
         with self._lock:
             self._known = None
 
-    def place(self, address: str, real: Callable[[str], str] = os.path.realpath) -> str:
+    def location(self, address: str, real: Callable[[str], str] = os.path.realpath) -> str:
         """Where an address is: of files the path without symbolic links, which ``real`` finds."""
         if self._folder is None:
             return address
@@ -147,7 +154,7 @@ class Neighbours:
         with self._lock:
             if self._known is None or now >= self._known[0]:
                 owners = tuple(self.all())
-                self._known = now + BELIEVED, owners, {owner.place: owner for owner in owners}
+                self._known = now + BELIEVED, owners, {owner.location: owner for owner in owners}
             return self._known[1:]
 
     def _owner(self, partition: str, name: str, item: Item, real: Callable[[str], str]) -> Owner | None:
@@ -155,17 +162,17 @@ class Neighbours:
         if not isinstance(namespace, str) or not namespace:
             return None  # what an early version deleted has none
         if partition == PARTITION:
-            return Owner(name, str(item.get("uid")), namespace, self.place(namespace, real), False)
-        return Owner(str(item.get("name")), name, namespace, self.place(namespace, real), True)
+            return Owner(name, str(item.get("uid")), namespace, self.location(namespace, real), False)
+        return Owner(str(item.get("name")), name, namespace, self.location(namespace, real), True)
 
     def _refuse_ingested(self, repository: Repository) -> None:
-        place = self.place(repository.namespace)
+        location = self.location(repository.namespace)
         for uid, item in scan(self._tables, INGEST_RULES):
             if isinstance(item, DamagedItem):
                 continue
             name, sources = str(item.get("repository")), item.get("sources")
             for source in sources if isinstance(sources, list) else ():
-                if _overlap(place, self.place(source).rstrip("/")) and self._is_live(name, uid):
+                if _overlap(location, self.location(source).rstrip("/")) and self._is_live(name, uid):
                     raise InvalidError(
                         f"storage namespace {repository.namespace} and {source}, from which repository {name!r} ingests, hold "
                         "one another: it would take what is written here; choose another one"
@@ -178,7 +185,7 @@ class Neighbours:
     def _refuse_own_folder(self, namespace: str) -> None:
         if self._folder is None or not namespace.startswith(_FILE):
             return
-        if _overlap(self.place(namespace), _FILE + os.path.realpath(self._folder)):
+        if _overlap(self.location(namespace), _FILE + os.path.realpath(self._folder)):
             raise InvalidError(
                 f"storage namespace {namespace} lies in the lake's own folder, or holds it; choose local://NAME, or one beside it"
             )

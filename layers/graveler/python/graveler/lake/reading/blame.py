@@ -1,7 +1,7 @@
 """Which commits changed which paths: what a log of some paths shows, and blame.
 
 Both ask the same of two neighbouring commits: do they differ there? The trees' range IDs answer it, but for the ranges that
-differ (:mod:`graveler.tree.touch`); commits with the same metarange ID are not even loaded.
+differ (:mod:`graveler.tree.differ`); commits with the same metarange ID are not even loaded.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,9 +10,9 @@ from graveler.history import graph
 from graveler.history.commits import CommitStore
 from graveler.lake.text import utf8
 from graveler.model import Commit, CommitID
+from graveler.tree.differ import Interval, differ_anywhere, where_equal
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
-from graveler.tree.touch import Interval, differ_anywhere, where_equal
 from graveler.tree.tree import Tree
 
 Load = Callable[[Commit], Tree]

@@ -579,9 +579,9 @@ class RepositoryReader:
         return vouches(*self._locate(entry.address), entry.checksum)
 
     def _locate(self, address: str) -> tuple[Objects, str]:
-        inside = self.repository.namespace + "/"
-        if address.startswith(inside):
-            return self._objects, address.removeprefix(inside)
+        prefix = self.repository.namespace + "/"
+        if address.startswith(prefix):
+            return self._objects, address.removeprefix(prefix)
         return self._outside(address)
 
 

@@ -68,9 +68,9 @@ class Level:
         prefix, and those that what is staged touches."""
         sums = self._sum_up(trees.measure(tree, self._prefix, self._group))
         if staged:
-            for place, totals in self._sum_up(self._grouped(uncommitted(tree, staged))).items():
-                sums[place] = sums.get(place, Totals()) + totals
-        found = [UsagePart(place.decode(), *_held(totals)) for place, totals in sorted(sums.items())]
+            for group, totals in self._sum_up(self._grouped(uncommitted(tree, staged))).items():
+                sums[group] = sums.get(group, Totals()) + totals
+        found = [UsagePart(group.decode(), *_held(totals)) for group, totals in sorted(sums.items())]
         parts = tuple(part for part in found if part.objects) if self._delimiter else ()
         return Usage(sum(part.objects for part in found), sum(part.size for part in found), parts)
 
@@ -80,15 +80,15 @@ class Level:
         for totals in sums.values():
             total += totals
         parts = sorted(sums.items()) if self._delimiter else []
-        return Summary(total, tuple(SummaryPart(place.decode(), totals) for place, totals in parts))
+        return Summary(total, tuple(SummaryPart(group.decode(), totals) for group, totals in parts))
 
     def _sum_up(self, groups: Groups) -> dict[bytes, Totals]:
         """Groups of one place together: that of objects without a delimiter is the prefix."""
         sums: dict[bytes, Totals] = {}
         for group, totals in groups:
             rolled_up = self._delimiter and group.find(self._delimiter, len(self._prefix)) >= 0
-            place = group if rolled_up else self._prefix
-            sums[place] = sums[place] + totals if place in sums else totals
+            name = group if rolled_up else self._prefix
+            sums[name] = sums[name] + totals if name in sums else totals
         return sums
 
     def _grouped(self, differences: Differences) -> Iterator[tuple[bytes, Totals]]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
-from graveler.places import KEY_ID, LOGIN, SECRET, TOKEN, ServedLake
+from graveler.locations import KEY_ID, LOGIN, SECRET, TOKEN, ServedLake
 from graveler.secret_variables import handed_on
-from graveler.spark.jobs.frame import place_arguments, reported, session_of
-from graveler.spark.places import PLACE_OPTIONS, served_place_of
+from graveler.spark.jobs.frame import location_arguments, reported, session_of
+from graveler.spark.locations import LOCATION_OPTIONS, served_location_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,8 +40,8 @@ output:
 
 def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
     """Run the command; its exit code. Without ``spark``, the session is the one that there is, or that spark-submit asks for."""
-    said = parser().parse_args(argv)
-    return reported(_NAME, lambda: _run(said, spark))
+    arguments = parser().parse_args(argv)
+    return reported(_NAME, lambda: _run(arguments, spark))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -52,31 +52,31 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    place_arguments(made, served=True)
+    location_arguments(made, served=True)
     made.add_argument("command", nargs="...", metavar="COMMAND …", help="the command and its arguments")
     return made
 
 
-def _run(said: argparse.Namespace, spark: "SparkSession | None") -> int:
-    if not said.command:
+def _run(arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
+    if not arguments.command:
         raise InvalidError(
             "no command is named, such as `merge lakefs://REPOSITORY/SOURCE lakefs://REPOSITORY/DESTINATION`"
         )
-    place = served_place_of(vars(said))  # before Spark is waited for
+    location = served_location_of(vars(arguments))  # before Spark is waited for
     if spark is None:
         # YARN holds an application that makes no SparkContext for a failed one; made first, so that nothing fails behind a merge.
         session_of(_NAME)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
-    if isinstance(place, ServedLake):
-        options = ["--endpoint", place.url]
-        if place.key_id:  # else the environment says how to log in
+    if isinstance(location, ServedLake):
+        options = ["--endpoint", location.url]
+        if location.key_id:  # else the environment says how to log in
             environment = {name: value for name, value in environment.items() if name not in (LOGIN, TOKEN)}
-            environment |= {KEY_ID: place.key_id, SECRET: place.secret}
+            environment |= {KEY_ID: location.key_id, SECRET: location.secret}
     else:
-        given = ((name, getattr(said, name)) for name in PLACE_OPTIONS)
+        given = ((name, getattr(arguments, name)) for name in LOCATION_OPTIONS)
         options = [word for name, value in given if value for word in (f"--{name.replace('_', '-')}", value)]
     # A process of its own: the command line owns its standard streams, and no room below it may import it.
-    command = [sys.executable, "-m", "graveler.cli", *options, *said.command]
+    command = [sys.executable, "-m", "graveler.cli", *options, *arguments.command]
     with handed_on(environment) as (shown, descriptors):
         return subprocess.run(
             command, env=shown, pass_fds=descriptors, stdin=subprocess.DEVNULL, check=False

@@ -40,25 +40,32 @@ def _run(given: Given) -> tuple[str, Figures]:
     from graveler.spark.exports import OBJECTS_PER_TASK, export
     from graveler.spark.manifests import manifest
 
-    said = given.arguments
-    if said.manifest is not None:
-        if said.verify:
+    arguments = given.arguments
+    if arguments.manifest is not None:
+        if arguments.verify:
             raise InvalidError("a manifest is always written anew; leave out --verify")
-        made = manifest(given.spark, given.reached, said.ref, said.prefix, said.destination, format=said.manifest)
-        told = f"{made.files:,} files ({made.size:,} bytes) of {said.ref!r} named in {len(made.keys):,} files"
+        made = manifest(
+            given.spark,
+            given.reached,
+            arguments.ref,
+            arguments.prefix,
+            arguments.destination,
+            format=arguments.manifest,
+        )
+        told = f"{made.files:,} files ({made.size:,} bytes) of {arguments.ref!r} named in {len(made.keys):,} files"
         figures = {"commit": made.commit_id, "files": made.files, "size": made.size, "manifests": len(made.keys)}
-        return f"{told} at {said.destination}", figures
+        return f"{told} at {arguments.destination}", figures
     report = export(
         given.spark,
         given.reached,
-        said.ref,
-        said.destination,
-        prefix=said.prefix,
-        verify=said.verify,
-        objects_per_task=said.objects_per_task or OBJECTS_PER_TASK,
+        arguments.ref,
+        arguments.destination,
+        prefix=arguments.prefix,
+        verify=arguments.verify,
+        objects_per_task=arguments.objects_per_task or OBJECTS_PER_TASK,
     )
     told = f"wrote {report.written:,} objects ({report.size:,} bytes) and removed {report.removed:,}"
-    return f"{told} at {said.destination}, now at commit {report.commit_id[:16]}", to_builtins(report)
+    return f"{told} at {arguments.destination}, now at commit {report.commit_id[:16]}", to_builtins(report)
 
 
 JOB = Job("export", _ABOUT, _arguments, _run, served=True)

@@ -29,10 +29,10 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
-from graveler.lake.opening.place import LakePlace, open_at
+from graveler.lake.opening.location import LakeLocation, open_at
 from graveler.lake.repository import OpenRepository
-from graveler.places import ServedLake
-from graveler.spark.places import place_of, s3_settings, served_place_of
+from graveler.locations import ServedLake
+from graveler.spark.locations import location_of, s3_settings, served_location_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ class Given(Struct, frozen=True):
     """What a job works with: the session, the lake's place, the repository (opened on the driver), and its own arguments."""
 
     spark: "SparkSession"
-    place: LakePlace | ServedLake
+    location: LakeLocation | ServedLake
     reached: "OpenRepository | ServedRepository"
     arguments: argparse.Namespace
 
@@ -126,29 +126,31 @@ def _run(job: Job, arguments: argparse.Namespace, spark: "SparkSession | None") 
     from graveler.spark.connect import expect_jvm  # pyspark: not for --help
 
     began = time.monotonic()
-    place = served_place_of(vars(arguments)) if job.served else place_of(vars(arguments))
-    with _reached(place, arguments) as repository:  # before Spark is waited for
+    location = served_location_of(vars(arguments)) if job.served else location_of(vars(arguments))
+    with _reached(location, arguments) as repository:  # before Spark is waited for
         session = spark or session_of(job.name)
         expect_jvm(session, "a job", "give it to spark-submit, and unset SPARK_REMOTE")
         session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
-        said, figures = job.run(Given(session, place, repository, arguments))
+        summary, figures = job.run(Given(session, location, repository, arguments))
     seconds = round(time.monotonic() - began, 1)
-    _tell(f"{job.name}: {said} ({seconds:,} s)")
+    _tell(f"{job.name}: {summary} ({seconds:,} s)")
     sys.stdout.write(json.dumps({"job": job.name, "seconds": seconds, **figures}) + "\n")
     sys.stdout.flush()
     return 0
 
 
 @contextmanager
-def _reached(place: LakePlace | ServedLake, said: argparse.Namespace) -> "Iterator[OpenRepository | ServedRepository]":
-    if isinstance(place, ServedLake):
+def _reached(
+    location: LakeLocation | ServedLake, arguments: argparse.Namespace
+) -> "Iterator[OpenRepository | ServedRepository]":
+    if isinstance(location, ServedLake):
         from graveler.spark.served import served_at  # urllib3: not for lakes that are opened themselves
 
-        with closing(served_at(place, said.repository, s3_settings(vars(said)))) as served:
+        with closing(served_at(location, arguments.repository, s3_settings(vars(arguments)))) as served:
             yield served
     else:
-        with open_at(place) as lake:
-            yield lake.repository(said.repository)
+        with open_at(location) as lake:
+            yield lake.repository(arguments.repository)
 
 
 def parser_of(job: Job) -> argparse.ArgumentParser:
@@ -159,13 +161,13 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
         epilog=_COMMON,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    place_arguments(parser, served=job.served)
+    location_arguments(parser, served=job.served)
     parser.add_argument("--repository", required=True, metavar="NAME", help="the repository")
     job.arguments(parser)
     return parser
 
 
-def place_arguments(parser: argparse.ArgumentParser, *, served: bool) -> None:
+def location_arguments(parser: argparse.ArgumentParser, *, served: bool) -> None:
     """Add the arguments that say where the lake is. ``served``: a server will do for the lake."""
     where = parser.add_argument_group("where the lake is")
     where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder [default: $GRAVELER_LAKE]")

@@ -42,13 +42,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _run(given: Given) -> tuple[str, Figures]:
     from graveler.spark.garbage import SparkEngine  # pyspark: not for --help
 
-    said = given.arguments
-    if said.rate <= 0 or (said.partitions is not None and said.partitions < 1):
+    arguments = given.arguments
+    if arguments.rate <= 0 or (arguments.partitions is not None and arguments.partitions < 1):
         raise InvalidError("--rate and --partitions have to be positive")
-    mode = Mode.QUARANTINE if said.quarantine else Mode.DELETE if said.delete else None
-    options = Options(mode, given.repository.grace, given.repository.skew, rate=said.rate, parquet=is_possible())
-    garbage = Garbage(given.repository, options, SparkEngine(given.spark, parts=said.partitions))
-    summary = garbage.plan() if said.dry_run else garbage.run()
+    mode = Mode.QUARANTINE if arguments.quarantine else Mode.DELETE if arguments.delete else None
+    options = Options(mode, given.repository.grace, given.repository.skew, rate=arguments.rate, parquet=is_possible())
+    garbage = Garbage(given.repository, options, SparkEngine(given.spark, parts=arguments.partitions))
+    summary = garbage.plan() if arguments.dry_run else garbage.run()
     found = sum(tally.files for tally in summary.plan.found.values())
     size = sum(tally.bytes for tally in summary.plan.found.values())
     told = (

@@ -70,39 +70,41 @@ def _run(given: Given) -> tuple[str, Figures]:
     from graveler.spark.importing import BadRowsError, import_listing
     from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
 
-    said = given.arguments
-    options = ListingOptions(said.source, said.destination, said.base, (), said.url_encoded, said.folders)
-    if said.prefix is not None:
-        if said.source or said.base:
+    arguments = given.arguments
+    options = ListingOptions(
+        arguments.source, arguments.destination, arguments.base, (), arguments.url_encoded, arguments.folders
+    )
+    if arguments.prefix is not None:
+        if arguments.source or arguments.base:
             raise InvalidError(
                 "--prefix says where the objects are and what is taken off; leave out --source and --base"
             )
-        rows, label, checkpoint = list_prefix(given.spark, given.reached, said.prefix), said.prefix, ""
+        rows, label, checkpoint = list_prefix(given.spark, given.reached, arguments.prefix), arguments.prefix, ""
     else:
-        columns = [name.strip() for name in said.columns.split(",") if name.strip()]
+        columns = [name.strip() for name in arguments.columns.split(",") if name.strip()]
         source = (
-            read_tables(given.spark, said.listing, said.format, columns)
-            if said.inventory is None
-            else read_inventory(given.spark, said.inventory, columns)
+            read_tables(given.spark, arguments.listing, arguments.format, columns)
+            if arguments.inventory is None
+            else read_inventory(given.spark, arguments.inventory, columns)
         )
-        options = replace(options, url_encoded=said.url_encoded or source.url_encoded)
+        options = replace(options, url_encoded=arguments.url_encoded or source.url_encoded)
         rows, label, checkpoint = source.rows, source.label, source.version
     try:
         report = import_listing(
             given.spark,
             given.reached,
-            said.branch,
+            arguments.branch,
             rows,
             options,
-            message=said.message or f"Import {label}",
-            committer=said.committer,
-            partitions=said.partitions,
-            max_bad_rows=said.max_bad_rows,
+            message=arguments.message or f"Import {label}",
+            committer=arguments.committer,
+            partitions=arguments.partitions,
+            max_bad_rows=arguments.max_bad_rows,
             checkpoint=checkpoint,
             label=label,
-            request_id=said.request_id,
-            allow_empty=said.allow_empty,
-            dry_run=said.dry_run,
+            request_id=arguments.request_id,
+            allow_empty=arguments.allow_empty,
+            dry_run=arguments.dry_run,
         )
     except BadRowsError as error:
         for row in error.samples:
@@ -126,9 +128,10 @@ def _run(given: Given) -> tuple[str, Figures]:
     if report.built is None:
         return f"commit {report.commit.id[:16]} was made by an earlier run of this request: {changed}", figures
     built = report.built
-    made = "no commit, a dry run" if said.dry_run else f"commit {report.commit.id[:16]}"
+    made = "no commit, a dry run" if arguments.dry_run else f"commit {report.commit.id[:16]}"
     told = (
-        f"{built.objects:,} objects ({built.size:,} bytes) in {built.ranges:,} ranges to {said.branch!r}, {made}: {changed}; "
+        f"{built.objects:,} objects ({built.size:,} bytes) in {built.ranges:,} ranges to {arguments.branch!r}, {made}: "
+        f"{changed}; "
         f"{built.duplicates:,} duplicates, {built.bad:,} bad rows, {built.resumed:,} objects from an earlier run"
     )
     return told, {**figures, **to_builtins(built)}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from graveler.errors import InvalidError
-from graveler.lake.opening.place import LakePlace
-from graveler.places import Named, ServedLake, find_lake, find_place
+from graveler.lake.opening.location import LakeLocation
+from graveler.locations import Named, ServedLake, find_lake, find_location
 from graveler.runtime.local import LocalRuntime
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.objects import Objects
@@ -28,19 +28,19 @@ TASK_MEMORY: Final = 48 << 20
 _WRITES_AT_ONCE: Final = 4
 """Files that a task has under way to the object store while it makes the next one."""
 
-PLACE_OPTIONS: Final = ("lake", "tables", "objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url")
-"""What :func:`place_of` reads."""
+LOCATION_OPTIONS: Final = ("lake", "tables", "objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url")
+"""What :func:`location_of` reads."""
 
 S3_OPTIONS: Final = ("region", "s3_endpoint_url")
 """What :func:`s3_settings` reads."""
 
 ENDPOINT: Final = "endpoint"
 KEY_SECRET: Final = "access_key_secret"
-"""What :func:`served_place_of` reads besides."""
+"""What :func:`served_location_of` reads besides."""
 
 
-def place_of(options: Mapping[str, object]) -> LakePlace:
-    """The place that options name, for :func:`graveler.lake.opening.place.open_at`: ``lake``, a folder or ``dynamodb://table``;
+def location_of(options: Mapping[str, object]) -> LakeLocation:
+    """The place that options name, for :func:`graveler.lake.opening.location.open_at`: ``lake``, a folder or ``dynamodb://table``;
     or ``tables``, with ``objects``, and ``region``, ``s3_endpoint_url`` and ``dynamodb_endpoint_url`` where needed. Other
     options, and empty ones, do not count; as Spark's own, they may be in any case. What they leave open, the environment says.
 
@@ -48,10 +48,10 @@ def place_of(options: Mapping[str, object]) -> LakePlace:
     :class:`graveler.errors.NotFoundError` if nothing names one.
     """
     given = {name.lower(): str(value) for name, value in options.items() if value}
-    named: dict[str, Any] = {name: given[name] for name in PLACE_OPTIONS if name in given}
+    named: dict[str, Any] = {name: given[name] for name in LOCATION_OPTIONS if name in given}
     if "://" not in (folder := named.get("lake", "://")):
         named["lake"] = str(Path(folder).expanduser().absolute())  # a task may work elsewhere
-    return find_place(Named(**named))
+    return find_location(Named(**named))
 
 
 class Files(Protocol):
@@ -76,8 +76,8 @@ def is_served(lake: str) -> bool:
     return lake.startswith(("http://", "https://"))
 
 
-def served_place_of(options: Mapping[str, object]) -> LakePlace | ServedLake:
-    """As :func:`place_of`, for jobs that a server will do for: also the one that ``endpoint`` names, or the environment.
+def served_location_of(options: Mapping[str, object]) -> LakeLocation | ServedLake:
+    """As :func:`location_of`, for jobs that a server will do for: also the one that ``endpoint`` names, or the environment.
     ``access_key_secret`` names the secret in AWS Secrets Manager that holds the access key; cost and errors are then those of
     :func:`graveler.spark.secrets.access_key`, too. :class:`graveler.errors.ForbiddenError` for a server without an access key;
     :class:`graveler.errors.InvalidError` for a secret without a server."""
@@ -89,11 +89,11 @@ def served_place_of(options: Mapping[str, object]) -> LakePlace | ServedLake:
         from graveler.spark.secrets import access_key  # boto3: not for keys in the environment
 
         key = access_key(kept, str(options.get("region") or "") or None)
-    found: LakePlace | ServedLake
+    found: LakeLocation | ServedLake
     if endpoint or is_served(named):
         found = find_lake(Named(endpoint=endpoint or named, key=key))
-    elif any(options.get(name) for name in PLACE_OPTIONS[:3]):
-        found = place_of(options)
+    elif any(options.get(name) for name in LOCATION_OPTIONS[:3]):
+        found = location_of(options)
     else:
         found = find_lake(Named(key=key))
     if isinstance(found, ServedLake):
@@ -102,7 +102,7 @@ def served_place_of(options: Mapping[str, object]) -> LakePlace | ServedLake:
         raise InvalidError(
             f"--access-key-secret {kept!r} is for a server; name it with --endpoint, or leave the secret out"
         )
-    return place_of(options)
+    return location_of(options)
 
 
 def task_store(repository: Files) -> TreeStore:

@@ -19,7 +19,7 @@ class Pieces(Protocol):
         """Let go of what they come from."""
 
 
-class Answer(msgspec.Struct):
+class ServerResponse(msgspec.Struct):
     """A status, headers and a body, or the pieces of one. ``operation`` is its name in logs and metrics."""
 
     status: int
@@ -36,6 +36,8 @@ class RequestError(Exception):
         super().__init__(message)
 
 
-def json_error(status: int, message: str, operation: str = "") -> Answer:
+def json_error(status: int, message: str, operation: str = "") -> ServerResponse:
     """An error as the API's clients read it."""
-    return Answer(status, [("content-type", "application/json")], _ENCODER.encode({"message": message}), operation)
+    return ServerResponse(
+        status, [("content-type", "application/json")], _ENCODER.encode({"message": message}), operation
+    )

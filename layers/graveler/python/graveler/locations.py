@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
-from graveler.lake.opening.place import AwsLake, FolderLake, LakePlace
+from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
 
 LAKE: Final = "GRAVELER_LAKE"
 """Names the lake: a folder; or a table as TABLES does, or a server as ENDPOINT does."""
@@ -123,7 +123,7 @@ class Named:
     login: str | None = None
 
 
-def find_lake(named: Named | None = None) -> LakePlace | ServedLake:
+def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
     """Where the lake is: where ``named`` says, else the environment, else in the nearest folder upward from the working folder.
 
     A folder is a lake if it holds ``graveler.json``, or ``.graveler`` that does; one that is named need not be one.
@@ -142,7 +142,7 @@ def find_lake(named: Named | None = None) -> LakePlace | ServedLake:
     return _own(named, found)
 
 
-def find_place(named: Named | None = None) -> LakePlace:
+def find_location(named: Named | None = None) -> LakeLocation:
     """As :func:`find_lake`, for work that needs the lake itself: :class:`InvalidError` where a server is named."""
     named = named or Named()
     found = _named(named)
@@ -161,7 +161,7 @@ def _named(named: Named) -> tuple[str, str] | None:
     )
 
 
-def _own(named: Named, found: tuple[str, str] | None) -> LakePlace:
+def _own(named: Named, found: tuple[str, str] | None) -> LakeLocation:
     if found is not None and (found[0] in ("--tables", TABLES) or found[1].startswith(_TABLE)):
         return _aws(*found, named)
     if found is None and named.objects is not None:
@@ -182,8 +182,8 @@ def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
         "kms_key",
     ):
         if getattr(named, name) is not None:
-            said = f"; {found[0]} {found[1]!r} names another lake: name one of them" if found else ""
-            raise InvalidError(f"--{name.replace('_', '-')} is of a lake on AWS, which is named with {_ON_AWS}{said}")
+            hint = f"; {found[0]} {found[1]!r} names another lake: name one of them" if found else ""
+            raise InvalidError(f"--{name.replace('_', '-')} is of a lake on AWS, which is named with {_ON_AWS}{hint}")
 
 
 def _is_served(by: str, value: str) -> bool:
@@ -215,11 +215,11 @@ def _network() -> Network:
     """How servers are reached: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY in either case, as other tools take them."""
     from urllib.request import getproxies_environment  # 20 ms: not for a lake of one's own
 
-    said = getproxies_environment()
-    fallback = said.get("all")
-    proxies = {scheme: url for scheme in ("http", "https") if (url := said.get(scheme) or fallback)}
+    environment = getproxies_environment()
+    fallback = environment.get("all")
+    proxies = {scheme: url for scheme in ("http", "https") if (url := environment.get(scheme) or fallback)}
     certificates = next(filter(None, map(os.environ.get, _CERTIFICATES)), "")
-    return Network(proxies=proxies, no_proxy=said.get("no", ""), certificates=certificates)
+    return Network(proxies=proxies, no_proxy=environment.get("no", ""), certificates=certificates)
 
 
 def _access_keys(url: str) -> Iterator[tuple[str | None, str | None]]:
@@ -252,12 +252,12 @@ def _lakectl_settings() -> dict[str, str]:
             f"'graveler[remote]', or set {KEY_ID} and {SECRET}"
         ) from None
     try:
-        said = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes texts, lists and mappings, and no other objects
+        document = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes texts, lists and mappings, and no other objects
     except yaml.YAMLError as error:
         line = f", line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
         # What is wrong is not repeated: it may quote a secret.
         raise InvalidError(f"{_LAKECTL}{line} is not YAML; mend the file, or set {KEY_ID} and {SECRET}") from None
-    sections = said.items() if isinstance(said, dict) else ()
+    sections = document.items() if isinstance(document, dict) else ()
     return {
         f"{section}.{name}": value
         for section, values in sections
@@ -267,9 +267,9 @@ def _lakectl_settings() -> dict[str, str]:
     }
 
 
-def _single(*said: tuple[str, str | None]) -> tuple[str, str] | None:
+def _single(*candidates: tuple[str, str | None]) -> tuple[str, str] | None:
     """The one place that is named, and by what. :class:`InvalidError` for two."""
-    given = [(by, value) for by, value in said if value is not None]
+    given = [(by, value) for by, value in candidates if value is not None]
     if len(given) > 1:
         raise InvalidError(f"{' and '.join(f'{by} {value!r}' for by, value in given)} name two lakes; name one of them")
     return given[0] if given else None

@@ -63,36 +63,36 @@ class AwsLake:
         return NoKey(_NAME_ONE)
 
 
-LakePlace: TypeAlias = FolderLake | AwsLake
+LakeLocation: TypeAlias = FolderLake | AwsLake
 """Where a lake can be that this process opens by itself."""
 
 
-def create_at(place: LakePlace, *, create_table: bool = False, shared: bool = False) -> "Lake":
+def create_at(location: LakeLocation, *, create_table: bool = False, shared: bool = False) -> "Lake":
     """Make an empty lake at this place. :class:`AlreadyExistsError` if there is one.
 
     On AWS a lake is its table, and a bucket that is there: both are looked at; with ``create_table`` the table is made if it is
     not there. ``shared``: the group of a folder may use its lake, too. Cost on AWS: one table read, one object read.
     :class:`UnavailableError` for what cannot be reached.
     """
-    if isinstance(place, FolderLake):
+    if isinstance(location, FolderLake):
         from graveler.lake.opening.folder import Shared, create_folder_lake
 
-        return create_folder_lake(place.folder, shared=Shared.GROUP if shared else Shared.NO)
-    lake = open_at(place, create_table=create_table)
+        return create_folder_lake(location.folder, shared=Shared.GROUP if shared else Shared.NO)
+    lake = open_at(location, create_table=create_table)
     from graveler.lake.opening.repositories import LAKE, MARKER
     from graveler.storage.namespaces import open_namespace
     from graveler.storage.objects import ObjectMissingError
     from graveler.storage.s3_objects import S3Settings
 
     if lake.tables.get(LAKE) is not None:
-        raise AlreadyExistsError("lake", place.tables, "open it, or choose another table")
+        raise AlreadyExistsError("lake", location.tables, "open it, or choose another table")
     with suppress(ObjectMissingError):  # of the errors that there can be, the one that shows a bucket in order
-        open_namespace(place.objects, s3=S3Settings(place.region, place.s3_endpoint_url)).get(MARKER)
+        open_namespace(location.objects, s3=S3Settings(location.region, location.s3_endpoint_url)).get(MARKER)
     return lake
 
 
 def open_at(
-    place: LakePlace,
+    location: LakeLocation,
     *,
     base_url: str | None = None,
     create_table: bool = False,
@@ -106,10 +106,10 @@ def open_at(
     Cost on AWS: none, unless ``create_table``. :class:`NotFoundError` and :class:`InvalidError` if there can be no lake there;
     :class:`UnavailableError` where the libraries for AWS are not installed.
     """
-    if isinstance(place, FolderLake):
+    if isinstance(location, FolderLake):
         from graveler.lake.opening.folder import open_folder_lake
 
-        return open_folder_lake(place.folder, base_url=base_url, memory=memory, sources=sources)
+        return open_folder_lake(location.folder, base_url=base_url, memory=memory, sources=sources)
     try:
         from graveler.lake.opening.aws import open_lake  # botocore: 100 ms
         from graveler.storage.s3_objects import S3Settings
@@ -120,14 +120,14 @@ def open_at(
     from graveler.runtime.local import processors
 
     return open_lake(
-        place.objects,
-        place.tables,
-        s3=S3Settings(place.region, place.s3_endpoint_url),
-        region=place.region,
-        dynamodb_endpoint_url=place.dynamodb_endpoint_url,
+        location.objects,
+        location.tables,
+        s3=S3Settings(location.region, location.s3_endpoint_url),
+        region=location.region,
+        dynamodb_endpoint_url=location.dynamodb_endpoint_url,
         create_table=create_table,
-        cache=place.cache,
+        cache=location.cache,
         workers=processors(),
         memory=memory,
-        sealing_key=place.sealing_key(),
+        sealing_key=location.sealing_key(),
     )

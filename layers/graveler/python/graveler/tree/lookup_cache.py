@@ -22,14 +22,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class KeptBlock:
+class CachedBlock:
     """A block of which some stretches are kept. ``keys`` are those at its restart points, ``stretches`` the entries from each up
     to the next, or None. Shared by threads: at worst, something is kept twice."""
 
-    __slots__ = ("_places", "counted", "keys", "size", "stretches")
+    __slots__ = ("_offsets", "counted", "keys", "size", "stretches")
 
     def __init__(self, block: bytes) -> None:
-        self.keys, self._places = restart_keys(block)
+        self.keys, self._offsets = restart_keys(block)
         self.stretches: list[bytes | None] = [None] * len(self.keys)
         self.size = _OVERHEAD + sum(map(len, self.keys)) + _KEY_OVERHEAD * len(self.keys)
         """Bytes of memory, about."""
@@ -41,8 +41,8 @@ class KeptBlock:
         known = sum(stretch is not None for stretch in self.stretches)
         for at in range(len(self.keys)) if known + 1 >= _MANY else (number,):
             if self.stretches[at] is None:
-                self.stretches[at] = block[self._places[at] : self._places[at + 1]]
-                self.size += self._places[at + 1] - self._places[at]
+                self.stretches[at] = block[self._offsets[at] : self._offsets[at + 1]]
+                self.size += self._offsets[at + 1] - self._offsets[at]
         found = self.stretches[number]
         assert found is not None
         return found
@@ -65,38 +65,38 @@ class _UsedLast(Generic[K, V]):
         """Keep about so many bytes from now on."""
         self._half = max_bytes // 2
 
-    def get(self, place: K) -> V | None:
-        """What is kept for ``place``."""
-        kept = self._new.get(place)
-        if kept is None:
-            kept = self._old.get(place)
-            if kept is not None:
-                self.put(place, kept)
-        return kept
+    def get(self, key: K) -> V | None:
+        """What is kept for ``key``."""
+        cached = self._new.get(key)
+        if cached is None:
+            cached = self._old.get(key)
+            if cached is not None:
+                self.put(key, cached)
+        return cached
 
-    def put(self, place: K, kept: V) -> None:
+    def put(self, key: K, cached: V) -> None:
         """Keep something, or more of it than before."""
         if self._bytes >= self._half:
             self._old, self._new, self._bytes = self._new, {}, 0
-        self._bytes += self._uncounted(place, kept)
-        self._new[place] = kept
+        self._bytes += self._uncounted(key, cached)
+        self._new[key] = cached
 
-    def _uncounted(self, place: K, kept: V) -> int:
+    def _uncounted(self, key: K, cached: V) -> int:
         """Bytes of it that were not counted in this generation."""
         raise NotImplementedError
 
 
-class BlockCache(_UsedLast[tuple[int, int], KeptBlock]):
+class BlockCache(_UsedLast[tuple[int, int], CachedBlock]):
     """What was decompressed for point lookups, by table and number of the block."""
 
-    def _uncounted(self, place: tuple[int, int], kept: KeptBlock) -> int:
-        counted = kept.counted if self._new.get(place) is kept else 0
-        kept.counted = kept.size
-        return kept.size - counted
+    def _uncounted(self, key: tuple[int, int], cached: CachedBlock) -> int:
+        counted = cached.counted if self._new.get(key) is cached else 0
+        cached.counted = cached.size
+        return cached.size - counted
 
 
 class RecordCache(_UsedLast[tuple[bytes, bytes], bytes]):
     """The packed records that point lookups found, by the description of their range, which pins what is in it, and key."""
 
-    def _uncounted(self, place: tuple[bytes, bytes], kept: bytes) -> int:
-        return 0 if place in self._new else _RECORD_OVERHEAD + len(place[1]) + len(kept)
+    def _uncounted(self, key: tuple[bytes, bytes], cached: bytes) -> int:
+        return 0 if key in self._new else _RECORD_OVERHEAD + len(key[1]) + len(cached)

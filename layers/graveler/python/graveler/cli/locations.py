@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError
-from graveler.lake.opening.place import FolderLake, LakePlace, open_at
-from graveler.places import ENDPOINT as ENDPOINT
-from graveler.places import HIDDEN as HIDDEN
-from graveler.places import LAKE as LAKE
-from graveler.places import TABLES as TABLES
-from graveler.places import Named as Named
-from graveler.places import ServedLake as ServedLake
-from graveler.places import find_lake as find_lake
-from graveler.places import find_place as find_place
-from graveler.places import user_name as user_name
-from graveler.places import working_folder as working_folder
+from graveler.lake.opening.location import FolderLake, LakeLocation, open_at
+from graveler.locations import ENDPOINT as ENDPOINT
+from graveler.locations import HIDDEN as HIDDEN
+from graveler.locations import LAKE as LAKE
+from graveler.locations import TABLES as TABLES
+from graveler.locations import Named as Named
+from graveler.locations import ServedLake as ServedLake
+from graveler.locations import find_lake as find_lake
+from graveler.locations import find_location as find_location
+from graveler.locations import user_name as user_name
+from graveler.locations import working_folder as working_folder
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyLake, AnyRepository
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def open_lake(named: Named | None) -> "AnyLake":
     """The lake that :func:`find_lake` finds."""
-    place = find_lake(named)
-    if isinstance(place, ServedLake):
+    location = find_lake(named)
+    if isinstance(location, ServedLake):
         from graveler.remote.opening import open_served
 
-        return open_served(place)
-    return _opened(place)
+        return open_served(location)
+    return _opened(location)
 
 
 def open_repository(named: Named | None, repository: str) -> "AnyRepository":
@@ -40,22 +40,22 @@ def open_repository(named: Named | None, repository: str) -> "AnyRepository":
 
 def open_own_lake(named: Named | None) -> "Lake":
     """The lake itself, for what is about a lake of one's own. :class:`InvalidError` where a server is named."""
-    return _opened(find_place(named))
+    return _opened(find_location(named))
 
 
 def connection_to(named: Named | None) -> "Connection | None":
     """What asks the server that the lake is behind; None for a lake of one's own."""
-    place = find_lake(named)
-    if not isinstance(place, ServedLake):
+    location = find_lake(named)
+    if not isinstance(location, ServedLake):
         return None
     from graveler.remote.opening import connect
 
-    return connect(place)
+    return connect(location)
 
 
-def _opened(place: LakePlace) -> "Lake":
+def _opened(location: LakeLocation) -> "Lake":
     """The lake at this place; says once if its folder lets in others."""
-    lake = open_at(place)
+    lake = open_at(location)
     if (
         lake.folder_permissions is not None
         and (wider := lake.folder_permissions.wider())
@@ -70,37 +70,40 @@ def _opened(place: LakePlace) -> "Lake":
 
 def own_folder(named: Named | None) -> Path | None:
     """The lake's folder, without links; None for a lake elsewhere."""
-    place = find_lake(named)
-    return place.folder.resolve() if isinstance(place, FolderLake) else None
+    location = find_lake(named)
+    return location.folder.resolve() if isinstance(location, FolderLake) else None
 
 
 def expect_local_files(doing: str, named: Named | None) -> None:
     """:class:`InvalidError` for a lake that cannot take over this machine's files where they lie: who reads it on another machine
     would not find them."""
-    place = find_lake(named)
-    if isinstance(place, FolderLake) or (isinstance(place, ServedLake) and place.is_on_this_machine):
+    location = find_lake(named)
+    if isinstance(location, FolderLake) or (isinstance(location, ServedLake) and location.is_on_this_machine):
         return
-    raise _not_readable(doing, place)
+    raise _not_readable(doing, location)
 
 
-def _not_readable(doing: str, place: object) -> InvalidError:
+def _not_readable(doing: str, location: object) -> InvalidError:
     return InvalidError(
-        f"cannot {doing}: files of this machine cannot be taken over where they lie by the lake {str(place)!r}, which others "
+        f"cannot {doing}: files of this machine cannot be taken over where they lie by the lake {str(location)!r}, which others "
         "read elsewhere; copy them with `graveler put -r`, or name objects in S3"
     )
 
 
 def refuse_own_lake(folder: Path, named: Named | None) -> None:
     """:class:`InvalidError` if ``folder`` holds the lake: its files change while they would be read."""
-    place = find_lake(named)
-    if isinstance(place, FolderLake) and place.folder.resolve().is_relative_to(folder.resolve()):
+    location = find_lake(named)
+    if isinstance(location, FolderLake) and location.folder.resolve().is_relative_to(folder.resolve()):
         raise InvalidError(
-            f"folder {str(folder)!r} holds the lake itself ({str(place)!r}); name a folder beside it, or keep the lake elsewhere"
+            f"folder {str(folder)!r} holds the lake itself ({str(location)!r}); "
+            "name a folder beside it, or keep the lake elsewhere"
         )
 
 
 def refuse_inside_of_lake(folder: Path, named: Named | None) -> None:
     """:class:`InvalidError` if ``folder`` lies in the lake, whose files are its own."""
-    place = find_lake(named)
-    if isinstance(place, FolderLake) and folder.resolve().is_relative_to(place.folder.resolve()):
-        raise InvalidError(f"folder {str(folder)!r} lies in the lake itself ({str(place)!r}); export to one elsewhere")
+    location = find_lake(named)
+    if isinstance(location, FolderLake) and folder.resolve().is_relative_to(location.folder.resolve()):
+        raise InvalidError(
+            f"folder {str(folder)!r} lies in the lake itself ({str(location)!r}); export to one elsewhere"
+        )
