@@ -1,6 +1,6 @@
-"""The Python API: handles on repositories, refs and objects, as the package ``lakefs`` names them.
+"""The Python API: handles on repositories, refs and objects, named as in the package ``lakefs``.
 
-A handle is a name and asks nothing until a verb is called. ``lake`` opens and creates lakes; ``repository``, ``reference``,
-``branch``, ``tag`` and ``stored`` are the handles; ``reader`` and ``writer`` are the files; ``transaction`` is all or nothing;
-``importing`` takes over what lies elsewhere.
+A handle is only a name; it makes no request until one of its verbs is called. ``lake`` opens and creates lakes; ``repository``,
+``reference``, ``branch``, ``tag`` and ``stored`` are the handles; ``reader`` and ``writer`` are the file objects; ``transaction``
+is all or nothing; ``importing`` imports existing objects without copying them.
 """

@@ -1,4 +1,4 @@
-"""What a handle needs of its repository."""
+"""The interface through which a handle uses its repository."""
 
 from typing import Protocol
 
@@ -6,16 +6,16 @@ from graveler.anywhere import AnyRepository
 
 
 class RepositoryAccess(Protocol):
-    """A repository that is opened when it is first needed. ``user`` makes the changes that its handles make."""
+    """A repository that is opened on first use. Changes made through its handles are attributed to ``user``."""
 
     user: str
 
     @property
     def id(self) -> str:
-        """The name."""
+        """The repository's name."""
         ...
 
     @property
     def verbs(self) -> AnyRepository:
-        """The use cases."""
+        """The repository's operations."""
         ...

@@ -1,4 +1,4 @@
-"""A branch: where objects are written, and what can be done with a branch as a whole."""
+"""Branches: the objects on them, and operations on a branch as a whole."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Branch(WritableReference):
-    """A branch by its name, which may be still to create."""
+    """A branch, by name. It need not exist yet."""
 
     def create(self, source_reference: ReferenceType, exist_ok: bool = False, *, hidden: bool = False) -> "Branch":
-        """Make the branch, at the commit of ``source_reference``. With ``exist_ok``, one that is there is left as it is.
+        """Create the branch at the commit of ``source_reference``. With ``exist_ok``, leave an existing branch as it is.
 
-        Cost: resolving and one transaction, whatever the lake's size. :class:`AlreadyExistsError`, :class:`InvalidError`.
+        Cost: resolving the ref and one transaction, whatever the lake's size. :class:`AlreadyExistsError`, :class:`InvalidError`.
         """
         try:
             self._repository.verbs.create_branch(
@@ -34,19 +34,19 @@ class Branch(WritableReference):
         return self
 
     def delete(self) -> None:
-        """Remove the branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
+        """Delete the branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
         default branch."""
         self._repository.verbs.delete_branch(self._id, by=self._repository.user)
 
     def rename(self, branch_id: str) -> "Branch":
-        """Give the branch another name; uncommitted changes go with it. Cost and errors as
+        """Rename the branch, along with its uncommitted changes, and return the new handle. Cost and errors as
         :class:`RenameBranch`."""
         self._repository.verbs.rename_branch(self._id, branch_id, by=self._repository.user)
         return Branch(self._repository, branch_id)
 
     @property
     def head(self) -> Reference:
-        """The branch's commit now. Cost: one table read."""
+        """The branch's current commit. Cost: one table read."""
         return Reference(self._repository, self._repository.verbs.branch(self._id).commit_id)
 
     def commit(
@@ -58,10 +58,10 @@ class Branch(WritableReference):
         date: int | None = None,
         request_id: str = "",
     ) -> Reference:
-        """Make all uncommitted changes a commit, at once or not at all. ``date`` in Unix seconds.
+        """Commit all uncommitted changes atomically. ``date`` is in Unix seconds.
 
-        With a ``request_id``, a repeated call returns the first one's commit. Cost and errors as
-        :class:`Commit`: :class:`NoChangesError`, :class:`BusyError`.
+        With a ``request_id``, a repeated call returns the commit of the first one. Cost and errors as :class:`Commit`:
+        :class:`NoChangesError`, :class:`BusyError`.
         """
         made = commit_branch(
             self._repository,
@@ -83,7 +83,8 @@ class Branch(WritableReference):
         metadata: Mapping[str, str] | None = None,
         allow_empty: bool = False,
     ) -> Commit:
-        """Take back what one commit changed, as a commit. ``parent_number`` (from 1) says against which parent of a merge.
+        """Undo the changes of one commit with a new commit. ``parent_number`` (from 1) selects the parent to compare a merge
+        commit with.
 
         Cost and errors as :class:`Revert`.
         """
@@ -106,7 +107,7 @@ class Branch(WritableReference):
         metadata: Mapping[str, str] | None = None,
         allow_empty: bool = False,
     ) -> Commit:
-        """Make here what one commit changed elsewhere, with its message and metadata. Cost and errors as
+        """Apply the changes of one commit to this branch, with that commit's message and metadata. Cost and errors as
         :class:`CherryPick`."""
         return self._repository.verbs.cherry_pick(
             self._id,
@@ -119,18 +120,17 @@ class Branch(WritableReference):
         )
 
     def hard_reset(self, reference: ReferenceType) -> Reference:
-        """Move the branch to the commit of any ref; its head then. Cost and errors as :class:`HardReset`."""
+        """Move the branch to the commit of any ref and return the new head. Cost and errors as :class:`HardReset`."""
         moved = self._repository.verbs.hard_reset(self._id, ref_of(reference), by=self._repository.user)
         return Reference(self._repository, moved.commit_id)
 
     def undo(self) -> Reference:
-        """Move the branch back to where it was before what moved it last; its head then. Cost and errors as
-        :class:`Undo`."""
+        """Undo the branch's last move and return the new head. Cost and errors as :class:`Undo`."""
         moved = self._repository.verbs.undo(self._id, by=self._repository.user)
         return Reference(self._repository, moved.commit_id)
 
     def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> "ImportManager":
-        """Take over objects where they lie, from several places in one commit: name the places, then ``run()``."""
+        """Import existing objects without copying, from several locations in one commit: add the locations, then call ``run()``."""
         from graveler.sdk.importing import ImportManager  # few programs import
 
         return ImportManager(self._repository, self._id, commit_message, metadata)
@@ -145,9 +145,8 @@ class Branch(WritableReference):
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> "Imported":
-        """Take over the objects that a listing names (CSV, Parquet, S3 Inventory), where they lie, as one commit. The
-        result, ``allow_empty`` and ``dry_run`` as of :meth:`ImportManager.run`. Cost and errors as
-        :class:`ImportListing`."""
+        """Import the objects named by a listing (CSV, Parquet, S3 Inventory) without copying them, as one commit. The result,
+        ``allow_empty`` and ``dry_run`` are those of :meth:`ImportManager.run`. Cost and errors as :class:`ImportListing`."""
         return self._repository.verbs.import_listing(
             self._id,
             Path(listing).expanduser(),
@@ -167,15 +166,16 @@ class Branch(WritableReference):
         tag: str | None = None,
         keep_on_error: bool = False,
     ) -> "AbstractContextManager[Transaction]":
-        """Several changes as one: a ``with`` block, whose changes come to the branch when it ends, or not at all.
+        """Make several changes atomic: a ``with`` block whose changes all reach the branch when it ends, or none of them do.
 
-        The block works on a hidden branch. At its end that is committed, merged into this one, and deleted; ``tag`` names
-        the merge. Left by any exception, KeyboardInterrupt too, it is deleted (unless ``keep_on_error``), and this branch is
-        as it was. Nothing is locked: whoever changed the same objects here meanwhile makes it a :class:`MergeConflictError`.
+        The block works on a hidden branch. At its end that branch is committed, merged into this one and deleted; ``tag`` names
+        the merge commit. If any exception leaves the block, KeyboardInterrupt included, the hidden branch is deleted (unless
+        ``keep_on_error``) and this branch is unchanged. Nothing is locked: a concurrent change to the same objects on this branch
+        causes a :class:`MergeConflictError`.
 
-        Cost: :meth:`uncommitted` to see that there is none, and :meth:`create`; at the end a commit, a merge, and deleting a
-        branch. :class:`DirtyBranchError` before the block or at its end; :class:`NoChangesError` if the block changed
-        nothing; those of :class:`Merge`.
+        Cost: :meth:`uncommitted`, to check that it is empty, and :meth:`create`; at the end a commit, a merge and the deletion of
+        a branch. :class:`DirtyBranchError` before the block or at its end; :class:`NoChangesError` if the block changed nothing;
+        the errors of :class:`Merge`.
         """
         from graveler.sdk.transaction import transaction  # few programs need one
 
@@ -188,7 +188,7 @@ class Branch(WritableReference):
         delete_branch_on_error: bool = True,
         tag: str | None = None,
     ) -> "AbstractContextManager[Transaction]":
-        """:meth:`transaction`, as the package ``lakefs`` spells it."""
+        """Start a :meth:`transaction`, with the argument names of the package ``lakefs``."""
         return self.transaction(
             commit_message, metadata=commit_metadata, tag=tag, keep_on_error=not delete_branch_on_error
         )

@@ -1,4 +1,4 @@
-"""Taking over what lies elsewhere, from several places in one commit."""
+"""Imports of existing objects, from several locations in one commit."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class ImportManager:
-    """Collects places, and imports them. Each replaces all that lies under its destination; destinations must not overlap."""
+    """A builder that collects locations and imports them. Each location replaces everything under its destination; destinations
+    must not overlap."""
 
     def __init__(
         self,
@@ -28,23 +29,23 @@ class ImportManager:
         self.sources: list[ImportAddress] = []
 
     def prefix(self, object_store_uri: str | Path, destination: str = "") -> "ImportManager":
-        """Add all objects whose address begins with a URI (``file:///data/in/``), or all files of a folder, under a prefix of
-        the branch, which is ``destination`` with a slash at its end, or everything."""
+        """Add all objects whose address begins with a URI (``file:///data/in/``), or all files of a folder. They replace the
+        branch's prefix ``destination`` (a slash is appended), or the whole branch if it is empty."""
         uri = f"{_file(object_store_uri)}/" if isinstance(object_store_uri, Path) else object_store_uri
         self.sources.append(ImportAddress(AddressType.COMMON_PREFIX, uri, destination))
         return self
 
     def object(self, object_store_uri: str | Path, destination: str) -> "ImportManager":
-        """Add one object, or a file, to be at the path ``destination``."""
+        """Add one object, or one file, to import at the path ``destination``."""
         uri = _file(object_store_uri) if isinstance(object_store_uri, Path) else object_store_uri
         self.sources.append(ImportAddress(AddressType.OBJECT, uri, destination))
         return self
 
     def run(self, *, allow_empty: bool = False, dry_run: bool = False, trust_mtime: bool = False) -> "Imported":
-        """Import everything that was added, as one commit, and wait for it. Its ``changes`` say what the import added, replaced
-        and removed. A place without any object is an :class:`EmptySourceError`, unless ``allow_empty``. With ``dry_run``
-        nothing is changed: the result, which has no ID, says what would be. With ``trust_mtime`` files are not read: their size
-        and time of modification stand for their bytes, and their records say so. Cost and errors as
+        """Import everything that was added, as one commit, and wait for it. The result's ``changes`` count what the import added,
+        replaced and removed. A location without objects raises :class:`EmptySourceError`, unless ``allow_empty``. With
+        ``dry_run`` nothing changes: the result has no ID and describes what would change. With ``trust_mtime`` files are not
+        read: size and modification time stand in for the content, and the records note that. Cost and errors as
         :meth:`OpenRepository.import_addresses`."""
         return self._repository.verbs.import_addresses(
             self._branch_id,

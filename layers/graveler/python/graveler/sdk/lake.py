@@ -1,4 +1,4 @@
-"""Opening a lake from Python."""
+"""The functions that open and create a lake, and the handle on one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Lake:
-    """Repositories that are kept together. A context manager that closes the lake.
+    """A collection of repositories. A context manager that closes the lake.
 
-    ``verbs`` is the room below, for whatever has no word here. ``user`` is who makes the changes, and signs the commits.
+    ``verbs`` is the layer below, for operations that have no method here. ``user`` is the author of changes and commits.
     """
 
     def __init__(self, verbs: AnyLake, user: str = "") -> None:
@@ -33,18 +33,19 @@ class Lake:
         return f"Lake({self.verbs!r}, user={self.user!r})"
 
     def repository(self, repository_id: str) -> Repository:
-        """The repository of this name, which may be still to create. No request."""
+        """Return a handle on the repository of this name. It need not exist yet. No request."""
         return Repository(self.verbs, repository_id, self.user)
 
     def repositories(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Iterator[Repository]:
-        """Repositories by name. Cost: one table read for each thousand, when it is read that far."""
+        """List the repositories by name. Cost: one table read per thousand, made as the listing is consumed."""
         amount = page_size(max_amount)
         listing = items(lambda position: self.verbs.repositories(prefix, position, amount), max_amount, after)
         return (self.repository(found.name) for found in listing)
 
     @property
     def own(self) -> "OwnLake":
-        """The lake itself, which has more than a server offers. :class:`InvalidError` for a lake behind one. No request."""
+        """The underlying lake, which offers more than a server does. :class:`InvalidError` for a lake behind a server. No
+        request."""
         from graveler.lake.lake import Lake as OwnLake
 
         if not isinstance(self.verbs, OwnLake):
@@ -52,7 +53,7 @@ class Lake:
         return self.verbs
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         self.verbs.close()
 
     def __enter__(self) -> "Lake":
@@ -74,19 +75,19 @@ def open_lake(
     dynamodb_endpoint_url: str | None = None,
     login: Literal["aws"] | None = None,
 ) -> Lake:
-    """The lake in a folder (``~`` is the home folder), or in its ``.graveler``; as ``dynamodb://table``, one on AWS, whose
-    repositories lie below ``objects`` (``s3://bucket/prefix``); as ``https://host``, one behind the HTTP API of a server.
+    """Open a lake: a folder (``~`` is the home folder) or the ``.graveler`` in it; ``dynamodb://table``, a lake on AWS whose
+    repositories are stored under ``objects`` (``s3://bucket/prefix``); ``https://host``, a lake behind a server's HTTP API.
     Exported as ``graveler.open``.
 
-    Without a ``location``, the lake that GRAVELER_LAKE, GRAVELER_TABLES or GRAVELER_ENDPOINT names, else the nearest folder
-    upward from the working folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS, if not given,
-    are found as AWS's own tools find them. ``user`` signs commits; without one, GRAVELER_USER or the login name does. A server is
-    asked with the access key in GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or lakectl's for it, whose name signs.
-    With ``login="aws"``, or GRAVELER_LOGIN, it is logged in to with AWS's credentials instead, again and again before a token
-    ends; with GRAVELER_SESSION_TOKEN, by a token that somebody has got.
+    Without a ``location``: the lake named by GRAVELER_LAKE, GRAVELER_TABLES or GRAVELER_ENDPOINT, else the nearest lake upward
+    from the working folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS that are not given
+    are found the way AWS's own tools find them. ``user`` signs commits; the default is GRAVELER_USER or the login name. A server
+    gets the access key in GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or lakectl's key for it, and the key's name
+    signs. With ``login="aws"``, or GRAVELER_LOGIN, AWS's credentials log in to the server instead, again each time before a token
+    expires; with GRAVELER_SESSION_TOKEN, an existing token does.
 
-    :class:`NotFoundError` if there is no lake, :class:`InvalidError` for words that name two or half of one,
-    :class:`ForbiddenError` for a server without a key. On AWS, and of a server, nothing is asked yet.
+    :class:`NotFoundError` if no lake is found, :class:`InvalidError` for arguments that name two lakes or half of one,
+    :class:`ForbiddenError` for a server without a key. Opening a lake on AWS or behind a server makes no request.
     """
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     found = find_lake(replace(named, login=login))
@@ -104,11 +105,11 @@ def create_lake(
     s3_endpoint_url: str | None = None,
     dynamodb_endpoint_url: str | None = None,
 ) -> Lake:
-    """Make an empty lake in a folder (``~`` is the home folder), which is created if need be, or on AWS. Exported as
+    """Create an empty lake in a folder (``~`` is the home folder), which is created if missing, or on AWS. Exported as
     ``graveler.create``.
 
-    Arguments as of :func:`open_lake`; with ``create_table``, the table of a lake on AWS is made if it is not there. Cost and
-    errors as :func:`graveler.lake.opening.location.create_at`.
+    Arguments as for :func:`open_lake`; with ``create_table``, the table of a lake on AWS is created if missing. Cost and errors
+    as :func:`graveler.lake.opening.location.create_at`.
     """
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     return Lake(create_at(find_location(named), create_table=create_table), user_name() if user is None else user)

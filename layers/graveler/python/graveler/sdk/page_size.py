@@ -1,4 +1,4 @@
-"""How many results a listing asks for at a time."""
+"""The page size of the API's listings."""
 
 from typing import Final
 
@@ -8,7 +8,8 @@ _LARGEST: Final = 1000
 
 
 def page_size(max_amount: int | None) -> int:
-    """Results to ask for at a time, when ``max_amount`` (None: all) are wanted. :class:`InvalidError` for a negative one."""
+    """Return how many results to request per page if ``max_amount`` (None: all) are wanted. :class:`InvalidError` for a negative
+    one."""
     if max_amount is None:
         return _LARGEST
     if max_amount < 0:

@@ -1,10 +1,10 @@
 """Reading an object as a file: seekable, in ranges, with read-ahead.
 
-When somebody reads it from the first byte to the last, its MD5 is compared with what the lake noted before the last read returns.
-A seek to elsewhere than the beginning turns that off. The number of bytes is compared by each read.
+A reader that reads the object from the first byte to the last compares its MD5 with the recorded one before the last read
+returns. A seek to anywhere but the beginning turns this check off. Each read compares the number of bytes.
 
-After a read that failed, Python's own buffer has forgotten some bytes, so reading on would leave a gap that nobody sees. Every
-further read is refused until somebody seeks to where it is to go on.
+After a failed read, Python's own buffer has lost some bytes, so reading on would leave an unnoticed gap. Further reads are
+refused until the caller seeks to the position to continue from.
 """
 
 import codecs
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 READ_AHEAD: Final = 1 << 20
-"""Bytes that a small read brings along."""
+"""Bytes that a small read fetches."""
 
 
 class ObjectReader(io.RawIOBase):
-    """The bytes of one object, as it was when it was opened: what is staged under its path later does not show.
+    """The bytes of one object as of its opening: later changes staged at its path do not show.
 
-    Every read is one object read; :func:`open_reader` puts read-ahead over it.
+    Every read is one object read; :func:`open_reader` adds read-ahead.
     """
 
     def __init__(self, opened: OpenedObject) -> None:
@@ -35,7 +35,7 @@ class ObjectReader(io.RawIOBase):
         self._opened = opened
         self._position = 0
         self._compared: Comparison | None = Comparison(self.entry)
-        """Of all bytes until here; None once some were skipped."""
+        """The comparison of all bytes read so far; None once some were skipped."""
         self._failed: BaseException | None = None
 
     @property
@@ -56,7 +56,7 @@ class ObjectReader(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a byte, possibly behind the end, where reads find nothing. No request."""
+        """Move to a byte offset, which may lie beyond the end, where reads find nothing. No request."""
         self._check_open()
         starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.entry.size}
         if whence not in starts:
@@ -70,7 +70,7 @@ class ObjectReader(io.RawIOBase):
         return position
 
     def forgive(self) -> None:
-        """Let reads begin again after one that failed, where :meth:`tell` says."""
+        """Allow reads again after a failed one, from the position that :meth:`tell` returns."""
         self._failed = None
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
@@ -84,7 +84,7 @@ class ObjectReader(io.RawIOBase):
         return done
 
     def readall(self) -> bytes:
-        """Everything from here to the end, in one object read."""
+        """Return everything from the current position to the end, in one object read."""
         with self._reading():
             return b"".join(self._pieces(self._left()))
 
@@ -92,8 +92,8 @@ class ObjectReader(io.RawIOBase):
         return max(0, self.entry.size - self._position)
 
     def _pieces(self, wanted: int) -> Iterator[bytes]:
-        """Exactly ``wanted`` bytes. :class:`DamagedObjectError` if the object has another size than the lake noted, or these are
-        the last of all its bytes and they have another MD5."""
+        """Yield exactly ``wanted`` bytes. :class:`DamagedObjectError` if the object's size is not the recorded one, or if these
+        are the last of all its bytes and the MD5 differs."""
         if wanted:
             pieces = self._opened.read(self._position, wanted)
             for piece in pieces if self._compared is None else self._compared.added(pieces, wanted):
@@ -107,7 +107,7 @@ class ObjectReader(io.RawIOBase):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Around a read. After one that failed no other begins, and :meth:`tell` says where that one began."""
+        """Guard a read. A failed read blocks further ones, and :meth:`tell` returns the position where it began."""
         self._check_open()
         if isinstance(self._failed, DamagedObjectError):
             raise self._failed
@@ -134,7 +134,7 @@ class ObjectReader(io.RawIOBase):
 
 
 class _BufferedObject(io.BufferedReader):
-    """As its base, but every seek reaches the object: Python's own goes no further than the buffer where that is enough."""
+    """A buffered reader whose every seek reaches the object: Python's own stays within the buffer where that is enough."""
 
     def __init__(self, reader: ObjectReader, buffer_size: int) -> None:
         super().__init__(reader, buffer_size)
@@ -154,7 +154,7 @@ def open_reader(
     newline: str | None,
     buffer_size: int,
 ) -> io.BufferedReader | io.TextIOWrapper:
-    """A file over an object, binary or text. :class:`InvalidError` for modes that are none of reading."""
+    """Return a file over an object, binary or text. :class:`InvalidError` for modes other than reading."""
     binary = check_mode(mode, "r", encoding=encoding, errors=errors, newline=newline)
     buffered = _BufferedObject(ObjectReader(opened), max(1, min(buffer_size, opened.entry.size)))
     if binary:
@@ -163,8 +163,8 @@ def open_reader(
 
 
 def check_mode(mode: str, kinds: str, *, encoding: str | None, errors: str | None, newline: str | None) -> bool:
-    """Whether ``mode`` is a binary one. :class:`InvalidError` for one that does not begin with one of ``kinds``, for what is of
-    text only with bytes, and for encodings that there are not."""
+    """Return whether ``mode`` is a binary one. :class:`InvalidError` for a mode that does not begin with one of ``kinds``, for
+    text options with a binary mode, and for unknown encodings."""
     kind, rest = mode[:1], mode[1:]
     if not kind or kind not in kinds or rest not in ("", "b", "t"):
         known = ", ".join(repr(kind + end) for kind in kinds for end in ("", "b"))

@@ -1,4 +1,4 @@
-"""Any ref, for reading: what is there, where it came from, what differs from another one."""
+"""Read operations on any ref: objects, history, differences from another ref."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,11 +29,11 @@ DiffType: TypeAlias = Literal["three_dot", "two_dot"]
 
 
 class Reference:
-    """A branch, a tag, a commit ID or the beginning of one, and any chain of ``~N``, ``^N`` behind it; ``branch@`` is a branch
-    without its uncommitted changes, ``branch@{2026-06-01T12:00Z}`` where it was at that time. A handle asks nothing until a verb
-    is called; :class:`RefNotFoundError` comes from there.
+    """A branch, a tag, a commit ID or an abbreviated one, followed by any chain of ``~N`` and ``^N``; ``branch@`` is a branch
+    without its uncommitted changes, ``branch@{2026-06-01T12:00Z}`` its position at that time. A handle makes no request until a
+    verb is called, which then may raise :class:`RefNotFoundError`.
 
-    Listings are lazy: a page is asked for when it is read that far. ``max_amount`` bounds them, ``after`` begins behind a path.
+    Listings are lazy: each page is requested when it is reached. ``max_amount`` limits them, ``after`` starts after a path.
     """
 
     def __init__(self, repository: RepositoryAccess, reference_id: str) -> None:
@@ -42,7 +42,7 @@ class Reference:
 
     @property
     def id(self) -> str:
-        """The ref as it was given."""
+        """The ref as given."""
         return self._id
 
     @property
@@ -51,16 +51,16 @@ class Reference:
         return self._repository.id
 
     def object(self, path: str) -> StoredObject:
-        """An object of this ref, to read. No request."""
+        """Return a handle for reading an object of this ref. No request."""
         return StoredObject(self._repository, self._id, path)
 
     def objects(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
     ) -> Iterator[ObjectEntry | CommonPrefix]:
-        """Objects in the order of their paths' UTF-8 bytes; with a ``delimiter``, those behind one common prefix are rolled up.
+        """List objects in the order of their paths' UTF-8 bytes; a ``delimiter`` rolls up those that share a common prefix.
 
-        Of a branch each page is read as it is then; list a commit to see one state. Cost: for each thousand, that of
-        :meth:`OpenRepository.list_objects`.
+        Each page of a branch shows the branch's state at that moment; list a commit to see one state. Cost: that of
+        :meth:`OpenRepository.list_objects` per thousand.
         """
         amount = page_size(max_amount)
         return items(
@@ -72,7 +72,7 @@ class Reference:
         )
 
     def get_commit(self) -> Commit:
-        """The commit that the ref points at. Cost: resolving, one commit."""
+        """Return the commit that the ref points at. Cost: resolving the ref, one commit."""
         return self._repository.verbs.commit_of(self._id)
 
     def log(
@@ -86,11 +86,11 @@ class Reference:
         objects: Sequence[str] = (),
         prefixes: Sequence[str] = (),
     ) -> Iterator[Commit]:
-        """The commits that can be reached from here, newest first, behind the one with the ID ``after``.
+        """List the commits reachable from here, newest first, starting after the commit ``after``.
 
-        ``since`` leaves out those created before (a time, or Unix seconds), ``stop_at`` is the last one; ``objects`` and
-        ``prefixes`` leave only those that changed one of these paths. Cost: :meth:`get_commit`, and as
-        :meth:`OpenRepository.log` for each thousand.
+        ``since`` omits commits created earlier (a time, or Unix seconds), ``stop_at`` is the last commit listed; ``objects`` and
+        ``prefixes`` keep only commits that changed one of these paths. Cost: :meth:`get_commit`, and :meth:`OpenRepository.log`
+        per thousand.
         """
         amount = page_size(max_amount)
         start = self.get_commit().id
@@ -111,12 +111,11 @@ class Reference:
         )
 
     def blame(self, path: str) -> Commit:
-        """The commit that made the object at ``path`` what it is here. Cost and errors as :meth:`OpenRepository.blame`."""
+        """Return the commit that last changed the object at ``path``. Cost and errors as :meth:`OpenRepository.blame`."""
         return self._repository.verbs.blame(self._id, path)
 
     def usage(self, prefix: str = "", delimiter: str = "") -> "Usage":
-        """How many objects and bytes there are under a prefix, and behind each common prefix. Cost as
-        :meth:`OpenRepository.du`."""
+        """Count the objects and bytes under a prefix, in total and per common prefix. Cost as :meth:`OpenRepository.du`."""
         return self._repository.verbs.du(self._id, prefix, delimiter)
 
     def diff(
@@ -129,10 +128,10 @@ class Reference:
         *,
         type: DiffType = "three_dot",  # noqa: A002 - the name that the field has for it
     ) -> Iterator[Change]:
-        """What ``other_ref`` changed since the base that it has with this ref: what merging it into this one would bring.
+        """List what ``other_ref`` changed since its merge base with this ref: what merging it into this one would bring.
 
-        With ``type="two_dot"``, what turns this ref's commit into the other's. Both commits are looked up now, so that all pages
-        speak of the same two. Cost: two commits, two metaranges, the ranges that differ, as far as it is read.
+        With ``type="two_dot"``, list what turns this ref's commit into the other's. Both commits are resolved now, so all pages
+        compare the same two. Cost: two commits, two metaranges, and the ranges that differ, as far as they are read.
         """
         amount = page_size(max_amount)
         left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
@@ -152,7 +151,7 @@ class Reference:
         *,
         type: DiffType = "three_dot",  # noqa: A002 - as in diff
     ) -> "Summary":
-        """How many objects and bytes :meth:`diff` shows, in total and behind each common prefix. Cost as
+        """Count the objects and bytes that :meth:`diff` shows, in total and per common prefix. Cost as
         :meth:`OpenRepository.compare_summary`, or ``diff_summary``."""
         verbs = self._repository.verbs
         summary = verbs.compare_summary if type == "three_dot" else verbs.diff_summary
@@ -168,10 +167,10 @@ class Reference:
         squash_merge: bool = False,
         allow_empty: bool = False,
     ) -> CommitID:
-        """Bring what this ref changed into a branch; the ID of the merge commit.
+        """Merge this ref's changes into a branch and return the ID of the merge commit.
 
-        ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one for each prefix. Cost and
-        errors as :class:`Merge`: :class:`MergeConflictError` holds all conflicts, and nothing was changed then.
+        ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one per prefix. Cost and errors as
+        :class:`Merge`: :class:`MergeConflictError` holds all conflicts and means that nothing changed.
         """
         return self._repository.verbs.merge(
             self._id,
@@ -189,14 +188,14 @@ class Reference:
         destination_branch: "ReferenceType",
         strategy: MergeStrategy | MergeStrategies | str = MergeStrategy.NONE,
     ) -> MergePreview:
-        """What :meth:`merge_into` would do: base, totals, every conflict. Changes nothing; cost as
+        """Return what :meth:`merge_into` would do: base, totals, every conflict. Changes nothing. Cost as
         :meth:`OpenRepository.preview_merge`."""
         return self._repository.verbs.preview_merge(self._id, ref_of(destination_branch), _strategy(strategy))
 
     def export(
         self, folder: str | Path, *, prefix: str = "", verify: bool = False, dry_run: bool = False, threads: int = 4
     ) -> "ExportReport":
-        """Write the objects of the ref's commit to a folder, only those that differ from an earlier export there.
+        """Write the objects of the ref's commit to a folder, except those that an earlier export there already wrote.
 
         Cost and errors as :class:`Export`.
         """
@@ -209,11 +208,11 @@ class Reference:
 
 
 ReferenceType: TypeAlias = str | Reference | Commit
-"""How a ref can be named."""
+"""The ways to name a ref."""
 
 
 def ref_of(reference: ReferenceType) -> str:
-    """The ref that is meant."""
+    """Return the ref's name."""
     return reference if isinstance(reference, str) else reference.id
 
 

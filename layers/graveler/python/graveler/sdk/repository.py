@@ -1,4 +1,4 @@
-"""A repository, and the handles on what is in it."""
+"""The handle on a repository, and its handles on branches, tags and commits."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 
 class Repository:
-    """A repository by its name; ``lake.repository("sales")`` makes one. The first verb that needs the repository reads it, and
-    :class:`RepositoryNotFoundError` comes from there. Handles made of it share what it has read. Safe to share between
-    threads."""
+    """A repository, by name; ``lake.repository("sales")`` returns one. The first verb that needs the repository reads it, and may
+    raise :class:`RepositoryNotFoundError`. Its handles share what it has read. Safe to share between threads."""
 
     def __init__(self, lake: AnyLake, repository_id: str, user: str = "") -> None:
         self._lake = lake
@@ -29,20 +28,20 @@ class Repository:
 
     @property
     def id(self) -> str:
-        """The name."""
+        """The repository's name."""
         return self._id
 
     @property
     def verbs(self) -> AnyRepository:
-        """The use cases, for whatever has no word here. Cost: one table read, the first time."""
+        """The repository's operations, for whatever has no method here. Cost: one table read, the first time."""
         if self._open is None:
             self._open = self._lake.repository(self._id)
         return self._open
 
     @property
     def own(self) -> "OpenRepository":
-        """The use cases of a lake of this process, which have more than a server offers. :class:`InvalidError` for a repository
-        behind one. Cost as :attr:`verbs`."""
+        """The operations of a lake opened by this process, which are more than a server offers. :class:`InvalidError` for a
+        repository behind a server. Cost as :attr:`verbs`."""
         from graveler.lake.repository import OpenRepository
 
         verbs = self.verbs
@@ -52,12 +51,12 @@ class Repository:
 
     @property
     def properties(self) -> RepositoryProperties:
-        """Namespace, default branch, time of creation."""
+        """Namespace, default branch, creation time."""
         return self.verbs.repository
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What its owners noted of it. Cost: one table read."""
+        """The repository's metadata. Cost: one table read."""
         return self.verbs.metadata()
 
     def create(
@@ -69,10 +68,10 @@ class Repository:
         metadata: Mapping[str, str] | None = None,
         read_only: bool = False,
     ) -> "Repository":
-        """Make the repository, with one branch and a first, empty commit.
+        """Create the repository, with one branch and an empty first commit.
 
-        Its objects go to ``storage_namespace``, a URL; into the lake's own place without one. With ``exist_ok``, one that is
-        there is left as it is. Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError`,
+        Its objects go to the URL ``storage_namespace``, by default to the lake's own location. With ``exist_ok``, an existing
+        repository is left as it is. Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError`,
         :class:`InvalidError`.
         """
         namespace = storage_namespace or f"{self._lake.home}{self._id}"
@@ -91,56 +90,56 @@ class Repository:
         return self
 
     def delete(self) -> None:
-        """Forget the repository; its objects stay where they are. Cost: one table read, one transaction."""
+        """Remove the repository from the lake; its objects stay in storage. Cost: one table read, one transaction."""
         self._lake.delete_repository(self._id)
         self._open = None
 
     def set_metadata(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
-        """Add to the metadata, or change it; all of it then. Cost and errors as :class:`SetMetadata`."""
+        """Add or change metadata entries and return all of them. Cost and errors as :class:`SetMetadata`."""
         return self.verbs.set_metadata(metadata)
 
     def delete_metadata(self, keys: Iterable[str]) -> Mapping[str, str]:
-        """Remove keys from the metadata; what stays. Cost and errors as :class:`DeleteMetadata`."""
+        """Remove metadata keys and return the remaining entries. Cost and errors as :class:`DeleteMetadata`."""
         return self.verbs.delete_metadata(keys)
 
     @property
     def protected(self) -> tuple[str, ...]:
-        """The patterns of branches that only merges, reverts and cherry-picks change. Cost: one table read."""
+        """The patterns of protected branches, which only merges, reverts and cherry-picks can change. Cost: one table read."""
         return self.verbs.protection()[0]
 
     def protect(self, *patterns: str) -> tuple[str, ...]:
-        """Protect the branches that a pattern matches (``*``, ``?``); all patterns then. Cost and errors as
+        """Protect the branches that match the patterns (``*``, ``?``) and return all patterns. Cost and errors as
         :class:`Protect`."""
         return self.verbs.protect(patterns)
 
     def unprotect(self, *patterns: str) -> tuple[str, ...]:
-        """Take patterns away; the ones that stay. Cost and errors as :meth:`OpenRepository.unprotect`."""
+        """Remove patterns and return the remaining ones. Cost and errors as :meth:`OpenRepository.unprotect`."""
         return self.verbs.unprotect(patterns)
 
     def set_read_only(self, read_only: bool) -> None:
-        """Refuse every change, or allow them again. Cost as :class:`SetReadOnly`."""
+        """Refuse all changes, or allow them again. Cost as :class:`SetReadOnly`."""
         self.verbs.set_read_only(read_only)
 
     def branch(self, branch_id: str) -> Branch:
-        """A branch, which may be still to create. No request."""
+        """Return a handle on a branch. It need not exist yet. No request."""
         return Branch(self, branch_id)
 
     def tag(self, tag_id: str) -> Tag:
-        """A tag, which may be still to create. No request."""
+        """Return a handle on a tag. It need not exist yet. No request."""
         return Tag(self, tag_id)
 
     def ref(self, ref_id: str) -> Reference:
-        """Any ref, to read from: branch, tag or commit ID, with ``~N``, ``^N`` or ``@`` behind it. No request."""
+        """Return a read handle on any ref: branch, tag or commit ID, optionally followed by ``~N``, ``^N`` or ``@``. No request."""
         return Reference(self, ref_id)
 
     def commit(self, commit_id: str) -> Reference:
-        """A commit by its ID, or the beginning of it. No request."""
+        """Return a handle on a commit by its ID, or an abbreviated one. No request."""
         return Reference(self, commit_id)
 
     def branches(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", *, show_hidden: bool = False
     ) -> Iterator[Branch]:
-        """Branches by name; those of transactions are hidden. Cost: about one table read for each of 16 shards and thousand."""
+        """List the branches by name, without those of transactions. Cost: about one table read per 16 shards and thousand."""
         amount = page_size(max_amount)
         listing = items(
             lambda position: self.verbs.branches(prefix, position, amount, show_hidden=show_hidden), max_amount, after
@@ -148,7 +147,7 @@ class Repository:
         return (self.branch(found.name) for found in listing)
 
     def tags(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Iterator[Tag]:
-        """Tags by name. Cost: about one table read for each of 16 shards and thousand."""
+        """List the tags by name. Cost: about one table read per 16 shards and thousand."""
         amount = page_size(max_amount)
         listing = items(lambda position: self.verbs.tags(prefix, position, amount), max_amount, after)
         return (self.tag(found.name) for found in listing)

@@ -1,4 +1,4 @@
-"""An object of a ref, to read; an object of a branch, to write too."""
+"""Objects of a ref, for reading, and objects of a branch, also for writing."""
 
 import io
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ WriteMode: TypeAlias = Literal["w", "wt", "wb", "x", "xt", "xb"]
 
 
 class StoredObject:
-    """An object by repository, ref and path. A handle asks nothing until a verb is called; :class:`ObjectNotFoundError` comes
-    from there."""
+    """An object, by repository, ref and path. A handle makes no request until a verb is called, which then may raise
+    :class:`ObjectNotFoundError`."""
 
     def __init__(self, repository: RepositoryAccess, ref: str, path: str) -> None:
         self._repository = repository
@@ -32,20 +32,20 @@ class StoredObject:
 
     @property
     def ref(self) -> str:
-        """The ref as it was given."""
+        """The ref as given."""
         return self._ref
 
     @property
     def path(self) -> str:
-        """The key in the lake."""
+        """The object's path in the repository."""
         return self._path
 
     def stat(self) -> ObjectEntry:
-        """Size, checksum, time, content type, metadata, address. Cost as :meth:`OpenRepository.stat`."""
+        """Return size, checksum, time, content type, metadata and address. Cost as :meth:`OpenRepository.stat`."""
         return self._repository.verbs.stat(self._ref, self._path)
 
     def exists(self) -> bool:
-        """Whether the ref has it. Cost as :meth:`stat`. :class:`RefNotFoundError` if there is no such ref."""
+        """Return whether the object exists at the ref. Cost as :meth:`stat`. :class:`RefNotFoundError` if the ref does not exist."""
         try:
             self.stat()
         except ObjectNotFoundError:
@@ -75,13 +75,13 @@ class StoredObject:
         newline: str | None = None,
         buffer_size: int = READ_AHEAD,
     ) -> io.BufferedReader | io.TextIOWrapper:
-        """The object as a seekable file of bytes (``"rb"``) or text (``"r"``, UTF-8 unless told otherwise).
+        """Open the object as a seekable file of bytes (``"rb"``) or text (``"r"``, UTF-8 by default).
 
-        It shows the object as it is now, whatever is staged under its path meanwhile. Who reads it from the first byte to the
-        last gets :class:`DamagedObjectError` from the read that comes to the end, if the bytes are not those that the lake
-        noted. A seek to elsewhere than the beginning turns that off: then only their number is compared. ``buffer_size`` in
-        bytes. Cost: :meth:`stat`, and one object read for each ``buffer_size`` read in small pieces, for each larger read, and
-        for all the rest at once. :class:`ObjectNotFoundError`, :class:`InvalidError` for other modes.
+        The file shows the object as of now, whatever is staged at its path later. Read from the first byte to the last, it raises
+        :class:`DamagedObjectError` from the final read if the bytes are not the recorded ones. A seek to anywhere but the
+        beginning turns that off: then only their number is compared. ``buffer_size`` is in bytes. Cost: :meth:`stat`, and one
+        object read per ``buffer_size`` read in small pieces, per larger read, and for a read of the whole rest.
+        :class:`ObjectNotFoundError`, :class:`InvalidError` for other modes.
         """
         return open_reader(
             self._repository.verbs.open_object(self._ref, self._path),
@@ -93,8 +93,7 @@ class StoredObject:
         )
 
     def copy(self, destination_branch_id: str, destination_path: str) -> "WriteableObject":
-        """Stage the same object on a branch under another path, or on another branch. No byte is copied. Cost and errors as
-        :class:`Copy`."""
+        """Stage the same object at another path or on another branch, without copying bytes. Cost and errors as :class:`Copy`."""
         self._repository.verbs.copy(destination_branch_id, self._path, destination_path, source_ref=self._ref)
         return WriteableObject(self._repository, destination_branch_id, destination_path)
 
@@ -106,7 +105,7 @@ class StoredObject:
 
 
 class WriteableObject(StoredObject):
-    """An object of a branch."""
+    """An object of a branch, for reading and writing."""
 
     def upload(
         self,
@@ -118,8 +117,8 @@ class WriteableObject(StoredObject):
     ) -> "WriteableObject":
         """Write the object and stage it; readers of the branch see it at once.
 
-        ``data`` is bytes, text (written as UTF-8), or the path of a file, which is uploaded whatever its size. With mode
-        ``"x"``, only if the branch has no such object: of several at once, one wins. Cost: as :class:`Upload`.
+        ``data`` is bytes, text (written as UTF-8), or the path of a file, which may have any size. With mode ``"x"``, write only
+        if the branch has no such object: one of several concurrent writers wins. Cost as :class:`Upload`.
         :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of another kind.
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
@@ -159,15 +158,17 @@ class WriteableObject(StoredObject):
         errors: str | None = None,
         newline: str | None = None,
     ) -> ObjectWriter | TextObjectWriter:
-        """A file to write the object to, of bytes (``"wb"``) or text (``"w"``, UTF-8 unless told otherwise).
+        """Open a file for writing the object, as bytes (``"wb"``) or text (``"w"``, UTF-8 by default).
 
-        What is written goes to a temporary file. Closing uploads it and stages the object, as :meth:`upload`; a ``with`` block
-        that is left by an exception leaves the branch as it was. Cost: one table read now (those of :meth:`stat` too, for
-        ``"x"``), the rest when it is closed. :class:`InvalidError` for other modes; :class:`AlreadyExistsError` now or then;
-        :class:`UnavailableError` if the temporary folder is full.
+        Written data goes to a temporary file. Closing uploads it and stages the object, as :meth:`upload` does; a ``with`` block
+        left by an exception leaves the branch unchanged. Cost: one table read now (and :meth:`stat`, for ``"x"``), the rest on
+        close. :class:`InvalidError` for other modes; :class:`AlreadyExistsError` now or on close; :class:`UnavailableError` if
+        the temporary folder is full.
         """
         binary = check_mode(mode, "wx", encoding=encoding, errors=errors, newline=newline)
-        self._repository.verbs.branch(self._ref)  # before anybody writes gigabytes for a branch that is not there
+        self._repository.verbs.branch(
+            self._ref
+        )  # Fail before the caller writes gigabytes for a branch that does not exist.
         if mode[0] == "x" and self.exists():
             raise AlreadyExistsError("object", self._path)
         writer = ObjectWriter(
@@ -178,17 +179,16 @@ class WriteableObject(StoredObject):
         return writer if binary else TextObjectWriter(writer, encoding or "utf-8", errors, newline)
 
     def delete(self) -> None:
-        """Remove the object from the branch; one that is not there is no error. Cost: as :class:`Delete`."""
+        """Remove the object from the branch; a missing object is no error. Cost as :class:`Delete`."""
         self._repository.verbs.delete(self._ref, [self._path])
 
     def move(self, destination_path: str) -> "WriteableObject":
-        """Give the object another path on its branch; the handle on it there. Cost and errors as :class:`Move`."""
+        """Move the object to another path on its branch and return the new handle. Cost and errors as :class:`Move`."""
         self._repository.verbs.move(self._ref, self._path, destination_path)
         return WriteableObject(self._repository, self._ref, destination_path)
 
     def update_metadata(self, metadata: Mapping[str, str]) -> ObjectEntry:
-        """Replace the object's own metadata; the object as it is then. Cost and errors as
-        :class:`UpdateMetadata`."""
+        """Replace the object's own metadata and return the updated object. Cost and errors as :class:`UpdateMetadata`."""
         return self._repository.verbs.update_metadata(self._ref, self._path, metadata)
 
     def _upload(

@@ -1,16 +1,16 @@
-"""A tag."""
+"""The handle on a tag."""
 
 from graveler.errors import AlreadyExistsError
 from graveler.sdk.reference import Reference, ReferenceType, ref_of
 
 
 class Tag(Reference):
-    """A name for one commit, for good."""
+    """A permanent name for one commit."""
 
     def create(self, source_ref: ReferenceType, exist_ok: bool = False) -> "Tag":
-        """Name the commit of ``source_ref``. With ``exist_ok``, a tag that is there is left as it is.
+        """Create the tag at the commit of ``source_ref``. With ``exist_ok``, leave an existing tag as it is.
 
-        Cost: resolving, one transaction. :class:`AlreadyExistsError`, :class:`InvalidError` for the name.
+        Cost: resolving the ref, one transaction. :class:`AlreadyExistsError`, :class:`InvalidError` for the name.
         """
         try:
             self._repository.verbs.create_tag(self._id, ref_of(source_ref), by=self._repository.user)

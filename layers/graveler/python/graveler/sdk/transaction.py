@@ -1,4 +1,4 @@
-"""Several changes as one: a hidden branch, which is committed, merged and deleted, or only deleted."""
+"""Transactions: a hidden branch that is committed, merged and deleted, or only deleted."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,7 +12,7 @@ from graveler.sdk.writable import WritableReference, commit_branch
 
 
 class Transaction(WritableReference):
-    """The hidden branch of a transaction, for its ``with`` block. Message, metadata and tag may be set until the block ends."""
+    """The hidden branch of a transaction, inside its ``with`` block. Message, metadata and tag may be set until the block ends."""
 
     def __init__(
         self,
@@ -29,11 +29,11 @@ class Transaction(WritableReference):
         self.tag = tag
         self._source_id = source_id
         self.merged: CommitID | None = None
-        """The merge's commit, once the block has ended well."""
+        """The ID of the merge commit, once the block has ended successfully."""
 
     @property
     def source_id(self) -> str:
-        """The branch that it merges into."""
+        """The branch that the transaction merges into."""
         return self._source_id
 
 
@@ -47,10 +47,12 @@ def transaction(
     *,
     keep_on_error: bool,
 ) -> Generator[Transaction]:
-    """See :meth:`graveler.sdk.branch.Branch.transaction`."""
+    """Run a transaction. See :meth:`graveler.sdk.branch.Branch.transaction`."""
     source = WritableReference(repository, branch_id)
     if next(source.uncommitted(max_amount=1), None) is not None:
-        raise DirtyBranchError(branch_id, "a transaction on it")  # its merge would be refused, after all the work
+        raise DirtyBranchError(
+            branch_id, "a transaction on it"
+        )  # otherwise its merge would be refused, after all the work
     with hidden_branch(repository.verbs, branch_id, repository.user, keep_on_error=keep_on_error) as name:
         work = Transaction(repository, name, branch_id, message, metadata, tag)
         yield work
@@ -67,7 +69,7 @@ def transaction(
 
 
 def _refuse_taken(repository: RepositoryAccess, tag: str) -> None:
-    """See before the merge that its tag can be made: afterwards there is no way back."""
+    """Check before the merge that its tag can be created: the merge cannot be undone afterwards."""
     check_tag(tag)
     with suppress(RefNotFoundError):
         repository.verbs.tag(tag)

@@ -1,4 +1,4 @@
-"""What can be written on: a branch, and the hidden branch of a transaction."""
+"""Writable refs: a branch, and the hidden branch of a transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
@@ -16,16 +16,16 @@ PathOrObject: TypeAlias = str | StoredObject | ObjectEntry
 
 
 class WritableReference(Reference):
-    """What can be done to the objects of a branch, also inside a transaction. Read from, it shows its uncommitted changes."""
+    """Operations on the objects of a branch, also inside a transaction. Reads show its uncommitted changes."""
 
     def object(self, path: str) -> WriteableObject:
-        """An object of this branch, to read and to write. No request."""
+        """Return a handle for reading and writing an object of this branch. No request."""
         return WriteableObject(self._repository, self._id, path)
 
     def uncommitted(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
     ) -> Iterator[Change]:
-        """What is staged and differs from the last commit, by path. Cost: as :meth:`OpenRepository.uncommitted` for each
+        """List the staged changes relative to the last commit, by path. Cost: that of :meth:`OpenRepository.uncommitted` per
         thousand."""
         amount = page_size(max_amount)
         return items(
@@ -37,14 +37,13 @@ class WritableReference(Reference):
         )
 
     def delete_objects(self, object_paths: PathOrObject | Iterable[PathOrObject]) -> None:
-        """Remove objects; paths that are not there are no error. Cost: one table write for each 25, one table read for each
-        thousand."""
+        """Remove objects; missing paths are no error. Cost: one table write per 25 paths, one table read per thousand."""
         if isinstance(object_paths, str | StoredObject | ObjectEntry):
             object_paths = [object_paths]
         self._repository.verbs.delete(self._id, (path if isinstance(path, str) else path.path for path in object_paths))
 
     def reset_changes(self, path_type: ResetType = "reset", path: str = "") -> None:
-        """Drop uncommitted changes: all of them, those of one ``"object"``, or of all paths with a ``"common_prefix"``.
+        """Discard uncommitted changes: all of them, those of one ``"object"``, or those under a ``"common_prefix"``.
 
         Cost and errors as :class:`Reset`.
         """
@@ -71,7 +70,7 @@ def commit_branch(
     created: int | None = None,
     request_id: str = "",
 ) -> Commit:
-    """See :meth:`graveler.sdk.branch.Branch.commit`."""
+    """Commit a branch. See :meth:`graveler.sdk.branch.Branch.commit`."""
     if not isinstance(message, str):
         raise TypeError(f"a commit's message is text, not {type(message).__name__}")
     return repository.verbs.commit(

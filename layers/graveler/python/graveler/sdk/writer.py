@@ -1,4 +1,4 @@
-"""Writing an object as a file: to a temporary file first, and to the lake as a whole when it is closed."""
+"""Writing an object as a file: data goes to a temporary file, and to the lake as a whole on close."""
 
 import io
 from collections.abc import Callable
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 Upload = Callable[[Path], None]
-"""Makes the file an object."""
+"""The function that stores the file as an object."""
 
 
 class ObjectWriter(io.BufferedIOBase):
-    """The bytes of an object that is to be. Closing uploads and stages it; leaving a ``with`` block by an exception,
-    :meth:`discard`, or forgetting the writer does not. Cost: nothing until then. :class:`UnavailableError` from any verb if the
-    temporary folder is full.
+    """The file object for writing an object. Closing it uploads and stages the object; leaving a ``with`` block by an exception,
+    :meth:`discard`, or dropping the writer does not. Cost: nothing until closing. :class:`UnavailableError` from any method if
+    the temporary folder is full.
 
-    ``file`` is the writer's own from now on. If the upload fails, :meth:`close` raises its error and the writer is closed;
-    what was written is gone.
+    The writer owns ``file`` from now on. If the upload fails, :meth:`close` raises its error, the writer is closed, and the
+    written data is lost.
     """
 
     def __init__(self, path: str, file: SpooledFile, upload: Upload) -> None:
@@ -55,15 +55,15 @@ class ObjectWriter(io.BufferedIOBase):
         return self._file.truncate(size)
 
     def flush(self) -> None:
-        """Nothing is seen of the object before :meth:`close`, so there is nothing to hurry."""
+        """Do nothing: the object is invisible before :meth:`close`, so no data needs to be flushed."""
 
     def discard(self) -> None:
-        """Close without uploading. A writer that is closed already stays as it is."""
+        """Close without uploading. Does nothing to a closed writer."""
         self._file.close()
         super().close()
 
     def close(self) -> None:
-        """Upload and stage what was written. A second time, nothing. Errors as :meth:`WriteableObject.upload`."""
+        """Upload and stage the written data. Does nothing if already closed. Errors as :meth:`WriteableObject.upload`."""
         if self.closed:
             return
         try:
@@ -83,12 +83,12 @@ class ObjectWriter(io.BufferedIOBase):
         self.close()
 
     def __del__(self) -> None:
-        # Python closes forgotten files. Half an object must not come into the lake like that.
+        # Python closes abandoned files. That must not put half an object into the lake.
         forget(self)
 
 
 class TextObjectWriter(io.TextIOWrapper):
-    """As :class:`ObjectWriter`, for text."""
+    """:class:`ObjectWriter` for text."""
 
     def __init__(self, binary: ObjectWriter, encoding: str, errors: str | None, newline: str | None) -> None:
         self._binary = binary
@@ -99,13 +99,13 @@ class TextObjectWriter(io.TextIOWrapper):
         self._binary.discard()
 
     def close(self) -> None:
-        """Upload and stage what was written. A second time, nothing."""
+        """Upload and stage the written data. Does nothing if already closed."""
         if self.closed:
             return
         try:
             self.flush()
         except BaseException:
-            self.discard()  # or closing would upload what came through
+            self.discard()  # otherwise closing would upload the data written so far
             raise
         super().close()
 
@@ -125,7 +125,7 @@ class TextObjectWriter(io.TextIOWrapper):
 
 
 def forget(writer: ObjectWriter | TextObjectWriter) -> None:
-    """What happens to a writer that nobody closed: a warning, and no object."""
+    """Discard a writer that was never closed, with a warning and without an object."""
     if not writer.closed:
         writer.discard()
         warn(f"the writer of {writer.name!r} was never closed; nothing was uploaded", ResourceWarning, stacklevel=3)
