@@ -130,7 +130,8 @@ class Branch(WritableReference):
         return Reference(self._repository, moved.commit_id)
 
     def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> "ImportManager":
-        """Import existing objects without copying, from several locations in one commit: add the locations, then call ``run()``."""
+        """Import existing objects without copying, from several locations in one commit: add the locations, then call
+        ``run()``."""
         from graveler.sdk.importing import ImportManager  # few programs import
 
         return ImportManager(self._repository, self._id, commit_message, metadata)

@@ -129,7 +129,8 @@ class Repository:
         return Tag(self, tag_id)
 
     def ref(self, ref_id: str) -> Reference:
-        """Return a read handle on any ref: branch, tag or commit ID, optionally followed by ``~N``, ``^N`` or ``@``. No request."""
+        """Return a read handle on any ref: branch, tag or commit ID, optionally followed by ``~N``, ``^N`` or ``@``.
+        No request."""
         return Reference(self, ref_id)
 
     def commit(self, commit_id: str) -> Reference:

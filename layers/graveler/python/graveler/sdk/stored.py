@@ -45,7 +45,8 @@ class StoredObject:
         return self._repository.verbs.stat(self._ref, self._path)
 
     def exists(self) -> bool:
-        """Return whether the object exists at the ref. Cost as :meth:`stat`. :class:`RefNotFoundError` if the ref does not exist."""
+        """Return whether the object exists at the ref. Cost as :meth:`stat`. :class:`RefNotFoundError` if the ref does
+        not exist."""
         try:
             self.stat()
         except ObjectNotFoundError:

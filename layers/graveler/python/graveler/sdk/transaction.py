@@ -12,7 +12,8 @@ from graveler.sdk.writable import WritableReference, commit_branch
 
 
 class Transaction(WritableReference):
-    """The hidden branch of a transaction, inside its ``with`` block. Message, metadata and tag may be set until the block ends."""
+    """The hidden branch of a transaction, inside its ``with`` block. Message, metadata and tag may be set until the
+    block ends."""
 
     def __init__(
         self,
