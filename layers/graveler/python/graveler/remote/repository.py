@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from graveler.error_codes import rebuild
 from graveler.errors import (
@@ -54,6 +54,7 @@ from graveler.storage.folders import temporary_files
 from graveler.temporary import own_folder
 from graveler.wire import documents, imports, objects, refs
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error
+from graveler.wire.mapping import document_of
 
 if TYPE_CHECKING:
     pass
@@ -77,14 +78,14 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_create_branch(self, request: requests.CreateBranch, _: Context) -> Branch:
         """A server that knows no owners makes a branch without one."""
-        body = refs.BranchCreation(request.name, request.source, request.hidden, request.force, request.owner or None)
+        body = document_of(refs.BranchCreation, request, owner=request.owner or None)
         response = self._connection.call("POST", (*self._base, "branches"), None, body)
         return Branch(request.name, CommitID(response.body.decode().strip().strip('"')), request.hidden)
 
     def _run_renew_branch(self, request: requests.RenewBranch, _: Context) -> None:
         """:class:`NotFoundError` also of a server that knows no owners."""
         path = (*self._base, "branches", request.name, "lease")
-        self._connection.call("PUT", path, None, refs.LeaseRenewal(request.owner))
+        self._connection.call("PUT", path, None, document_of(refs.LeaseRenewal, request))
 
     def _run_release_branch(self, request: requests.ReleaseBranch, _: Context) -> None:
         path = (*self._base, "branches", request.name, "lease")
@@ -96,7 +97,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_rename_branch(self, request: requests.RenameBranch, _: Context) -> Branch:
         path = (*self._base, "branches", request.old, "rename")
-        body = refs.RenameCreation(request.new, request.force)
+        body = document_of(refs.RenameCreation, request)
         return self._connection.call("POST", path, None, body).read(documents.Ref).branch()
 
     def _run_hard_reset(self, request: requests.HardReset, _: Context) -> Branch:
@@ -112,7 +113,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return response.read(documents.Ref).branch()
 
     def _run_create_tag(self, request: requests.CreateTag, _: Context) -> Tag:
-        body = refs.TagCreation(request.name, request.ref, request.force)
+        body = document_of(refs.TagCreation, request)
         return self._connection.call("POST", (*self._base, "tags"), None, body).read(documents.Ref).tag()
 
     def _run_delete_tag(self, request: requests.DeleteTag, _: Context) -> None:
@@ -242,13 +243,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return result
 
     def _run_commit(self, request: committing.Commit | committing.CommitMetarange, _: Context) -> Commit:
-        body = refs.CommitCreation(
-            request.info.message,
-            dict(request.info.metadata),
-            request.info.created,
-            request.allow_empty,
-            request.force,
-        )
+        body = document_of(refs.CommitCreation, request)
         query: Query = {}
         if isinstance(request, committing.CommitMetarange):
             query = {"source_metarange": request.metarange, "parent": request.parent}
@@ -257,23 +252,15 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_merge(self, request: Merge, _: Context) -> Commit:
         """Two requests; of one that meets conflicts also :meth:`preview_merge`, which lists them."""
-        info, strategies = request.info, request.strategies
-        body = refs.Merge(
-            info.message,
-            dict(info.metadata),
-            strategies.default.value,
-            [refs.PrefixStrategy(prefix, one.value) for prefix, one in strategies.by_prefix] or None,
-            request.force,
-            request.allow_empty,
-            request.squash,
-            list(request.unchanged_prefixes) or None,
-            None
-            if request.application is None
-            else refs.ApplicationVersion(request.application.id, request.application.version),
-            request.beside_uncommitted,
+        strategies = request.strategies
+        body = document_of(
+            refs.Merge,
+            request,
+            strategy=strategies.default.value,
+            strategies=[refs.PrefixStrategy(prefix, one.value) for prefix, one in strategies.by_prefix] or None,
         )
         path = (*self._base, "refs", request.source, "merge", request.destination)
-        response = self._post(path, body, info, passing=(409,), dated=False)
+        response = self._post(path, body, request.info, passing=(409,), dated=False)
         if response.status != 409:
             return self.commit_of(response.read(refs.MergeResult).reference)
         refused = refusal(409, response.read(Error), f"merging {request.source!r} into {request.destination!r}")
@@ -285,9 +272,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_revert(self, request: Revert, _: Context) -> Commit:
         """Two requests; of one that meets conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
-        body = refs.RevertCreation(
-            request.ref, request.parent_number, _overrides(request.info), request.force, request.allow_empty
-        )
+        body = document_of(refs.RevertCreation, request, commit_overrides=_overrides(request.info))
         response = self._post(
             (*self._base, "branches", request.branch, "revert"), body, request.info, passing=(409,), dated=False
         )
@@ -297,9 +282,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
         """Conflicts as of a revert."""
-        body = refs.CherryPickCreation(
-            request.ref, request.parent_number, _overrides(request.info), request.force, request.allow_empty
-        )
+        body = document_of(refs.CherryPickCreation, request, commit_overrides=_overrides(request.info))
         path = (*self._base, "branches", request.branch, "cherry-pick")
         response = self._post(path, body, request.info, passing=(409,), dated=False)
         if response.status == 409:
@@ -307,12 +290,9 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return response.read(documents.Commit).value()
 
     def _run_rewrite(self, request: committing.Rewrite, _: Context) -> Commit:
-        split, info = request.split, request.info
-        body = refs.RewriteCreation(
-            split.min_size, split.max_size, split.raggedness, info.message, dict(info.metadata), request.force
-        )
+        body = document_of(refs.RewriteCreation, request, **asdict(request.split))
         path = (*self._base, "branches", request.branch, "rewrite")
-        return self._post(path, body, info, dated=False).read(documents.Commit).value()
+        return self._post(path, body, request.info, dated=False).read(documents.Commit).value()
 
     def _post(
         self,

@@ -71,7 +71,7 @@ class CherryPickCreation(Struct, frozen=True):
 class RenameCreation(Struct, frozen=True):
     """What a branch is to be called."""
 
-    name: str
+    new: str = field(name="name")
     force: bool | None = None
 
 
@@ -119,7 +119,7 @@ class RewriteCreation(Struct, frozen=True):
 class TagCreation(Struct, frozen=True):
     """A tag to be. ``ref`` is any ref expression."""
 
-    id: str
+    name: str = field(name="id")
     ref: str
     force: bool | None = None
 
@@ -153,8 +153,8 @@ class Merge(Struct, frozen=True):
     strategies: list[PrefixStrategy] | None = None
     force: bool | None = None
     allow_empty: bool | None = None
-    squash_merge: bool | None = None
-    untouched: list[str] | None = None
+    squash: bool | None = field(default=None, name="squash_merge")
+    unchanged_prefixes: list[str] | None = field(default=None, name="untouched")
     application: ApplicationVersion | None = None
     beside_uncommitted: bool | None = None
 

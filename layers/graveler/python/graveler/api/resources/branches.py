@@ -33,6 +33,7 @@ from graveler.wire.documents import (
     results,
 )
 from graveler.wire.errors import Error
+from graveler.wire.mapping import request_of
 from graveler.wire.operations import OperationDocument
 from graveler.wire.refs import (
     BranchCreation,
@@ -260,21 +261,21 @@ def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> 
 def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation) -> Response:
     """Give a branch another name; its uncommitted changes go with it. A branch that its new name protects is an admin's to
     make so."""
-    call.identity.require(Permission.WRITE, repository, body.name)
+    call.identity.require(Permission.WRITE, repository, body.new)
     opened = call.lake.repository(repository)
 
     def rename() -> Response:
-        if _is_admins(call, opened, body.name) and not opened.branch(branch).hidden:
-            call.identity.require(Permission.ADMIN, repository, body.name)
+        if _is_admins(call, opened, body.new) and not opened.branch(branch).hidden:
+            call.identity.require(Permission.ADMIN, repository, body.new)
         return json_response(
-            ref_document(opened.rename_branch(branch, body.name, by=call.committer, force=call.force(body.force)))
+            ref_document(opened.rename_branch(branch, body.new, by=call.committer, force=call.force(body.force)))
         )
 
     def renamed_before() -> Response | None:
         with suppress(RefNotFoundError):
             opened.branch(branch)
             return None  # so the other name is somebody else's
-        return json_response(ref_document(opened.branch(body.name)))
+        return json_response(ref_document(opened.branch(body.new)))
 
     return once(call, rename, renamed_before)
 
@@ -310,12 +311,11 @@ def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> 
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
     """Take back on a branch what one commit changed, as a commit."""
     overrides = body.commit_overrides or CommitOverrides()
-    request = merging.Revert(
+    request = request_of(
+        merging.Revert,
+        body,
         branch=branch,
-        ref=body.ref,
-        parent_number=body.parent_number,
         info=commit_info(call, overrides.message, overrides.metadata),
-        allow_empty=bool(body.allow_empty),
         force=call.force(body.force),
     )
     try:
@@ -355,12 +355,11 @@ def _reverted(made: model.Commit) -> Response:
 def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
     """Make on a branch what one commit changed elsewhere, with its message and metadata."""
     overrides = body.commit_overrides or CommitOverrides()
-    request = merging.CherryPick(
+    request = request_of(
+        merging.CherryPick,
+        body,
         branch=branch,
-        ref=body.ref,
-        parent_number=body.parent_number or 0,
         info=commit_info(call, overrides.message, overrides.metadata),
-        allow_empty=bool(body.allow_empty),
         force=call.force(body.force),
     )
 

@@ -20,6 +20,7 @@ from graveler.requests import committing
 from graveler.requests.base import Permission
 from graveler.wire.documents import Commit, CommitList, commit_document, pagination, results
 from graveler.wire.errors import Error
+from graveler.wire.mapping import request_of
 from graveler.wire.operations import OperationDocument
 from graveler.wire.refs import CommitCreation
 
@@ -76,20 +77,20 @@ class LogQuery(Query, frozen=True, kw_only=True):
 def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: CommitCreation) -> Response:
     """Make the branch's uncommitted changes a commit, all at once."""
     ready, parent = MetarangeName(query.source_metarange), CommitID(query.parent)
-    info = commit_info(call, body.message, body.metadata, body.created)
-    allow_empty, force = bool(body.allow_empty), call.force(body.force)
+    info, force = commit_info(call, body.message, body.metadata, body.created), call.force(body.force)
     try:
         if ready or parent:
-            made = committing.CommitMetarange(
+            made = request_of(
+                committing.CommitMetarange,
+                body,
                 branch=branch,
                 metarange=ready,
                 parent=parent or None,
                 info=info,
-                allow_empty=allow_empty,
                 force=force,
             )
             return _made(call.lake.repository(repository).run(made))
-        request = committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force)
+        request = request_of(committing.Commit, body, branch=branch, info=info, force=force)
         return answer(call, repository, request, _made)
     except NoChangesError as error:
         raise ApiError(400, "commit: no changes", cause=error) from None

@@ -13,12 +13,13 @@ from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import GravelerError, MergeConflictError, TouchedError
-from graveler.model import Application, Change, Commit, MergeStrategies, MergeStrategy
+from graveler.model import Change, Commit, MergeStrategies, MergeStrategy
 from graveler.requests import merging
 from graveler.requests.base import Permission
 from graveler.wire.differences import Diff, DiffList
 from graveler.wire.documents import SAYS_COMMITS, commit_headers
 from graveler.wire.errors import NO_COMMON_HISTORY_CODE, Error, document
+from graveler.wire.mapping import request_of
 from graveler.wire.operations import OperationDocument
 from graveler.wire.refs import Merge, MergeBase, MergeRefusal, MergeResult, PrefixStrategy
 
@@ -57,17 +58,14 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
 )
 def merge_into_branch(call: Call, repository: str, source: str, destination: str, body: Merge) -> Response:
     """Bring what a ref changed since the common base into a branch, as a commit."""
-    request = merging.Merge(
+    request = request_of(
+        merging.Merge,
+        body,
         source=source,
         destination=destination,
         info=commit_info(call, body.message, body.metadata),
         strategies=merge_strategies(body.strategy, body.strategies),
-        squash=bool(body.squash_merge),
-        allow_empty=bool(body.allow_empty),
         force=call.force(body.force),
-        unchanged_prefixes=tuple(body.untouched or ()),
-        application=None if body.application is None else Application(body.application.id, body.application.version),
-        beside_uncommitted=bool(body.beside_uncommitted),
     )
 
     def render(commit: Commit) -> Response:

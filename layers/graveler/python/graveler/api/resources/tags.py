@@ -32,11 +32,11 @@ def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
     opened = call.lake.repository(repository)
 
     def make() -> Response:
-        made = opened.create_tag(body.id, body.ref, by=call.committer, force=call.force(body.force))
+        made = opened.create_tag(body.name, body.ref, by=call.committer, force=call.force(body.force))
         return json_response(ref_document(made), 201)
 
     def made_before() -> Response | None:
-        there = opened.tag(body.id)
+        there = opened.tag(body.name)
         return json_response(ref_document(there), 201) if there.commit_id == opened.commit_of(body.ref).id else None
 
     return once(call, make, made_before)
