@@ -1,4 +1,4 @@
-"""Logging in to a server with AWS's credentials, and staying so."""
+"""Login to a server with AWS's credentials, and renewal of the token."""
 
 import time
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from graveler.forks import new_lock
 from graveler.remote.connection import Connection
 
 SECONDS: Final = 3600
-"""For which a token is asked."""
+"""Requested lifetime of a token."""
 _EARLY: Final = 300
-"""So many seconds before its end it is renewed."""
+"""Seconds before expiry at which a token is renewed."""
 _LOGIN: Final = ("auth", "external", "principal", "login")
 
 
@@ -27,16 +27,16 @@ class LoginToken(msgspec.Struct, frozen=True):
 
 
 class AwsSigner(Protocol):
-    """Who one is at AWS."""
+    """A source of identity tokens for the caller's AWS identity."""
 
     def sign(self, name: str) -> str:
-        """An identity token for a server of this name."""
+        """Return an identity token for a server of this name."""
         ...
 
 
 class AwsSession:
-    """Keeps a token for a server that is called ``name``. ``connection`` has no key. Shared by threads; ``clock`` tells seconds,
-    which go on whatever the time of day is set to."""
+    """A token, renewed as needed, for the server called ``name``. ``connection`` has no key. Shared by threads; ``clock`` returns
+    monotonic seconds, unaffected by changes to the time of day."""
 
     def __init__(
         self, connection: Connection, name: str, signer: AwsSigner, clock: Callable[[], float] = time.monotonic
@@ -46,8 +46,8 @@ class AwsSession:
         self._lock = new_lock()
 
     def log_in(self, seconds: int = SECONDS) -> LoginToken:
-        """A new token, for so many seconds at most. One request. :class:`graveler.errors.ForbiddenError` if no rule lets one in,
-        or one has no credentials."""
+        """Get a new token, valid for at most ``seconds``. One request. :class:`graveler.errors.ForbiddenError` if no rule admits
+        the identity, or without credentials."""
         document = {
             "identityRequest": {"identity_token": self._signer.sign(self._name)},
             "token_expiration_duration": seconds,
@@ -55,7 +55,7 @@ class AwsSession:
         return self._connection.call("POST", _LOGIN, None, document).read(LoginToken)
 
     def authorization(self) -> str:
-        """The header of this name. One request every hour, errors as :meth:`log_in`."""
+        """Return the ``authorization`` header. One request per hour, errors as :meth:`log_in`."""
         with self._lock:
             if self._clock() >= self._expires:
                 began = self._clock()
@@ -64,8 +64,8 @@ class AwsSession:
             return self._header
 
     def renewed(self, refused: str) -> str:
-        """Another header, instead of one that the server takes no more. One request, of several threads by one; errors as
-        :meth:`log_in`."""
+        """Return a new header to replace ``refused``, which the server no longer accepts. One request, made by one of several
+        threads; errors as :meth:`log_in`."""
         with self._lock:
             if refused == self._header:
                 self._expires = 0.0

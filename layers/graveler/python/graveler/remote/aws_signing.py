@@ -1,8 +1,7 @@
-"""Adapter: requests that botocore signs, for logging in to a server.
+"""Adapter: requests signed by botocore, for logging in to a server.
 
-Signed is the request that the field's clients sign (:mod:`graveler.access.identity_tokens`): ``GetCallerIdentity`` at the STS of
-the region that one works in, for a server of a certain name. Nothing is asked of AWS here, but by botocore what it needs to
-find credentials.
+The signed request is the one that published clients sign (:mod:`graveler.access.identity_tokens`): ``GetCallerIdentity`` at the
+STS of the configured region, for a server of a certain name. This module sends nothing to AWS; botocore may, to find credentials.
 """
 
 from base64 import b64encode
@@ -20,20 +19,20 @@ if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
 
 _SIGNED_SECONDS: Final = 300
-"""Life of a signed request: as much as AWS itself forgives a clock."""
+"""Lifetime of a signed request: the clock skew that AWS itself tolerates."""
 
 
 class BotocoreSigner:
-    """Signs with the credentials that AWS's own tools find: environment, profile, role of a function, a job or a machine. They
-    are looked for at the first signature, and renewed by botocore."""
+    """A signer that uses the credentials AWS's own tools find: environment, profile, or the role of a function, a job or a
+    machine. botocore looks them up at the first signature and renews them."""
 
     def __init__(self) -> None:
         self._credentials: Credentials | None = None
         self._region: str | None = None
 
     def sign(self, name: str) -> str:
-        """An identity token for a server of this name. :class:`ForbiddenError` without credentials; :class:`UnavailableError`
-        without botocore."""
+        """Return an identity token for a server of this name. :class:`ForbiddenError` without credentials;
+        :class:`UnavailableError` without botocore."""
         try:
             from botocore.auth import SigV4QueryAuth
             from botocore.awsrequest import AWSRequest

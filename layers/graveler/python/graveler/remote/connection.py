@@ -1,9 +1,9 @@
-"""Requests to a server of the HTTP API: sent with an access key, repeated where that is safe, their refusals raised as errors.
+"""Requests to a server of the HTTP API: sent with an access key, repeated where that is safe, their error responses raised.
 
-What is repeated: a request that did not arrive, whose answer was lost, or that the server could not serve then (429, 502, 503,
-504), after a random pause that doubles (full jitter). Every request may be repeated: those that create something carry an
-``Idempotency-Key``, so that the server does it once. With 429, the server says how long to wait (``Retry-After``), and the same
-request is sent again: so long work goes on that outlives one request.
+Repeated are requests that did not arrive, whose response was lost, or that the server could not serve at the moment (429, 502,
+503, 504), after a random pause that doubles (full jitter). Every request may be repeated: those that create something carry an
+``Idempotency-Key``, so the server performs them once. With 429 the server names the wait (``Retry-After``) and the same request
+is sent again: this continues work that takes longer than one request.
 """
 
 import time
@@ -32,17 +32,17 @@ from graveler.wire.errors import Error
 _BASE: Final = "/api/v1"
 _REPEATED: Final = frozenset((429, 502, 503, 504))
 _GATEWAYS: Final = frozenset((502, 504))
-"""Whoever says this does not know what the server behind it did."""
+"""Statuses of a gateway that does not know what the server behind it did."""
 _LONGEST_WAIT: Final = 60.0
 _PIECE: Final = 1 << 20
 
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
-"""Parameters; None and empty ones are left out."""
+"""Query parameters; None and empty ones are omitted."""
 Document = TypeVar("Document")
 
 
 class ServerRetries(Retries, frozen=True):
-    """Limits for requests to a server. A client that is told to come back later does so for ``patience`` seconds in all."""
+    """Retry limits for requests to a server. A client told to come back later does so for ``patience`` seconds in total."""
 
     attempts: int = 6
     first: float = 0.2
@@ -51,8 +51,8 @@ class ServerRetries(Retries, frozen=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """What the server answered; header names in lower case. ``lost``: an earlier try of the same request got no answer, and may
-    have had its effect."""
+    """A server's response; header names are in lower case. ``lost``: an earlier attempt of the same request got no response, and
+    may have taken effect."""
 
     status: int
     headers: Mapping[str, str]
@@ -60,8 +60,8 @@ class Response(msgspec.Struct, frozen=True):
     lost: bool = False
 
     def read(self, kind: type[Document]) -> Document:
-        """The body as a document of this kind. :class:`UnavailableError` if it is none: then something else than graveler
-        answered."""
+        """Return the body as a document of this kind. :class:`UnavailableError` if it is none: then the response is not
+        graveler's."""
         try:
             return msgspec.json.decode(self.body, type=kind)
         except UNREADABLE as error:
@@ -71,28 +71,28 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Session(Protocol):
-    """Who one is to a server for some time."""
+    """A temporary identity at a server."""
 
     def authorization(self) -> str:
-        """The header of this name."""
+        """Return the ``authorization`` header."""
         ...
 
     def renewed(self, refused: str) -> str:
-        """Another one, instead of one that the server takes no more."""
+        """Return a new header to replace ``refused``, which the server no longer accepts."""
         ...
 
 
 class SessionToken(msgspec.Struct, frozen=True):
-    """Somebody else's token, which ends when it ends."""
+    """A token obtained elsewhere, which cannot be renewed."""
 
     token: str
 
     def authorization(self) -> str:
-        """The header of this name."""
+        """Return the ``authorization`` header."""
         return f"Bearer {self.token}"
 
     def renewed(self, refused: str) -> str:
-        """The same: there is no other."""
+        """Return the same header: no other exists."""
         return refused
 
     def __repr__(self) -> str:
@@ -100,9 +100,9 @@ class SessionToken(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """A server and an access key, or a ``session`` instead; an empty key is nobody's. ``host`` is sent instead of the URL's own
-    host name, for servers that tell their APIs apart by it; ``network`` is how servers are reached. Shared by threads. No request
-    is sent before one is asked for. :class:`InvalidError` for a URL that is none."""
+    """A connection to a server with an access key, or a ``session`` instead; an empty key is anonymous. ``host`` replaces the
+    URL's own host name in requests, for servers that tell their APIs apart by it; ``network`` is how servers are reached. Shared
+    by threads. Opening it sends no request. :class:`InvalidError` for an invalid URL."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class Connection:
         self._session = session
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._pool.clear()
 
     def get(self, path: Sequence[str], kind: type[Document], query: Query | None = None) -> Document:
-        """The document that a GET answers."""
+        """Return the document at ``path``."""
         return self.call("GET", path, query).read(kind)
 
     def call(
@@ -148,10 +148,10 @@ class Connection:
         passing: Sequence[int] = (),
         seconds: float = 120,
     ) -> Response:
-        """Send one request and return its answer. ``path`` are the segments below ``/api/v1``, ``document`` becomes the JSON
-        body; a POST carries the Idempotency-Key ``key``, or a random one. An answer of 400 and above is raised as the error
-        that it means (:func:`graveler.remote.errors.refusal`), unless its status is one of ``passing``. ``seconds`` are how long
-        the server may say nothing. :class:`UnavailableError` if no answer could be had."""
+        """Send one request and return its response. ``path`` holds the segments below ``/api/v1``, ``document`` becomes the JSON
+        body; a POST carries the Idempotency-Key ``key``, or a random one. A status of 400 or above is raised as its error
+        (:func:`graveler.remote.errors.refusal`), unless ``passing`` has the status. ``seconds`` limits how long the server may
+        stay silent. :class:`UnavailableError` without a response."""
         target = "/".join(quote(segment, safe="") for segment in path)
         what = f"{method} {self.url}{_BASE}/{target}"
         sent = {**self._headers, **(headers or {})}
@@ -170,14 +170,14 @@ class Connection:
             and response.status == 401
             and _error_of(response).code == AuthenticationError.code
         ):
-            # Nobody has done anything for it: the token has ended before its time.
+            # The request had no effect: the token expired early.
             again = self._session.renewed(sent["authorization"])
             if again != sent["authorization"]:
                 response = self._send(method, url, body, {**sent, "authorization": again}, what, seconds)
         if response.status < 400 or response.status in passing:
             return response
         if response.lost and method == "DELETE" and response.status == 404:
-            return response  # gone, as it should be: by the try whose answer was lost, if not before
+            return response  # deleted as requested: by the attempt whose response was lost, if not before
         if response.lost and method != "POST" and response.status in (409, 412):
             raise AnswerLostError(
                 f"{what}: an answer was lost, so it may have happened or not; look, then try again "
@@ -204,7 +204,7 @@ class Connection:
                 lost = lost or not _never_arrived(error)
                 failure = _reason(error)
                 if isinstance(error, SSLError):
-                    attempt = self._retries.attempts  # it will not mend itself
+                    attempt = self._retries.attempts  # a retry cannot fix it
             else:
                 named = {name.lower(): value for name, value in received.headers.items()}
                 response = Response(received.status, named, received.data, lost)
@@ -215,7 +215,7 @@ class Connection:
                     time.sleep(wait + uniform(0, wait / 4))
                     waited += wait
                     continue
-                lost = lost or response.status != 429  # a gateway that gave up waiting says one of these, too
+                lost = lost or response.status != 429  # a gateway that timed out may send one of these, too
                 if attempt + 1 >= self._retries.attempts:
                     return response
                 failure = f"status {response.status}"
@@ -229,14 +229,14 @@ class Connection:
             time.sleep(self._retries.pause(attempt))
 
     def bytes_at(self, url: str, start: int, length: int | None) -> Iterator[bytes]:
-        """The bytes at a presigned URL, in pieces; ``length`` of them from ``start``. A transfer that breaks is taken up again
-        where it ended. The URL's host does not see the access key."""
+        """Yield the bytes at a presigned URL, in pieces; ``length`` of them from ``start``. A broken transfer resumes where it
+        ended. The URL's host does not see the access key."""
         done = 0
         attempt = 0
         while length is None or done < length:
             last = "" if length is None else str(start + length - 1)
-            # A server that verifies whole objects breaks the connection on a damaged one; of a range it gives what is there, and
-            # who asked for the bytes finds out what is wrong with them.
+            # A server that verifies whole objects breaks the connection on a damaged one; of a range it sends the stored bytes,
+            # and the reader detects the damage.
             ranged = start + done or length is not None or attempt
             headers = {"range": f"bytes={start + done}-{last}"} if ranged else {}
             try:
@@ -263,8 +263,8 @@ class Connection:
             time.sleep(self._retries.pause(attempt))
 
     def headers_at(self, url: str) -> Mapping[str, str]:
-        """What the store says of the bytes at a presigned URL, besides one of them. :class:`UnavailableError` if it says
-        nothing."""
+        """Return the headers that the store sends for a presigned URL, along with one byte. :class:`UnavailableError` without a
+        response."""
         attempt = 0
         while True:
             try:
@@ -279,7 +279,7 @@ class Connection:
             time.sleep(self._retries.pause(attempt))
 
     def put_bytes(self, url: str, data: "bytes | OpenFile") -> Mapping[str, str]:
-        """Write to a presigned URL; the headers of the answer. :class:`UnavailableError` if the store refuses."""
+        """Write to a presigned URL and return the response headers. :class:`UnavailableError` if the store refuses."""
         attempt = 0
         while True:
             body = data if isinstance(data, bytes) else data.begin()
@@ -312,13 +312,13 @@ class Connection:
 
 
 class OpenFile:
-    """A file that is sent, possibly several times. ``size`` in bytes."""
+    """A file to send, possibly several times. ``size`` in bytes."""
 
     def __init__(self, file: Any, size: int, start: int = 0) -> None:
         self._file, self.size, self._start = file, size, start
 
     def begin(self) -> Iterator[bytes]:
-        """The bytes once more, from their beginning."""
+        """Yield the bytes again from the beginning."""
         self._file.seek(self._start)
         left = self.size
         while left and (piece := self._file.read(min(_PIECE, left))):
@@ -327,7 +327,7 @@ class OpenFile:
 
 
 class _BusyStoreError(Exception):
-    """The store could not answer now."""
+    """The store is temporarily unable to respond."""
 
 
 def _size_of(response: urllib3.BaseHTTPResponse) -> int:
@@ -336,7 +336,7 @@ def _size_of(response: urllib3.BaseHTTPResponse) -> int:
 
 
 def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, whole: bool) -> None:
-    """Raise unless the bytes that were asked for come; ``whole``: the whole object would be these."""
+    """Raise unless the response carries the requested bytes; ``whole``: they would be the whole object."""
     if response.status in (200, 206):
         if not whole and response.status == 200:
             raise UnavailableError(f"reading {_shown(url)}: the store sends whole objects only, not ranges")
@@ -386,7 +386,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _never_arrived(error: HTTPError) -> bool:
     inner: object = error.reason if isinstance(error, MaxRetryError) else error
-    if isinstance(inner, ProxyError):  # it did not let us through
+    if isinstance(inner, ProxyError):  # the proxy did not let the request through
         inner = inner.original_error
     return isinstance(inner, NewConnectionError | SSLError)
 
@@ -397,5 +397,5 @@ def _reason(error: HTTPError) -> str:
 
 
 def _shown(url: str) -> str:
-    """A URL without what signs it, which is a secret for a while."""
+    """Return a URL without its signature, which is a secret while it is valid."""
     return url.partition("?")[0]

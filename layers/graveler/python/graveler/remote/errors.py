@@ -1,4 +1,4 @@
-"""From a refusal of the API to the exception that the verb raises on a lake of one's own: by its code, or else by its status."""
+"""Translation of an error response to the exception of a local lake: by its code, or else by its status."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -29,7 +29,7 @@ _GROUPS: Final[Mapping[int, type[GravelerError]]] = {
     501: InvalidError,
     503: UnavailableError,
 }
-"""What a status means where no code says more."""
+"""The exception for each status, used if no code is more specific."""
 
 _LOG_IN: Final = (
     "the server does not take this access key with this secret, or this token, or not any more; give GRAVELER_ACCESS_KEY_ID and "
@@ -38,7 +38,7 @@ _LOG_IN: Final = (
 
 
 def refusal(status: int, document: Error, what: str) -> GravelerError:
-    """The error that an answer with this status means; ``what`` names the request where the answer says nothing."""
+    """Return the error for a response with this status; ``what`` names the request if the response has no message."""
     sentence = document.sentence or f"{what}: the server answered {status}"
     if document.code == AuthenticationError.code:
         sentence = f"{sentence}: {_LOG_IN}"

@@ -1,4 +1,4 @@
-"""Garbage collection of a repository behind the HTTP API, and what deleted repositories left. An admin's business."""
+"""Garbage collection of a repository behind the HTTP API, and the leftovers of deleted repositories. For admins."""
 
 from collections.abc import Iterator
 from typing import Final, TypeVar
@@ -79,7 +79,7 @@ class _Purge(Struct, frozen=True):
 
 
 class RemoteGarbage:
-    """What :class:`graveler.retention.garbage.Garbage` does, done by a server. Each verb is one request unless it says
+    """The server-side counterpart of :class:`graveler.retention.garbage.Garbage`. Each verb is one request unless stated
     otherwise."""
 
     def __init__(self, connection: Connection, repository: str) -> None:
@@ -88,19 +88,19 @@ class RemoteGarbage:
         self._base = ("repositories", repository, "gc")
 
     def collect(self, mode: Mode | None) -> RunDescription:
-        """Collect (or, as a dry run, list what would go), and wait for it; Ctrl-C leaves the server going on. Cost: two requests,
-        and one for each look at how far it is."""
+        """Collect (or list, as a dry run) and wait for the end; after Ctrl-C the server continues. Cost: two requests, and one
+        for each poll."""
         document = {"mode": None if mode is None else mode.value}
         begun = self._connection.call("POST", (*self._base, "runs"), None, document).read(_Started)
         run = RemoteOperations(self._connection, self._repository).wait(begun.id).result
         return self._connection.get((*self._base, "reports", run), RunDescription)
 
     def described_runs(self) -> list[RunDescription]:
-        """The runs that there were, the oldest first."""
+        """Return all runs, oldest first."""
         return self._connection.get((*self._base, "reports"), _Reports).results
 
     def rows(self, run: str) -> Iterator[tuple[Candidate, Outcome]]:
-        """What a run found, and what became of it; ETags are not told. Cost: one request for each thousand."""
+        """Yield the findings of a run with their outcomes, without ETags. Cost: one request per thousand."""
         after: str | None = ""
         while after is not None:
             page = self._connection.get(
@@ -111,7 +111,7 @@ class RemoteGarbage:
             after = page.pagination.next_after
 
     def restore(self, run: str, prefix: str = "") -> Iterator[tuple[str, bool]]:
-        """Bring files back from quarantine. Cost: one request for each thousand, or for what a request has the time for."""
+        """Restore files from quarantine. Cost: one request per thousand files, or per as many as a request has time for."""
         after: str | None = ""
         while after is not None:
             response = self._connection.call(
@@ -126,18 +126,18 @@ class RemoteGarbage:
         return self._connection.call("POST", (*self._base, "holds"), None, {"ref": ref, "why": why}).read(Hold)
 
     def release(self, ref: str) -> CommitID:
-        """End the legal hold of a ref's commit. Cost: two requests. :class:`NotFoundError`."""
+        """End the legal hold on a ref's commit. Cost: two requests. :class:`NotFoundError`."""
         path = ("repositories", self._repository, "commits", ref)
         commit = self._connection.get(path, documents.Commit).value().id
         self._connection.call("DELETE", (*self._base, "holds", commit))
         return commit
 
     def holds(self) -> list[Hold]:
-        """All legal holds."""
+        """Return all legal holds."""
         return self._connection.get((*self._base, "holds"), _Holds).results
 
     def preview(self, rules: RetentionRules | None) -> RulesPreview:
-        """What rules would keep and drop if they were set now; of what they drop, a thousand commits are named."""
+        """Return what rules would keep and drop if they were set now; at most a thousand dropped commits are listed."""
         document = {"rules": None if rules is None else rules_document(rules)}
         found = self._connection.call("POST", (*self._base, "preview"), None, document).read(_Preview)
         lost = tuple(commit.value() for commit in found.lost)
@@ -145,13 +145,13 @@ class RemoteGarbage:
 
 
 class RemoteLeftovers:
-    """What :class:`graveler.retention.leftovers.Leftovers` does, done by a server."""
+    """The server-side counterpart of :class:`graveler.retention.leftovers.Leftovers`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def all(self) -> list[DeletedRepository]:
-        """Deleted repositories that have left something, the newest first. Cost: one request for each thousand."""
+        """Return the deleted repositories with leftovers, newest first. Cost: one request per thousand."""
         found: list[DeletedRepository] = []
         after: str | None = ""
         while after is not None:
@@ -161,13 +161,13 @@ class RemoteLeftovers:
         return found
 
     def find(self, name: str) -> DeletedRepository:
-        """The one of this name or uid. Cost: as :meth:`all`. :class:`NotFoundError`; :class:`InvalidError` if several had the
-        name."""
+        """Return the one of this name or uid. Cost as :meth:`all`. :class:`NotFoundError`; :class:`InvalidError` if several had
+        the name."""
         return find_deleted(self.all(), name)
 
     def purge(self, uid: RepositoryUID, *, force: bool = False, progress: Progress | None = None) -> Purged:
-        """Remove what a deleted repository left, for good. Cost: one request for each 20 seconds that it takes; told is what the
-        last one removed."""
+        """Remove a deleted repository's leftovers for good. Cost: one request per 20 seconds of work; returns what the last one
+        removed."""
         response = self._connection.call("POST", (*_DELETED, uid, "purge"), None, {"force": force})
         done = response.read(_Purge)
         return Purged(done.files, done.rows, done.unknown)

@@ -1,4 +1,4 @@
-"""Ingest into repositories behind the HTTP API: rules, events, comparing and repairing."""
+"""Ingest into repositories behind the HTTP API: rules, events, reconciliation."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -21,7 +21,7 @@ from graveler.remote.reading import PAGE
 from graveler.wire import documents
 
 _TOGETHER: Final = 480
-"""Messages of one request."""
+"""Messages per request."""
 
 
 class _Rules(Struct, frozen=True):
@@ -66,18 +66,18 @@ class _Reconciliation(Struct, frozen=True):
 
 
 class RemoteIngest:
-    """Ingest by a server. Each verb is one request unless it says otherwise."""
+    """Ingest by a server. Each verb is one request unless stated otherwise."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def add(self, repository: str, rule: Rule) -> Rule:
-        """Add a rule. Errors as of :meth:`graveler.ingest.rules.RuleStore.add`."""
+        """Add a rule. Errors as :meth:`graveler.ingest.rules.RuleStore.add`."""
         document = msgspec.to_builtins(rule)
         return self._connection.call("POST", _rules(repository), None, document).read(Rule)
 
     def rules(self, repository: str) -> tuple[Rule, ...]:
-        """The rules of a repository, by name."""
+        """Return the rules of a repository, by name."""
         found: list[Rule] = []
         after: str | None = ""
         while after is not None:
@@ -87,19 +87,20 @@ class RemoteIngest:
         return tuple(found)
 
     def rule(self, repository: str, name: str) -> tuple[Rule, IngestStatus]:
-        """The rule of this name, and its status. Cost: two requests. :class:`NotFoundError`."""
+        """Return the rule of this name and its status. Cost: two requests. :class:`NotFoundError`."""
         path = (*_rules(repository), name)
         return self._connection.get(path, Rule), self._connection.get((*path, "status"), IngestStatus)
 
     def remove(self, repository: str, name: str) -> Rule:
-        """Remove a rule, which is the answer. Cost: two requests. :class:`NotFoundError`."""
+        """Remove a rule and return it. Cost: two requests. :class:`NotFoundError`."""
         path = (*_rules(repository), name)
         removed = self._connection.get(path, Rule)
         self._connection.call("DELETE", path)
         return removed
 
     def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
-        """The repositories that have rules, with these. Cost: one request for each repository, and for each thousand."""
+        """Yield the repositories that have rules, with their rules. Cost: one request per repository, and per thousand of
+        them."""
         lake = RemoteLake(self._connection)
         after: str | None = ""
         while after is not None:
@@ -110,8 +111,8 @@ class RemoteIngest:
             after = page.next_after
 
     def process(self, events: Sequence[ObjectEvent]) -> Batch:
-        """Stage what events say, by all rules, and commit what is due by these. Cost: that of :meth:`all_rules`; for each
-        repository one request for each 480 events that its rules may be about."""
+        """Stage the changes that events report, under all rules, and make the commits these make due. Cost: that of
+        :meth:`all_rules`; per repository one request for each 480 events from its rules' buckets."""
         results: list[Result | None] = [None] * len(events)
         made: list[Made] = []
         not_made: list[NotMade] = []
@@ -129,12 +130,12 @@ class RemoteIngest:
         return Batch(tuple(told), tuple(made), tuple(not_made))
 
     def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
-        """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order."""
+        """Process a queue's messages like :meth:`process`: the worst result of each message's events, in order."""
         return by_message(messages, self.process)
 
     def commit_due(self) -> Batch:
-        """Make every commit that is due, of all rules. Cost: that of :meth:`all_rules`, and a request for each repository that
-        has some."""
+        """Make every commit that is due, under all rules. Cost: that of :meth:`all_rules`, and a request per repository that has
+        rules."""
         found = [self._replay(repository, []) for repository, _ in self.all_rules()]
         return Batch(
             (),
@@ -143,8 +144,8 @@ class RemoteIngest:
         )
 
     def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
-        """Compare a rule's source with its branch, repair, and wait for it. Cost: two requests, one for each look at how far it
-        is, and one for each commit that was due."""
+        """Compare a rule's source with its branch, repair differences, and wait for the end. Cost: two requests, one for each
+        poll, and one for each commit that was due."""
         path = ("repositories", repository, "ingest", "reconciliations")
         begun = self._connection.call("POST", path, None, {"rule": rule.name, "dry_run": dry_run}).read(_Started)
         RemoteOperations(self._connection, repository).wait(begun.id)

@@ -1,4 +1,4 @@
-"""Access keys of a lake behind the HTTP API. An admin's business."""
+"""Access keys of a lake behind the HTTP API. For admins."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class _Key(Struct, frozen=True):
     s3: bool = False
 
     def value(self) -> AccessKey:
-        """As the lake knows it."""
+        """Return it as the lake's own value."""
         return AccessKey(
             self.access_key_id, self.name, self.role, self.repositories, self.branches, self.created, self.s3
         )
@@ -36,8 +36,8 @@ class _Page(Struct, frozen=True):
 
 
 class RemoteKeys:
-    """The keys of a lake, with the verbs of :class:`graveler.access.authentication.Access` that are about them. Each is one
-    request unless it says otherwise."""
+    """The keys of a lake, with the key verbs of :class:`graveler.access.authentication.Access`. Each is one request unless stated
+    otherwise."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -51,8 +51,8 @@ class RemoteKeys:
         *,
         s3: bool = False,
     ) -> KeyWithSecret:
-        """Make a key and its secret, which the lake keeps sealed for ``s3``. If the answer is lost and the request sent again,
-        there is another key, whose secret nobody knows: revoke it. :class:`InvalidError` for an empty name or pattern."""
+        """Create a key and its secret, which the lake stores sealed for ``s3``. If the response is lost and the request sent
+        again, another key exists whose secret is unknown: revoke it. :class:`InvalidError` for an empty name or pattern."""
         document = {
             "name": name,
             "role": role.value,
@@ -64,7 +64,7 @@ class RemoteKeys:
         return KeyWithSecret(made.value(), made.secret_access_key)
 
     def keys(self) -> list[AccessKey]:
-        """The keys that are not revoked, by ID. Cost: one request for each thousand."""
+        """Return the keys that are not revoked, by ID. Cost: one request per thousand."""
         found: list[AccessKey] = []
         after: str | None = ""
         while after is not None:
@@ -74,9 +74,9 @@ class RemoteKeys:
         return found
 
     def key(self, key_id: str) -> AccessKey:
-        """One key. :class:`NotFoundError`."""
+        """Return one key. :class:`NotFoundError`."""
         return self._connection.get((*_KEYS, key_id), _Key).value()
 
     def revoke(self, key_id: str) -> None:
-        """End a key for good. :class:`NotFoundError`."""
+        """Revoke a key for good. :class:`NotFoundError`."""
         self._connection.call("DELETE", (*_KEYS, key_id))

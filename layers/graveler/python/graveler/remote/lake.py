@@ -12,7 +12,7 @@ from graveler.wire import access, config, documents
 
 class RemoteLake:
     """The repositories that an access key may see on a server: the verbs of :class:`graveler.lake.lake.Lake` that the API has,
-    each one request unless it says otherwise. A context manager that closes the connections."""
+    each one request unless stated otherwise. A context manager that closes the connections."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -31,21 +31,21 @@ class RemoteLake:
 
     @property
     def home(self) -> str:
-        """What begins the namespaces of repositories that name none, as the server says."""
+        """The server's prefix for namespaces of repositories that name none."""
         prefix = self._connection.get(("config",), config.Config).storage_config.default_namespace_prefix
         return prefix if prefix.endswith("//") else f"{prefix}/"
 
     @property
     def user(self) -> str:
-        """Who one is to the server: who commits."""
+        """The name under which the server knows the caller, and signs commits."""
         return self._connection.get(("user",), access.CurrentUser).user.id
 
     def repository(self, name: str) -> RemoteRepository:
-        """The repository of this name. No request."""
+        """Return the repository of this name. No request."""
         return RemoteRepository(self._connection, name)
 
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
-        """Repositories by name. Of their settings only whether they are read-only is told."""
+        """List repositories by name. Of their settings, only ``read_only`` is included."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
         found = self._connection.get(("repositories",), documents.RepositoryList, query)
         return Page(tuple(repository.value() for repository in found.results), found.pagination.next_after)
@@ -60,7 +60,7 @@ class RemoteLake:
         read_only: bool = False,
         metadata: Mapping[str, str] | None = None,
     ) -> RemoteRepository:
-        """Make a repository with one branch."""
+        """Create a repository with one branch."""
         document = {
             "name": name,
             "storage_namespace": namespace,
@@ -72,5 +72,5 @@ class RemoteLake:
         return self.repository(name)
 
     def delete_repository(self, name: str, *, force: bool = False) -> None:
-        """Forget a repository; its objects stay where they are."""
+        """Remove a repository from the lake; its objects stay in storage."""
         self._connection.call("DELETE", ("repositories", name), {"force": force})

@@ -1,4 +1,4 @@
-"""Opening a lake behind the HTTP API."""
+"""The functions that open a lake behind the HTTP API."""
 
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def open_served(location: ServedLake) -> "RemoteLake":
-    """The lake behind a server. No request. :class:`InvalidError` for a URL that is none; :class:`UnavailableError` where the
-    library for HTTP is not installed."""
+    """Return the lake behind a server. No request. :class:`InvalidError` for an invalid URL; :class:`UnavailableError` if the
+    HTTP library is not installed."""
     connection = connect(location)
     from graveler.remote.lake import RemoteLake
 
@@ -21,7 +21,7 @@ def open_served(location: ServedLake) -> "RemoteLake":
 
 
 def connect(location: ServedLake) -> "Connection":
-    """What sends requests to a server. No request. Errors as :func:`open_served`."""
+    """Return a connection to a server. No request. Errors as :func:`open_served`."""
     try:
         from graveler.remote.connection import Connection, SessionToken  # urllib3: not for a lake of one's own
     except ModuleNotFoundError as error:
@@ -39,7 +39,7 @@ def connect(location: ServedLake) -> "Connection":
 
 
 def log_in_with_aws(location: ServedLake) -> "AwsSession":
-    """What logs in to a server with AWS's credentials. No request yet."""
+    """Return the session that logs in to a server with AWS's credentials. No request yet."""
     from graveler.remote.aws_session import AwsSession
     from graveler.remote.aws_signing import BotocoreSigner
     from graveler.remote.connection import Connection

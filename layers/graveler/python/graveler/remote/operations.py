@@ -1,4 +1,4 @@
-"""Operations of a repository behind the HTTP API: listed, looked at, waited for, cancelled."""
+"""Operations of a repository behind the HTTP API: list, inspect, wait for, cancel."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from graveler.wire.errors import Error
 from graveler.wire.operations import OperationDocument
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
-"""Seconds between two looks: the first pause, and the longest."""
+"""Seconds between two polls: the first pause, and the longest."""
 _CONFLICT: Final = 409
 
 
@@ -28,20 +28,20 @@ class _Page(Struct, frozen=True):
 
 
 def _ignore(_: Operation) -> None:
-    """Tells nobody."""
+    """Do nothing."""
 
 
 class RemoteOperations:
-    """The operations of one repository, as :class:`graveler.operations.store.Operations` has them. Each verb is one request
-    unless it says otherwise."""
+    """The operations of one repository, with the verbs of :class:`graveler.operations.store.Operations`. Each is one request
+    unless stated otherwise."""
 
     def __init__(self, connection: Connection, repository: str) -> None:
         self._connection = connection
         self._base = ("repositories", repository, "operations")
 
     def all(self, damaged: Callable[[CorruptError], None] | None = None) -> Iterator[Operation]:
-        """All that are worked on, or ended within a week, by ID; ``damaged`` is told of those that cannot be read, which
-        otherwise raise. Cost: one request for each thousand."""
+        """Yield all operations that are running or ended within a week, by ID; ``damaged`` receives the errors of unreadable
+        ones, which otherwise are raised. Cost: one request per thousand."""
         after: str | None = ""
         while after is not None:
             page = self._connection.get(self._base, _Page, {"after": after, "amount": PAGE})
@@ -53,31 +53,31 @@ class RemoteOperations:
             after = page.pagination.next_after
 
     def get(self, operation_id: str) -> Operation:
-        """One operation. :class:`NotFoundError`."""
+        """Return one operation. :class:`NotFoundError`."""
         return _operation(self._document(operation_id))
 
     def progress(self, operation: Operation) -> WorkDone:
-        """How much of an operation is done; no request for one that has no parts."""
+        """Return how much of an operation is done; no request for one without parts."""
         if not operation.parts:
             return WorkDone()
         done = self._document(operation.id).progress
         return WorkDone() if done is UNSET else WorkDone(done.parts_done, done.records_done, done.bytes_done)
 
     def commit(self, operation: Operation) -> str:
-        """The ID of its commit if that is there now, or nothing."""
+        """Return the ID of its commit if that exists by now, or an empty string."""
         return self._document(operation.id).commit_id
 
     def cancel(self, operation_id: str) -> Operation:
-        """End an operation: from now on it cannot commit anything. Cost: two requests. :class:`PreconditionError` if it has ended
-        otherwise."""
+        """Cancel an operation: from now on it cannot commit anything. Cost: two requests. :class:`PreconditionError` if it has
+        already ended otherwise."""
         response = self._connection.call("DELETE", (*self._base, operation_id), passing=(_CONFLICT,))
         if response.status == _CONFLICT:
             raise refusal(_CONFLICT, response.read(Error), f"cancelling operation {operation_id!r}")
         return self.get(operation_id)
 
     def wait(self, operation_id: str, look: Callable[[Operation], None] = _ignore) -> Operation:
-        """The operation when it is completed; ``look`` sees it as it is meanwhile. Ctrl-C leaves it going on. Cost: one request
-        for each look. Its error if it fails."""
+        """Wait for an operation and return it once completed; ``look`` receives its state at each poll. After Ctrl-C it
+        continues. Cost: one request per poll. Raises the operation's error if it fails."""
         pause = _FIRST_LOOK
         while True:
             found = self.get(operation_id)
@@ -94,7 +94,7 @@ class RemoteOperations:
 
 
 def _operation(document: OperationDocument) -> Operation:
-    """As the lake knows it. What was asked for, and who works on it, is not told."""
+    """Return it as the lake's own value, without the request and the worker, which the API does not expose."""
     planned = document.progress
     return Operation(
         document.id,

@@ -1,4 +1,4 @@
-"""Connections to servers, straight or through a proxy, as the environment says (:class:`graveler.locations.Network`)."""
+"""Connections to servers, direct or through a proxy, as the environment configures (:class:`graveler.locations.Network`)."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,8 +17,8 @@ _TIMEOUT: Final = Timeout(connect=10, read=120)
 
 
 class Pools:
-    """Sends requests; keeps connections open, 32 to a host. Shared by threads. :class:`InvalidError` for a proxy that is no URL,
-    or a file of certificates that is not there."""
+    """Connection pools that send requests and keep connections open, 32 per host. Shared by threads. :class:`InvalidError` for a
+    proxy that is no URL, or a missing certificate file."""
 
     def __init__(self, network: Network) -> None:
         if network.certificates and not Path(network.certificates).is_file():
@@ -38,11 +38,11 @@ class Pools:
         self._by_scheme = {scheme: self._through(url) for scheme, url in network.proxies.items()}
 
     def request(self, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
-        """Send a request; options and errors as of :meth:`urllib3.PoolManager.request`."""
+        """Send a request; options and errors as :meth:`urllib3.PoolManager.request`."""
         return self._pool(url).request(method, url, **options)
 
     def clear(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         for pool in (self._straight, *self._by_scheme.values()):
             pool.clear()
 
@@ -68,10 +68,10 @@ class Pools:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine, which no proxy can reach for us."""
+    """Return whether a host is this machine, which no proxy can reach for the client."""
     if host == "localhost":
         return True
     try:
         return ip_address(host).is_loopback
-    except ValueError:  # a name
+    except ValueError:  # a host name
         return False

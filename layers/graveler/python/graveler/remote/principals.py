@@ -1,4 +1,4 @@
-"""Rules about AWS principals of a lake behind the HTTP API. An admin's business."""
+"""Rules about AWS principals of a lake behind the HTTP API. For admins."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ class _Rule(Struct, frozen=True):
     created: int
 
     def value(self) -> PrincipalRule:
-        """As the lake knows it."""
+        """Return it as the lake's own value."""
         return PrincipalRule(
             self.id, self.principal, self.name, self.role, self.repositories, self.branches, self.created
         )
@@ -35,8 +35,8 @@ class _Page(Struct, frozen=True):
 
 
 class RemotePrincipals:
-    """The rules of a lake, with the verbs of :class:`graveler.access.authentication.Access` that are about them. Each is one
-    request unless it says otherwise."""
+    """The principal rules of a lake, with the rule verbs of :class:`graveler.access.authentication.Access`. Each is one request
+    unless stated otherwise."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -49,8 +49,8 @@ class RemotePrincipals:
         repositories: Sequence[str] = (),
         branches: Sequence[str] = (),
     ) -> PrincipalRule:
-        """Let AWS principals in who match a pattern. :class:`InvalidError` for a name or pattern that cannot be used;
-        :class:`ConflictError` if there is a rule about the pattern."""
+        """Admit the AWS principals that match a pattern. :class:`InvalidError` for an unusable name or pattern;
+        :class:`ConflictError` if the pattern already has a rule."""
         document = {
             "principal": principal,
             "name": name,
@@ -61,7 +61,7 @@ class RemotePrincipals:
         return self._connection.call("POST", _RULES, None, document).read(_Rule).value()
 
     def rules(self) -> list[PrincipalRule]:
-        """The rules, by ID. Cost: one request for each thousand."""
+        """Return the rules, by ID. Cost: one request per thousand."""
         found: list[PrincipalRule] = []
         after: str | None = ""
         while after is not None:
@@ -71,9 +71,9 @@ class RemotePrincipals:
         return found
 
     def rule(self, rule_id: str) -> PrincipalRule:
-        """One rule. :class:`NotFoundError`."""
+        """Return one rule. :class:`NotFoundError`."""
         return self._connection.get((*_RULES, rule_id), _Rule).value()
 
     def remove_rule(self, rule_id: str) -> None:
-        """Remove a rule and end its tokens. :class:`NotFoundError`."""
+        """Remove a rule and invalidate its tokens. :class:`NotFoundError`."""
         self._connection.call("DELETE", (*_RULES, rule_id))

@@ -1,4 +1,4 @@
-"""The half of a remote repository's verbs that changes nothing."""
+"""The read-only half of a remote repository's verbs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,14 +34,13 @@ if TYPE_CHECKING:
     from graveler.lake.reading.summary import Summary, Usage
 
 PAGE: Final = 1000
-"""Results of one page, and objects that one request may name."""
+"""Results per page, and the number of objects that one request may name."""
 
 
 class RemoteReader:
-    """What can be asked of a repository behind the HTTP API. The verbs are those of
-    :class:`graveler.lake.reading.reader.RepositoryReader`, and so are their errors. Each is one request unless it says
-    otherwise. No request is sent when it is made: a repository that does not exist is told by the first verb.
-    """
+    """The read operations of a repository behind the HTTP API. Verbs and errors are those of
+    :class:`graveler.lake.reading.reader.RepositoryReader`. Each is one request unless stated otherwise. Creating it sends no
+    request: the first verb reports a repository that does not exist."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
@@ -51,29 +50,29 @@ class RemoteReader:
 
     @property
     def connection(self) -> Connection:
-        """What its requests go through. No request."""
+        """The connection that sends its requests. No request."""
         return self._connection
 
     @property
     def repository(self) -> Repository:
-        """The repository with its settings, as they are now. Cost: four requests."""
+        """The repository with its current settings. Cost: four requests."""
         found = self._connection.get(self._base, documents.Repository)
         return found.value(
             Settings(found.read_only, self.metadata(), self.protection()[0], self.retention(), self._import_sources())
         )
 
     def metadata(self) -> Mapping[str, str]:
-        """What its owners noted of it."""
+        """Return the repository's metadata."""
         return self._connection.get((*self._base, "metadata"), dict[str, str])
 
     def protection(self) -> tuple[tuple[str, ...], str]:
-        """The patterns of protected branches, and their etag."""
+        """Return the patterns of protected branches, and their etag."""
         response = self._connection.call("GET", (*self._base, "settings", "branch_protection"))
         rules = response.read(list[repositories.ProtectionRule])
         return tuple(rule.pattern for rule in rules), response.headers.get("etag", "").strip('"')
 
     def retention(self) -> RetentionRules | None:
-        """For how long commits are to be kept, if that was decided."""
+        """Return the retention rules, or None if none are set."""
         response = self._connection.call("GET", (*self._base, "settings", "gc_rules"), passing=(404,))
         if response.status == 404:
             document = response.read(Error)
@@ -89,17 +88,17 @@ class RemoteReader:
     # Refs
 
     def commit_of(self, ref: str) -> Commit:
-        """The commit that a ref points at, without uncommitted changes."""
+        """Return the commit that a ref points at, without uncommitted changes."""
         return self._connection.get((*self._base, "commits", ref), documents.Commit).value()
 
     def branch(self, name: str) -> Branch:
-        """The branch."""
+        """Return the branch."""
         return self._connection.get((*self._base, "branches", name), documents.Ref).branch()
 
     def branches(
         self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
     ) -> Page[Branch]:
-        """Branches by name. Cost: one request; with ``show_hidden`` a second one, to tell which of them are hidden."""
+        """List branches by name. Cost: one request; with ``show_hidden`` a second one, to tell which of them are hidden."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE), "show_hidden": show_hidden}
         found = self._connection.get((*self._base, "branches"), documents.RefList, query)
         seen = {ref.id for ref in found.results}
@@ -109,30 +108,30 @@ class RemoteReader:
         return Page(tuple(ref.branch(hidden=ref.id not in seen) for ref in found.results), found.pagination.next_after)
 
     def tag(self, name: str) -> Tag:
-        """The tag."""
+        """Return the tag."""
         return self._connection.get((*self._base, "tags", name), documents.Ref).tag()
 
     def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
-        """Tags by name."""
+        """List tags by name."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
         found = self._connection.get((*self._base, "tags"), documents.RefList, query)
         return Page(tuple(ref.tag() for ref in found.results), found.pagination.next_after)
 
     def reflog(self, branch: str, amount: int = 100) -> "list[LogEntry]":
-        """What moved a branch, the newest first; a thousand entries at most."""
+        """Return what moved a branch, newest first; at most a thousand entries."""
         path = (*self._base, "branches", branch, "reflog")
         return self._connection.get(path, refs.Reflog, {"amount": min(amount, PAGE)}).entries()
 
     # Objects
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
-        """What the lake knows of an object."""
+        """Return an object's entry."""
         found = self._connection.get((*self._base, "refs", ref, "objects", "stat"), objects.ObjectStats, {"path": path})
         return found.entry()
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
-        """What the lake knows of each of some objects; None where there is none. Cost: one request for each thousand, each of
-        them of one state."""
+        """Return the entries of several objects; None for a missing one. Cost: one request per thousand, each of them of one
+        state."""
         found: dict[str, ObjectEntry] = {}
         for at in range(0, len(paths), PAGE):
             response = self._connection.call(
@@ -144,7 +143,7 @@ class RemoteReader:
     def list_objects(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ObjectEntry | CommonPrefix]:
-        """Objects by path; with a ``delimiter``, common prefixes."""
+        """List objects by path; with a ``delimiter``, roll up common prefixes."""
         response = self._connection.call(
             "GET", (*self._base, "refs", ref, "objects", "ls"), _page_query(prefix, after, delimiter, amount)
         )
@@ -156,7 +155,7 @@ class RemoteReader:
         )
 
     def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
-        """All objects whose path begins with ``prefix``. Cost: one request for each thousand."""
+        """Yield all objects whose path begins with ``prefix``. Cost: one request per thousand."""
         after: str | None = ""
         while after is not None:
             page = self.list_objects(ref, prefix=prefix, after=after, amount=PAGE)
@@ -164,24 +163,24 @@ class RemoteReader:
             after = page.next_after
 
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
-        """How many objects and bytes there are."""
+        """Count objects and bytes."""
         query: Query = {"prefix": prefix, "delimiter": delimiter}
         return self._connection.get((*self._base, "refs", ref, "usage"), differences.UsageDocument, query).value()
 
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The bytes of an object, in pieces. Cost: two requests and one object read."""
+        """Yield the bytes of an object, in pieces. Cost: two requests and one object read."""
         return self.bytes_in(ref, self.stat(ref, path), start, length)
 
     def bytes_in(
         self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None, *, verify: bool = True
     ) -> Iterator[bytes]:
-        """The bytes of an object that was looked up in ``ref``. Cost: one request, unless it was read shortly before, and one
-        object read. :class:`BusyError` if ``ref`` has another object there by now."""
+        """Yield the bytes of an object that was looked up in ``ref``. Cost: one request, unless it was read shortly before, and
+        one object read. :class:`BusyError` if ``ref`` has another object there by now."""
         return self._transfers.read(ref, entry, start, length, verify=verify)
 
     def open_object(self, ref: str, path: str) -> OpenedObject:
-        """An object as it is now, and what reads of it. Cost: two requests, and one object read each time. Beyond the life of a
-        presigned URL a new one is asked for: :class:`BusyError` then if the object was replaced meanwhile."""
+        """Return an object as of now, with the functions that read it. Cost: two requests, and one object read per read. After a
+        presigned URL has expired a new one is requested: :class:`BusyError` then if the object was replaced meanwhile."""
         entry = self.stat(ref, path)
         self._transfers.prepare(ref, entry)
         return OpenedObject(
@@ -192,7 +191,7 @@ class RemoteReader:
         )
 
     def read(self, ref: str, path: str) -> bytes:
-        """The whole object. Cost as :meth:`stream`."""
+        """Return the whole object. Cost as :meth:`stream`."""
         return b"".join(self.stream(ref, path))
 
     # Differences
@@ -200,7 +199,7 @@ class RemoteReader:
     def uncommitted(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
-        """What is staged and differs from the last commit. Cost: a request, and two more to look the objects up."""
+        """List the staged changes relative to the last commit. Cost: a request, and two more to look the objects up."""
         response = self._connection.call(
             "GET", (*self._base, "branches", branch, "diff"), _page_query(prefix, after, delimiter, amount)
         )
@@ -210,7 +209,7 @@ class RemoteReader:
         )
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
-        """How much is staged."""
+        """Summarize the staged changes."""
         path = (*self._base, "branches", branch, "diff", "summary")
         query: Query = {"prefix": prefix, "delimiter": delimiter}
         return self._connection.get(path, differences.SummaryDocument, query).value()
@@ -218,7 +217,7 @@ class RemoteReader:
     def diff(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
-        """What turns ``left`` into ``right``. Cost: a request, and two more to look the objects up."""
+        """List what turns ``left`` into ``right``. Cost: a request, and two more to look the objects up."""
         query: Query = {**_page_query(prefix, after, delimiter, amount), "type": "two_dot"}
         response = self._connection.call("GET", (*self._base, "refs", left, "diff", right), query)
         commits = documents.commits_read(response.headers)
@@ -228,22 +227,22 @@ class RemoteReader:
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
-        """What ``right`` changed since its common base with ``left``. Cost: as :meth:`diff`, and a request to find the base."""
+        """List what ``right`` changed since its merge base with ``left``. Cost: as :meth:`diff`, and the request for the base."""
         base = self.merge_base(left, right)
         if base is None:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
         return self.diff(base.id, right, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
 
     def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
-        """How much :meth:`diff` shows."""
+        """Summarize what :meth:`diff` shows."""
         return self._summary(left, right, prefix, delimiter, "two_dot")
 
     def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
-        """How much :meth:`compare` shows."""
+        """Summarize what :meth:`compare` shows."""
         return self._summary(left, right, prefix, delimiter, "three_dot")
 
     def merge_base(self, left: str, right: str) -> Commit | None:
-        """The best common ancestor of two refs. Cost: two requests."""
+        """Return the best common ancestor of two refs. Cost: two requests."""
         path = (*self._base, "refs", left, "merge", right)
         response = self._connection.call("GET", path, passing=(400,))
         if response.status == 400:
@@ -255,7 +254,7 @@ class RemoteReader:
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
     ) -> MergePreview:
-        """What a merge would do, and every conflict. Cost: one request for each thousand conflicts."""
+        """Return what a merge would do, with every conflict. Cost: one request per thousand conflicts."""
         strategies = MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
         plain = not strategies.by_prefix
         path = (*self._base, "refs", source, "merge", destination, "preview")
@@ -265,7 +264,7 @@ class RemoteReader:
             query: Query = {
                 "after": after,
                 "amount": PAGE,
-                # Where prefixes decide, all conflicts are asked for, and the decided ones taken out here.
+                # With strategies by prefix, request all conflicts and drop the decided ones here.
                 "strategy": strategies.default.value if plain else "",
             }
             page = self._connection.get(path, differences.MergePreview, query)
@@ -294,7 +293,7 @@ class RemoteReader:
         prefixes: Sequence[str] = (),
         limit: bool = False,
     ) -> Page[Commit]:
-        """Commits that a ref can reach, newest first."""
+        """List the commits that a ref can reach, newest first."""
         if "" in paths:
             raise InvalidError("a path is empty; name an object")
         query: Query = {
@@ -311,13 +310,13 @@ class RemoteReader:
         return Page(tuple(commit.value() for commit in found.results), found.pagination.next_after)
 
     def blame(self, ref: str, path: str) -> Commit:
-        """The commit that made an object what it is."""
+        """Return the commit that last changed an object."""
         return self._connection.get((*self._base, "refs", ref, "blame"), documents.Commit, {"path": path}).value()
 
     def annotate(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
-        """A listing, each with the last commit that changed it. Cost: a request, and one more to look the objects up."""
+        """List entries, each with the last commit that changed it. Cost: a request, and one more to look the objects up."""
         response = self._connection.call(
             "GET", (*self._base, "refs", ref, "annotate"), _page_query(prefix, after, delimiter, amount)
         )
@@ -339,7 +338,8 @@ class RemoteReader:
     def _changes(
         self, found: differences.DiffList, left: str, right: str, commits: tuple[CommitID, ...]
     ) -> Page[Change]:
-        """Differences with the objects before and after, which are looked up. Of a branch, the one after may be gone by now."""
+        """Return differences with the objects before and after, which are looked up. Of a branch, the one after may be gone by
+        now."""
         kinds = {diff.path: ChangeType(diff.type) for diff in found.results}
         had = [path for path, kind in kinds.items() if kind in (ChangeType.REMOVED, ChangeType.CHANGED)]
         has = [path for path, kind in kinds.items() if kind in (ChangeType.ADDED, ChangeType.CHANGED)]
@@ -357,6 +357,6 @@ def _page_query(prefix: str, after: str, delimiter: str, amount: int) -> dict[st
 
 
 def _decided(strategies: MergeStrategies, path: str) -> MergeStrategy:
-    """The strategy for a path: that of the longest prefix."""
+    """Return the strategy for a path: that of the longest matching prefix."""
     fitting = [(len(prefix), strategy) for prefix, strategy in strategies.by_prefix if path.startswith(prefix)]
     return max(fitting, key=lambda found: found[0])[1] if fitting else strategies.default

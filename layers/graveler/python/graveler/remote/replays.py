@@ -11,8 +11,8 @@ _PAGE = 1000
 
 
 def replay_conflicts(repository: "RemoteReader", branch: str, base: CommitID, source: CommitID) -> tuple[Conflict, ...]:
-    """The objects that differ between ``base`` and ``source``, and of which the branch's commit has neither version, in order.
-    Cost: for each thousand that differ, one :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up
+    """Return the objects, in order, that differ between ``base`` and ``source`` and of which the branch's commit has neither
+    version. Cost: per thousand that differ, one :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up
     on the branch."""
     head = repository.commit_of(f"{branch}@").id
     found: list[Conflict] = []
@@ -28,5 +28,5 @@ def replay_conflicts(repository: "RemoteReader", branch: str, base: CommitID, so
 
 
 def _identity(entry: ObjectEntry | None) -> tuple[object, ...] | None:
-    """What makes an object the same for merges."""
+    """Return what identifies an object in merges."""
     return None if entry is None else (entry.size, entry.checksum, entry.content_type, dict(entry.metadata))

@@ -1,4 +1,4 @@
-"""One repository behind the HTTP API: all verbs."""
+"""A repository behind the HTTP API, with all verbs."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,28 +62,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
-"""Seconds between two looks at an import: the first pause, and the longest."""
+"""Seconds between two polls of an import: the first pause, and the longest."""
 _LISTING: Final = ".graveler/listing"
-"""The path that a listing is sent for. No object of this path is made."""
+"""The path under which a listing is sent. No object of this path is created."""
 
 
 class RemoteRepository(RemoteSettings, RequestMethods):
-    """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server notes
-    whose access key it is, so ``by`` and ``committer`` are ignored. Each verb is one request unless it says otherwise, and one
-    that creates something has its effect once, however often the request had to be sent; with a ``request_id`` also over
-    several calls. What the API has no operation for is :class:`InvalidError`, and says where to do it.
-    """
+    """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server
+    records the access key's owner, so ``by`` and ``committer`` are ignored. Each verb is one request unless stated otherwise; one
+    that creates something takes effect once, however often the request had to be sent, and with a ``request_id`` also across
+    several calls. Verbs that the API does not have raise :class:`InvalidError`, which says where to run them."""
 
     # Refs
 
     def _run_create_branch(self, request: requests.CreateBranch, _: Context) -> Branch:
-        """A server that knows no owners makes a branch without one."""
+        """Create a branch. A server without support for owners creates it without one."""
         body = document_of(refs.BranchCreation, request, owner=request.owner or None)
         response = self._connection.call("POST", (*self._base, "branches"), None, body)
         return Branch(request.name, CommitID(response.body.decode().strip().strip('"')), request.hidden)
 
     def _run_renew_branch(self, request: requests.RenewBranch, _: Context) -> None:
-        """:class:`NotFoundError` also of a server that knows no owners."""
+        """Renew a branch's lease. :class:`NotFoundError` also from a server without support for owners."""
         path = (*self._base, "branches", request.name, "lease")
         self._connection.call("PUT", path, None, document_of(refs.LeaseRenewal, request))
 
@@ -101,7 +100,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return self._connection.call("POST", path, None, body).read(documents.Ref).branch()
 
     def _run_hard_reset(self, request: requests.HardReset, _: Context) -> Branch:
-        """Two requests."""
+        """Move a branch. Two requests."""
         goal = self.commit_of(request.ref).id
         path = (*self._base, "branches", request.branch, "hard_reset")
         self._connection.call("PUT", path, {"ref": goal, "force": request.force})
@@ -125,7 +124,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return self._transfers.upload(request, context.body)
 
     def _run_link(self, request: staging.Link, _: Context) -> None:
-        """:class:`InvalidError` for ``if_absent``."""
+        """Link an object. :class:`InvalidError` for ``if_absent``."""
         if request.if_absent:
             raise InvalidError(
                 "a server links no object on condition that it be absent; upload it with if_absent instead"
@@ -133,7 +132,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         self._link_many(request.branch, [request.entry], force=request.force)
 
     def _run_link_many(self, request: staging.LinkMany, _: Context) -> None:
-        """One request for each thousand."""
+        """Link objects. One request per thousand."""
         self._link_many(request.branch, request.entries, force=request.force)
 
     def _link_many(self, branch: str, entries: Iterable[ObjectEntry], *, force: bool) -> None:
@@ -143,7 +142,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             self._connection.call("POST", path, None, {"objects": some, "force": force})
 
     def _run_delete(self, request: staging.Delete, _: Context) -> None:
-        """One request for each thousand."""
+        """Delete objects. One request per thousand."""
         left = iter(dict.fromkeys(request.objects))
         path = (*self._base, "branches", request.branch, "objects", "delete")
         first = True
@@ -165,7 +164,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return response.read(objects.ObjectStats).entry()
 
     def _run_copy_prefix(self, request: staging.CopyPrefix, _: Context) -> Iterator[ObjectEntry]:
-        """One request for each object."""
+        """Copy the objects under a prefix. One request per object."""
         branch, prefix, to = request.branch, request.source_prefix, request.destination_prefix
         source = request.source_ref or branch
         _expect_apart(source == branch, prefix, to)
@@ -181,7 +180,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         )
 
     def _run_move(self, request: staging.Move, _: Context) -> ObjectEntry:
-        """A copy, and then a delete."""
+        """Move an object: a copy, and then a delete."""
         branch, source, force = request.branch, request.source_path, request.force
         if source == request.destination_path:
             raise InvalidError(f"{source!r} is to be moved to itself; name another path")
@@ -190,7 +189,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return moved
 
     def _run_move_prefix(self, request: staging.MovePrefix, _: Context) -> Iterator[tuple[str, ObjectEntry]]:
-        """One request for each object, and one to delete each thousand."""
+        """Move the objects under a prefix. One request per object, and one delete request per thousand."""
         branch, prefix, force = request.branch, request.source_prefix, request.force
         _expect_apart(True, prefix, request.destination_prefix)
 
@@ -207,7 +206,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return moving()
 
     def _run_update_metadata(self, request: staging.UpdateMetadata, _: Context) -> ObjectEntry:
-        """Two requests."""
+        """Replace an object's metadata. Two requests."""
         path = (*self._base, "branches", request.branch, "objects", "stat", "user_metadata")
         query: Query = {"path": request.path, "force": request.force}
         self._connection.call("PUT", path, query, {"set": dict(request.metadata)})
@@ -226,7 +225,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         self._connection.call("PUT", (*self._base, "branches", request.branch), None, document)
 
     def _run_export(self, request: Export, context: Context) -> ExportReport:
-        """As of a lake here, with these verbs."""
+        """Export as a local lake does, with the verbs of this class."""
         from graveler.lake.exporting.export import export  # few programs export
 
         return export(self, request, context)
@@ -234,8 +233,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     # Commits
 
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
-        """As of a lake here. A server hands long work over by itself, so limits are not sent. Cost: one request, repeated while
-        the server works on it, and what is said below."""
+        """Run a request as a local lake does. A server itself moves long work to the background, so limits are not sent. Cost:
+        one request, repeated while the server works on it, plus what the methods below state."""
         do = _RUNS.get(type(request))
         if do is None:
             raise InvalidError(f"{type(request).__name__} cannot be asked of a server; do it where the lake is")
@@ -251,7 +250,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return self._post(path, body, request.info, query).read(documents.Commit).value()
 
     def _run_merge(self, request: Merge, _: Context) -> Commit:
-        """Two requests; of one that meets conflicts also :meth:`preview_merge`, which lists them."""
+        """Merge. Two requests; on conflicts also :meth:`preview_merge`, which lists them."""
         strategies = request.strategies
         body = document_of(
             refs.Merge,
@@ -271,7 +270,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         raise refused
 
     def _run_revert(self, request: Revert, _: Context) -> Commit:
-        """Two requests; of one that meets conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
+        """Revert. Two requests; on conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
         body = document_of(refs.RevertCreation, request, commit_overrides=_overrides(request.info))
         response = self._post(
             (*self._base, "branches", request.branch, "revert"), body, request.info, passing=(409,), dated=False
@@ -281,7 +280,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return self.commit_of(response.headers.get(documents.COMMIT_HEADER) or f"{request.branch}@")
 
     def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
-        """Conflicts as of a revert."""
+        """Cherry-pick. Conflicts as for a revert."""
         body = document_of(refs.CherryPickCreation, request, commit_overrides=_overrides(request.info))
         path = (*self._base, "branches", request.branch, "cherry-pick")
         response = self._post(path, body, request.info, passing=(409,), dated=False)
@@ -304,20 +303,20 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         *,
         dated: bool = True,
     ) -> Response:
-        """Ask for a commit. :class:`InvalidError` for a time where the API takes none."""
+        """Request a commit. :class:`InvalidError` for a creation time where the API accepts none."""
         if not dated:
             _expect_no_date(info)
         return self._connection.call("POST", path, query, body, key=info.request_id, passing=passing)
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
-        """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
-        Cost: one request; two for one that is there."""
+        """Return the commit that brought this version of an application, or a later one, to the branch; None if it is not written
+        yet. Cost: one request; two if the commit exists."""
         path, query = (*self._base, "branches", branch, "written"), {"application": application.id}
         found = self._connection.get(path, refs.WrittenVersion, {**query, "version": application.version})
         return None if found.commit_id is None else self.commit_of(found.commit_id)
 
     def _conflicts(self, request: Replay, response: Response, doing: str) -> GravelerError:
-        """The error that lists the conflicts; as the server says it if there are none any more, or if it is another one."""
+        """Return the error that lists the conflicts; the server's own if no conflicts remain, or if it is another one."""
         refused = refusal(409, response.read(Error), doing)
         if not isinstance(refused, MergeConflictError):
             return refused
@@ -328,7 +327,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return MergeConflictError(request.ref, request.branch, conflicts) if conflicts else refused
 
     def _run_import_folder(self, request: ImportFolder, context: Context) -> Imported:
-        """An import of addresses of the machine that serves the lake."""
+        """Import a folder of the machine that serves the lake, as an import of addresses."""
         folder = request.folder
         address = ImportAddress(AddressType.COMMON_PREFIX, f"file://{folder.absolute()}/", request.destination)
         addresses = ImportAddresses(
@@ -355,7 +354,9 @@ class RemoteRepository(RemoteSettings, RequestMethods):
                 folder = stack.enter_context(TemporaryDirectory(dir=own_folder(), prefix="listing-"))
                 file = Path(folder) / "listing"
                 written = write_listing(request.listing, namespace, options, file, progress)
-            if not written and not request.allow_empty:  # the server, which does not see its name, would refuse it too
+            if (
+                not written and not request.allow_empty
+            ):  # the server, which does not see the listing's name, would refuse it too
                 name = request.label or listing_name(request.listing, options)
                 raise EmptySourceError([(name, options.destination)])
             address = self._transfers.send(branch, _LISTING, file, force=request.force)
@@ -379,7 +380,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return self._imported(branch, commit, ended.changes, info)
 
     def _run_import_addresses(self, request: ImportAddresses, context: Context) -> Imported:
-        """Waits for it; Ctrl-C cancels it. Two requests, and one for each look at how far it is; of a dry run two more."""
+        """Import and wait for the end; Ctrl-C cancels it. Two requests, and one per poll; two more for a dry run."""
         _expect_no_date(request.info)
         body = {
             "paths": [imports.ImportLocation(one.type, one.address, one.destination) for one in request.sources],
@@ -403,7 +404,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     def _begin_import(
         self, path: Sequence[str], document: object, request_id: str, *, dry_run: bool
     ) -> imports.ImportCreationResponse:
-        """A dry run has a path of its own, since a server that knows none would pass over a field and import."""
+        """Start an import. A dry run has its own path, since a server without dry runs would ignore a field and import."""
         if not dry_run:
             return self._connection.call("POST", path, None, document, key=request_id).read(
                 imports.ImportCreationResponse
@@ -438,7 +439,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         changes: ImportChanges | None,
         info: CommitInfo,
     ) -> Imported:
-        """What came of an import, if the server says what it changed; without a commit, of a dry run on the branch as it is."""
+        """Return an import's result if the server reports what it changed; without a commit, that of a dry run on the branch's
+        head."""
         if changes is None:
             raise UnavailableError(
                 f"the server imported to {branch!r} and does not say what it changed: it is older than this client, or whoever "
@@ -450,13 +452,13 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
 
 def not_made(head: Commit, info: CommitInfo, metarange: MetarangeName) -> Commit:
-    """What a dry run has for a commit: it has no ID."""
+    """Return the placeholder commit of a dry run, which has no ID."""
     now, generation = int(time.time()), head.generation + 1
     return Commit(CommitID(""), (head.id,), metarange, "", info.message, now, generation, "", dict(info.metadata))
 
 
 def _expect_no_date(info: CommitInfo) -> None:
-    """:class:`InvalidError` for a time where the API takes none."""
+    """Refuse a creation time where the API accepts none, with :class:`InvalidError`."""
     if info.created is not None:
         raise InvalidError("a server takes a time for commits of uncommitted changes only; leave created out")
 
@@ -472,7 +474,7 @@ def _import_failure(failure: Error) -> GravelerError:
 
 
 def _link_document(entry: ObjectEntry) -> dict[str, object]:
-    """An object to link, as the API has it."""
+    """Return the API's document for linking an object."""
     return {
         "path": entry.path,
         "staging": {"physical_address": entry.address},

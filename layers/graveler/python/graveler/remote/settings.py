@@ -1,4 +1,4 @@
-"""The settings of a repository behind the HTTP API: what its owners note of it, and what they forbid."""
+"""The settings of a repository behind the HTTP API: metadata, protection, retention and the like."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -12,35 +12,35 @@ from graveler.requests.base import Request
 from graveler.wire import repositories
 
 _ATTEMPTS: Final = 8
-"""Tries to change settings that others change at the same time."""
+"""Attempts to change settings that concurrent writers change too."""
 
 
 class RemoteSettings(RemoteReader):
-    """Does what requests about settings ask for, by a request to the server unless it says otherwise."""
+    """The runs of settings requests, each one request to the server unless stated otherwise."""
 
     def _set_metadata(self, request: settings.SetMetadata, _: Context) -> Mapping[str, str]:
-        """Two requests."""
+        """Set metadata. Two requests."""
         body = repositories.MetadataSet(dict(request.metadata))
         self._connection.call("POST", (*self._base, "metadata"), {"force": request.force}, body)
         return self.metadata()
 
     def _delete_metadata(self, request: settings.DeleteMetadata, _: Context) -> Mapping[str, str]:
-        """Two requests."""
+        """Delete metadata. Two requests."""
         body = repositories.MetadataKeys(list(request.keys))
         self._connection.call("DELETE", (*self._base, "metadata"), {"force": request.force}, body)
         return self.metadata()
 
     def _set_protection(self, request: settings.SetProtection, _: Context) -> str:
-        """Two requests."""
+        """Set the protection patterns. Two requests."""
         self._put_protection(request.patterns, request.if_match, force=request.force)
         return self.protection()[1]
 
     def _protect(self, request: settings.Protect, _: Context) -> tuple[str, ...]:
-        """Two requests, again after losing a race."""
+        """Add protection patterns. Two requests, repeated after losing a race."""
         return self._change_protection(lambda there: (*there, *request.patterns), force=request.force)
 
     def _unprotect(self, request: settings.Unprotect, _: Context) -> tuple[str, ...]:
-        """As to protect."""
+        """Remove protection patterns. Cost as for adding."""
 
         def without(there: tuple[str, ...]) -> tuple[str, ...]:
             for pattern in request.patterns:
@@ -99,6 +99,6 @@ SETTINGS_RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteSettings, Any, 
 
 
 def rules_document(rules: RetentionRules) -> repositories.GCRules:
-    """Retention rules as the API has them."""
+    """Return the API's document for retention rules."""
     branches = [repositories.GCRule(name, days) for name, days in rules.branches.items()]
     return repositories.GCRules(rules.default_days, branches)

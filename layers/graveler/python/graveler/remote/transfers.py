@@ -1,5 +1,5 @@
-"""The bytes of objects, by presigned URLs: between this machine and the object store, past the server; through it only where it
-offers no such URLs."""
+"""Transfers of objects' bytes between this machine and the object store, by presigned URLs that bypass the server; through the
+server only where it offers no such URLs."""
 
 import time
 from collections import OrderedDict
@@ -29,19 +29,19 @@ from graveler.wire.config import Config
 from graveler.wire.objects import ObjectStats, PresignMultipartUpload, StagingLocation, UploadTo
 
 MAX_WHOLE: Final = 4 << 30
-"""A file up to this size (bytes) is put as a whole: S3 takes 5 GiB."""
+"""Largest file (bytes) uploaded as a whole: S3 accepts 5 GiB."""
 PART: Final = 256 << 20
-"""Bytes of each part of a larger one: 10,000 parts make 2.4 TiB."""
+"""Bytes per part of a larger one: 10,000 parts make 2.4 TiB."""
 _MAX_PARTS: Final = 10_000
 _PIECE: Final = 1 << 20
 _MD5_DIGITS: Final = 32
 _KEPT_URLS: Final = 256
 _SPARE_SECONDS: Final = 60
-"""A URL that expires sooner is asked for anew."""
+"""Remaining lifetime below which a URL is replaced."""
 
 
 class Transfers:
-    """Uploads and downloads of one repository. Shared by threads."""
+    """The uploads and downloads of one repository. Shared by threads."""
 
     def __init__(self, connection: Connection, repository: str) -> None:
         self._connection = connection
@@ -53,25 +53,24 @@ class Transfers:
     def read(
         self, ref: str, entry: ObjectEntry, start: int, length: int | None, *, verify: bool = True
     ) -> Iterator[bytes]:
-        """The bytes of an object that was looked up in ``ref``, in pieces, compared as those of
-        :meth:`graveler.lake.reading.reader.RepositoryReader.bytes_in`. Cost: one request for a URL, unless there is one from
-        before, and one object read; one more if the MD5 alone is wrong. :class:`BusyError` if the object was replaced
-        meanwhile, and can't be found any more; :class:`BytesGoneError` if the store has no bytes of it;
-        :class:`DamagedObjectError`."""
+        """Yield the bytes of an object that was looked up in ``ref``, in pieces, verified like those of
+        :meth:`graveler.lake.reading.reader.RepositoryReader.bytes_in`. Cost: one request for a URL, unless a cached one is valid,
+        and one object read; one more if only the MD5 is wrong. :class:`BusyError` if the object was replaced meanwhile and cannot
+        be found any more; :class:`BytesGoneError` if the store has no bytes of it; :class:`DamagedObjectError`."""
         if entry.size == 0 or length == 0:
             return iter(())
         if not self._presigned():
             pieces = self._read_through(ref, entry, start, length)
         else:
             if length is not None and start == 0 and length >= entry.size:
-                length = None  # to the end, so that it shows if the object goes on behind it
+                length = None  # to the end, to detect an object that is longer than recorded
             pieces = self._read_at(self._url(ref, entry), ref, entry, start, length)
         return checked(entry, ref, pieces, start, length, lambda: self.vouches(ref, entry), verify=verify)
 
     def vouches(self, ref: str, entry: ObjectEntry) -> bool:
-        """Does the store vouch for an object whose MD5 is not its checksum, or has a file the time that was noted, as far as HTTP
-        can say, which is a second? Cost: one object read, of one byte; none where the store gives no URLs, so that nobody can ask
-        it."""
+        """Return whether the store vouches for an object whose MD5 is not its checksum, or whether a file still has its recorded
+        time, within the second that HTTP can express. Cost: one object read, of one byte; none where the store offers no URLs and
+        thus cannot be asked."""
         noted = noted_time(entry.checksum)
         if not self._presigned():
             return noted is not None
@@ -81,7 +80,7 @@ class Transfers:
         return _has_opaque_etag(headers) or headers.get("etag", "").strip('"') == entry.checksum
 
     def prepare(self, ref: str, entry: ObjectEntry) -> None:
-        """See to it that this version of the object can be read for a while, also when ``ref`` has another one. Cost: one
+        """Ensure that this version of the object stays readable for a while, even if ``ref`` gets another one. Cost: one
         request."""
         if entry.size and self._presigned():
             self._url(ref, entry)
@@ -92,7 +91,7 @@ class Transfers:
         return self._presigns
 
     def _url(self, ref: str, entry: ObjectEntry) -> str:
-        """A URL to read this version of the object with."""
+        """Return a URL for reading this version of the object."""
         key = (ref, entry.path, entry.checksum, entry.size, entry.mtime)
         with self._lock:
             url, expires = self._urls.get(key, ("", 0))
@@ -125,7 +124,7 @@ class Transfers:
             except ForbiddenError:
                 if start == began:
                     raise
-            began, url = start, self._url(ref, entry)  # it expired while it was read
+            began, url = start, self._url(ref, entry)  # the URL expired during the read
 
     def _read_through(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
         end = entry.size if length is None else min(entry.size, start + length)
@@ -139,8 +138,8 @@ class Transfers:
             yield response.body
 
     def upload(self, request: Upload, data: bytes | Path) -> ObjectEntry:
-        """Write an object's bytes and stage it. ``data`` is the bytes, or a file. Cost: two requests, and the object write (with
-        two requests more for each part of a very large file)."""
+        """Write an object's bytes and stage it. ``data`` is the bytes, or a file. Cost: two requests and the object write (two
+        more requests per part of a very large file)."""
         if isinstance(data, bytes):
             return self._put(request, data, len(data), md5(data, usedforsecurity=False).hexdigest())
         try:
@@ -178,8 +177,9 @@ class Transfers:
         return response.read(ObjectStats).entry()
 
     def send(self, branch: str, path: str, file: Path, *, force: bool = False) -> str:
-        """Write a file's bytes to where an object of this path could be, and stage nothing: the physical address. Nobody keeps
-        what is there beyond a grace. Cost: one request and one object write. :class:`InvalidError` for a file over 4 GiB."""
+        """Write a file's bytes to a location for an object of this path, stage nothing, and return the physical address. The
+        bytes are kept only for a grace period. Cost: one request and one object write. :class:`InvalidError` for a file over 4
+        GiB."""
         with file.open("rb") as opened:
             size, checksum = _digest(opened)
             if size > MAX_WHOLE:
@@ -225,7 +225,7 @@ class Transfers:
 
 
 def _digest(file: BinaryIO, start: int = 0, size: int | None = None) -> tuple[int, str]:
-    """Size and MD5 of a file, or of ``size`` bytes of it."""
+    """Return size and MD5 of a file, or of ``size`` bytes of it."""
     digest, done = md5(usedforsecurity=False), 0
     file.seek(start)
     while size is None or done < size:
@@ -238,7 +238,7 @@ def _digest(file: BinaryIO, start: int = 0, size: int | None = None) -> tuple[in
 
 
 def _check_etag(headers: Mapping[str, str], checksum: str, path: str) -> None:
-    """See that the store has the bytes that were sent: where its ETag is an MD5, it must be theirs."""
+    """Check that the store has the bytes that were sent: an ETag that is an MD5 must be theirs."""
     etag = headers.get("etag", "").strip('"')
     if len(etag) == _MD5_DIGITS and not _has_opaque_etag(headers) and etag != checksum:
         raise CorruptError(
@@ -255,7 +255,7 @@ def _has_opaque_etag(headers: Mapping[str, str]) -> bool:
 
 
 def _was_modified_at(headers: Mapping[str, str], noted: int) -> bool:
-    """Whether a file has this time, in nanoseconds, as far as ``Last-Modified`` tells. Where nothing is said, nobody knows."""
+    """Return whether a file has this time (nanoseconds), as far as ``Last-Modified`` tells. True without the header."""
     try:
         modified = parsedate_to_datetime(headers.get("last-modified", ""))
     except ValueError:

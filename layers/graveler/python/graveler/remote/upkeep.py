@@ -1,5 +1,5 @@
-"""Looking after repositories behind the HTTP API: checks, dumps, who holds the space. Long work goes on at the server; whoever
-asks waits for it, and may leave. An admin's business."""
+"""Upkeep of repositories behind the HTTP API: checks, dumps, space usage. Long work runs on the server; the client waits for it,
+and may leave. For admins."""
 
 from collections.abc import Iterator
 from typing import Final, TypeVar
@@ -19,13 +19,13 @@ from graveler.retention.space import Holding, Space
 from graveler.wire.documents import Pagination
 
 _LONG: Final = 6 * 3600.0
-"""Seconds that a server may take for a request that is answered when the work is done."""
+"""Seconds that a server may take for a request that it answers when the work is done."""
 
 Document = TypeVar("Document", bound=Struct)
 
 
 class Dump(Struct, frozen=True):
-    """A dump. ``created`` in Unix seconds; how many branches, tags and staged changes are in it."""
+    """A dump. ``created`` in Unix seconds; the numbers of its branches, tags and staged changes."""
 
     id: str
     repository: str
@@ -81,7 +81,7 @@ class _Restore(Struct, frozen=True):
 
 
 class RemoteUpkeep:
-    """What the API has for the upkeep of one repository."""
+    """The upkeep verbs of one repository that the API has."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
@@ -92,8 +92,8 @@ class RemoteUpkeep:
     def fsck(
         self, *, repair: bool, reflog: bool, committed_objects: bool, outside_objects: bool, object_bytes: bool = False
     ) -> Report:
-        """Check all that the repository can reach, and mend it if asked to. Cost: a request, one for each look at how far it is,
-        and one for each thousand findings."""
+        """Check everything that the repository can reach, and repair it if asked. Cost: a request, one per poll, and one per
+        thousand findings."""
         document = {
             "repair": repair,
             "reflog": reflog,
@@ -106,27 +106,27 @@ class RemoteUpkeep:
         return msgspec.structs.replace(pages[0].report, findings=findings)
 
     def space(self) -> Space:
-        """Who holds what is stored. Cost: a request, one for each look at how far it is, and one for each thousand holders."""
+        """Return which holders use the stored space. Cost: a request, one per poll, and one per thousand holders."""
         pages = list(self._made("space", {}, _Space))
         holders: tuple[Holding, ...] = tuple(found for page in pages for found in page.space.holders)
         return msgspec.structs.replace(pages[0].space, holders=holders)
 
     def dump(self) -> Dump:
-        """Write refs, settings and uncommitted changes beside the objects, and wait for it. Cost: two requests, and one for each
-        look at how far it is."""
+        """Write refs, settings and uncommitted changes next to the objects, and wait for the end. Cost: two requests, and one per
+        poll."""
         path = (*self._base, "dump")
         task = self._connection.call("POST", path).read(_Started).id
         self._operations.wait(task)
         return self._connection.get(path, _DumpStatus, {"task_id": task}).dump
 
     def dumps(self) -> list[tuple[str, str]]:
-        """The complete dumps of the repository, the oldest first: their IDs, and where they lie."""
+        """Return the complete dumps of the repository, oldest first: their IDs and locations."""
         found = self._connection.get((*self._base, "dumps"), _Dumps).results
         return [(one.id, one.namespace) for one in found]
 
     def restore(self, namespace: str, dump_id: str) -> Restored:
-        """Make the repository again of a dump in a namespace. Cost: one request, which takes as long as it takes, and those of
-        :attr:`RemoteReader.repository`. Of lost commits a thousand are named."""
+        """Recreate the repository from a dump in a namespace. Cost: one request, which lasts as long as the work, and those of
+        :attr:`RemoteReader.repository`. At most a thousand lost commits are listed."""
         ids = dict.fromkeys(("branches_meta_range_id", "commits_meta_range_id", "tags_meta_range_id"), dump_id)
         document = {**ids, "storage_namespace": namespace}
         response = self._connection.call("POST", (*self._base, "restore"), None, document, seconds=_LONG)
@@ -140,7 +140,7 @@ class RemoteUpkeep:
         return Restored(repository, dump_id, made.branches, made.tags, made.staged, made.commits, missing)
 
     def _made(self, what: str, document: object, kind: type[Document]) -> Iterator[Document]:
-        """Have the server find something out, and wait for it: the pages of its report."""
+        """Start a report on the server, wait for it, and yield its pages."""
         path = (*self._base, what)
         operation = self._connection.call("POST", path, None, document).read(_Started).id
         self._operations.wait(operation)
@@ -152,6 +152,6 @@ class RemoteUpkeep:
 
 
 def dumps_in(connection: Connection, namespace: str) -> list[tuple[str, str]]:
-    """The complete dumps in a storage namespace, whose repository may be gone. One request."""
+    """Return the complete dumps in a storage namespace, whose repository may be gone. One request."""
     found = connection.get(("dumps",), _Dumps, {"namespace": namespace}).results
     return [(one.id, one.namespace) for one in found]
