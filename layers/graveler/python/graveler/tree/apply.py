@@ -1,4 +1,4 @@
-"""Applying sorted changes to a tree: what a commit does.
+"""Applying sorted changes to a tree, which is what a commit does.
 
 Reads the ranges that a change touches, and those that it takes to get in step again (``writer``); takes the others by reference.
 """
@@ -27,24 +27,23 @@ if TYPE_CHECKING:
     from graveler.tree.runtime import Crew
 
 Interval = tuple[bytes | None, bytes | None]
-"""Keys with ``after < key <= upto``; None is no bound."""
+"""Keys with ``after < key <= upto``; None means no bound."""
 
 
 _LOOKED_AT: Final = 1000
-"""Changes to look at for the ranges that are read next: a page of what is staged."""
+"""Number of changes to look at for the ranges that are read next: a page of staged changes."""
 _FEW: Final = 4
-"""Where more than one in so many records of a range changes, nobody asks whether its blocks can be copied."""
+"""If more than one in this many records of a range changes, copying its blocks is not considered."""
 
 
 def apply(
     tree: Tree, changes: Iterable[Change], split: SplitParameters, stop: Stop | None = None, *, settle: bool = True
 ) -> Tree:
-    """``tree`` with ``changes``, which come in ascending order of distinct keys.
+    """Return ``tree`` with ``changes``, which come in ascending order of distinct keys.
 
-    A change that brings the identity which a record already has leaves the record as it was; one that removes an absent key
-    is none. Cost: reads t ranges, writes those that come out different. The metarange is not written yet; ``settle`` as of
-    :meth:`TreeWriter.finish`.
-    :class:`StoppedError` at the end of a range, or of a worker's share, once ``stop`` says so.
+    A change to the identity that a record already has leaves the record as it was; the removal of an absent key has no effect.
+    Cost: reads t ranges, writes those that come out different. The metarange is not written yet; ``settle`` as for
+    :meth:`TreeWriter.finish`. :class:`StoppedError` at the end of a range, or of a worker's share, once ``stop`` returns True.
     """
     writer = TreeWriter(tree.store, split, known=(tree,), stop=stop)
     if tree.store.workers > 1:
@@ -64,7 +63,7 @@ def apply(
 
 
 class _Share(msgspec.Struct, frozen=True):
-    """The changes of an interval of keys, which come after the last one's. ``records`` says how much work it is."""
+    """The changes in an interval of keys, which follows the previous share's. ``records`` measures the work."""
 
     interval: Interval
     changes: list[Change]
@@ -72,7 +71,7 @@ class _Share(msgspec.Struct, frozen=True):
 
 
 def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
-    """Cut changes into shares of some :data:`TASK` records, after the last key of a range where that can be."""
+    """Cut changes into shares of some :data:`TASK` records, after the last key of a range where possible."""
     after: bytes | None = None
     mine: list[Change] = []
     done = count = begin = 0
@@ -89,7 +88,7 @@ def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
             number = bisect_left(tree.lasts, key)
             upto = None if number == len(tree) else tree.lasts[number]
             count, begin = 0 if upto is None else tree.info(number).count, len(mine)
-        elif len(mine) >= TASK:  # very many in one place: so be it, a seam
+        elif len(mine) >= TASK:  # very many in one place: accept a seam
             last = mine[-1][0]
             yield _Share((after, last), mine, done + _work(count, len(mine) - begin))
             after, mine, done, begin = last, [], 0, 0
@@ -99,14 +98,14 @@ def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
 
 
 def _work(records: int, changes: int) -> int:
-    """How many records it is like to write when so many changes belong to a range of so many records, or to none."""
+    """Return the work of applying so many changes to a range of so many records, or to none, in records to write."""
     return changes + patch_work(records, changes)
 
 
 def _apply_in_parallel(
     writer: TreeWriter, crew: "Crew", tree: Tree, shares: Iterable[_Share], split: SplitParameters
 ) -> None:
-    """Each share by one worker; a join makes the parts one (law F1). Holds the changes of some shares."""
+    """Apply each share in one worker; a join makes the parts one tree (law F1). Holds the changes of some shares."""
     upto: bytes | None = None
 
     def tasks() -> Iterator[tuple[object, ...]]:
@@ -132,7 +131,7 @@ def _apply_share(
     interval: Interval,
     split: SplitParameters,
 ) -> tuple[list[bytes], list[bytes]]:
-    """What a worker does."""
+    """Apply one share, in a worker."""
     tree = Tree(store, *part)
     writer = TreeWriter(store, split, known=(tree,))
     _apply_ascending(writer, tree, iter(changes), interval)
@@ -150,11 +149,11 @@ def reapply(
     *,
     settle: bool = True,
 ) -> Tree:
-    """What :func:`apply` would make of ``new_head``, when ``old_result`` is what it made of ``old_head`` (promise C6).
+    """Return what :func:`apply` would make of ``new_head``, given that it made ``old_result`` of ``old_head`` (promise C6).
 
-    Where both heads have the same ranges, the finished ones are kept; elsewhere ``changes`` is asked for the changes of an
-    interval, and they are applied anew. (Merging the finished tree instead would lose changes that equal the old head.)
-    ``stop`` and ``settle`` as there; ``old_result`` must be settled.
+    Where both heads have the same ranges, the finished ones are kept; elsewhere ``changes`` is called for the changes of an
+    interval, and they are applied again. (Merging the finished tree instead would lose changes that equal the old head.) ``stop``
+    and ``settle`` as for :func:`apply`; ``old_result`` must be settled.
     """
     writer = TreeWriter(new_head.store, split, known=(new_head, old_result), stop=stop)
     for interval, same in aligned(old_head, new_head):
@@ -166,8 +165,8 @@ def reapply(
 
 
 def aligned(left: Tree, right: Tree) -> Iterator[tuple[Interval, bool]]:
-    """Cut the whole key space into intervals in which both trees have the very same ranges, and those in which they have not;
-    by turns, so that one question serves a whole stretch of different ranges."""
+    """Cut the whole key space into intervals in which both trees have exactly the same ranges, and intervals in which they do
+    not. These alternate, so that one call serves a whole stretch of different ranges."""
     after: bytes | None = None
     reached: bytes | None = None
     """The last key where both have a cut; from ``after`` up to it they differ."""
@@ -197,7 +196,8 @@ def aligned(left: Tree, right: Tree) -> Iterator[tuple[Interval, bool]]:
 
 
 def common_run(left: Tree, i: int, right: Tree, j: int) -> int:
-    """How many ranges from ``i`` and ``j`` on are the same, file names included. Compares in steps that double."""
+    """Return the number of ranges from ``i`` and ``j`` on that are the same, file names included. Compares in steps that
+    double."""
     longest = min(len(left) - i, len(right) - j)
     run, step = 0, 1
     while run < longest:
@@ -220,7 +220,7 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
 
 
 def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], interval: Interval) -> None:
-    """As :func:`apply_between`, of changes whose order was checked."""
+    """Do the work of :func:`apply_between` for changes whose order was checked."""
     with tree.store.reading_ahead() as ahead:
         _apply(writer, tree, _Ahead(changes), interval, ahead)
 
@@ -230,7 +230,7 @@ def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval,
     change = next(source, None)
     is_first = True
     while change is not None:
-        if not is_first:  # whoever is asked to stop has done something
+        if not is_first:  # make some progress before stopping
             writer.stop_if_asked(after)
         is_first = False
         if ahead is not None and ahead.wants_more():
@@ -292,9 +292,9 @@ def _add_changed(
     *,
     inside_range: bool,
 ) -> tuple[Change | None, bool]:
-    """Append a block with the changes up to its last key; returns the first change after it, and whether the keys are still those
-    of the old tree since the last cut, as with ``inside_range`` they were before. However many changes come before one old key,
-    some thousand are held at a time."""
+    """Append a block with the changes up to its last key. Returns the first change after it, and whether the keys since the last
+    cut are still those of the old tree, as ``inside_range`` said they were before. Holds some thousand changes at a time, however
+    many come before one old key."""
     new_keys: list[bytes] = []
     new_packed: list[bytes] = []
     new_ids: list[bytes] = []
@@ -332,7 +332,7 @@ def _add_changed(
 
 
 class _Ahead(Iterator[Change]):
-    """Changes that somebody may look at before they are taken."""
+    """Changes that can be looked at before they are taken."""
 
     def __init__(self, changes: Iterator[Change]) -> None:
         self._changes = changes
@@ -342,7 +342,7 @@ class _Ahead(Iterator[Change]):
         return self._seen.popleft() if self._seen else next(self._changes)
 
     def take(self, last: bytes, most: int) -> list[Change]:
-        """The next changes up to the key ``last``, at most so many."""
+        """Take the next changes up to the key ``last``, at most ``most``."""
         taken: list[Change] = []
         while len(taken) < most and (change := next(self, None)) is not None:
             if change[0] > last:
@@ -352,27 +352,27 @@ class _Ahead(Iterator[Change]):
         return taken
 
     def next_keys(self, amount: int) -> list[bytes]:
-        """The keys of so many changes that come next, or of all that are left."""
+        """Return the keys of the next ``amount`` changes, or of all that are left."""
         self._seen.extend(islice(self._changes, max(0, amount - len(self._seen))))
         return [key for key, _ in islice(self._seen, amount)]
 
     def has(self, last: bytes) -> bool:
-        """Does the next change belong to a key up to ``last``?"""
+        """Return whether the next change belongs to a key up to ``last``."""
         if not self._seen:
             self._seen.extend(islice(self._changes, 1))
         return bool(self._seen) and self._seen[0][0] <= last
 
     def rest(self) -> Iterator[Change]:
-        """All that are left, for who takes them one after another and looks at none before."""
+        """Return all changes that are left, for a caller that takes them one by one without looking ahead."""
         return chain(self._seen, self._changes)
 
     def give_back(self, changes: Sequence[Change]) -> None:
-        """They are to be taken again, before all others."""
+        """Put changes back, to be taken again before all others."""
         self._seen.extendleft(reversed(changes))
 
 
 def _ascending(changes: Iterable[Change]) -> Iterator[Change]:
-    """The changes; :class:`InvalidError` where they are not in ascending order of distinct keys."""
+    """Yield the changes; :class:`InvalidError` where they are not in ascending order of distinct keys."""
     previous = b""
     for change in changes:
         if change[0] <= previous:

@@ -1,8 +1,8 @@
-"""Table files made of blocks: some copied as they stand in another file, some encoded anew.
+"""Table files made of blocks: some copied as they stand in another file, some newly encoded.
 
 RocksDB's own writer takes records and compresses all of them. Where few blocks of a file differ from an older file's, copying the
-others costs next to nothing. What comes out is the same format with the same options (``docs/design/0006``), and deterministic:
-the same blocks make the same file.
+others costs next to nothing. The result has the same format and options (``docs/design/0006``), and is deterministic: the same
+blocks make the same file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graveler.tree.runtime import Scratch
 
 _ENTRY_SIZE: Final = 16
-"""Bytes of a record in a block besides its key and what is packed of it, at most."""
+"""Upper bound on a record's bytes in a block besides its key and packed bytes."""
 _SESSION_CHARS: Final = 20
 _BASE_36: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -53,12 +53,12 @@ _PROPERTIES: Final[Mapping[bytes, bytes]] = {
     b"rocksdb.prefix.extractor.name": b"nullptr",
     b"rocksdb.property.collectors": b"[]",
 }
-"""What RocksDB's writer of single files says with our options, without what differs from file to file."""
+"""The properties that RocksDB's writer of single files sets with our options, without those that differ from file to file."""
 
 
 class Assembler:
     """Makes one file: :meth:`copy` and :meth:`add` in ascending order of keys, then :meth:`finish`. ``counts`` are the records of
-    each block so far; the caller says how many records copied blocks have."""
+    each block so far; the caller passes the numbers of records in copied blocks."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -68,8 +68,8 @@ class Assembler:
         self._end = 0
 
     def copy(self, table: Table, first: int, stop: int, counts: Sequence[int]) -> None:
-        """Append blocks of another file as they are, from ``first`` up to, not including, ``stop``. The table verified their
-        checksums when it was opened, and these go along."""
+        """Append blocks of another file as they are, from ``first`` up to, not including, ``stop``. Their checksums, which the
+        table verified when it was opened, are copied too."""
         data, extents = table.stored(first, stop)
         self._parts.append(data)
         self._bounds += table.bounds[first:stop]
@@ -78,12 +78,12 @@ class Assembler:
         self.counts += counts
 
     def add(self, keys: Sequence[bytes], packed: Sequence[bytes], bound: bytes | None = None) -> None:
-        """Append one block of these records, at least one. 1.2 µs a record. ``bound`` is what the index says of it: not below the
-        last key, which it is by default, and below whatever comes behind."""
+        """Append one block of these records, at least one. 1.2 µs a record. ``bound`` is its key in the index: not below the last
+        key, which is the default, and below whatever comes behind."""
         self.add_encoded(encode(keys, packed), keys[-1] if bound is None else bound, len(keys))
 
     def add_encoded(self, block: bytes, bound: bytes, records: int) -> None:
-        """The same, already encoded."""
+        """Append one block that is already encoded."""
         data = stored(block)
         self._parts.append(data)
         self._bounds.append(bound)
@@ -92,8 +92,8 @@ class Assembler:
         self.counts.append(records)
 
     def finish(self, key_bytes: int, value_bytes: int, label: Label | None = None) -> tuple[bytes, bytes]:
-        """The file, and its ``layout`` as :class:`graveler.tree.sstable.Table` has it. ``key_bytes`` and ``value_bytes`` are the
-        sums over all records of the lengths of keys and packed bytes; ``label`` says which file it is."""
+        """Return the file, and its ``layout`` as in :class:`graveler.tree.sstable.Table`. ``key_bytes`` and ``value_bytes`` are
+        the total lengths of all keys and of all packed bytes; ``label`` says which file it is."""
         records = sum(self.counts)
         index_block = self._index()
         index = stored(index_block)
@@ -115,7 +115,7 @@ class Assembler:
         return ended(body + properties, named, (self._end, len(index) - END_SIZE), label), xxh3_128_digest(index_block)
 
     def _index(self) -> bytes:
-        """Entries of an index have no value length, and every one is a restart point."""
+        """Return the index block. Its entries have no value length, and every one is a restart point."""
         parts = [
             b"\0" + number(len(bound)) + bound + number(offset) + number(size)
             for bound, (offset, size) in zip(self._bounds, self._extents, strict=True)
@@ -125,9 +125,9 @@ class Assembler:
 
 
 def table_file(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scratch: "Scratch") -> bytes:
-    """The file of these records, at least one, which must be in ascending order. RocksDB writes it; where all of them fit in one
-    block, which it would make of them too, they are encoded here: 60 µs for a record, where RocksDB takes 290 and 13 ms to be
-    loaded. ``scratch`` and errors as of :func:`graveler.tree.sstable.write_table`."""
+    """Return the file of these records, at least one, in ascending order. RocksDB writes it; records that fit in one block, as
+    RocksDB would cut them too, are encoded here: 60 µs for a record, where RocksDB takes 290 and 13 ms to be loaded. ``scratch``
+    and errors as for :func:`graveler.tree.sstable.write_table`."""
     if not fit_one_block(keys, packed):
         return labelled(write_table(keys, packed, scratch), label)
     made = Assembler()
@@ -136,13 +136,13 @@ def table_file(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scr
 
 
 def fit_one_block(keys: Sequence[bytes], packed: Sequence[bytes]) -> bool:
-    """Will these records be one block, surely? 50 ns a record of those that might."""
+    """Return whether these records surely fit in one block. 50 ns a record of those that might."""
     most = BLOCK_SIZE - _ENTRY_SIZE * len(keys)
     return most > 0 and sum(map(len, keys)) + sum(map(len, packed)) <= most
 
 
 def _session(contents: bytes) -> bytes:
-    """RocksDB tells files apart, in its caches, by what it takes for the session that wrote them: here a digest."""
+    """Return a digest in the form of a session ID: RocksDB's caches tell files apart by the session that wrote them."""
     rest = xxh3_128_intdigest(contents)
     digits = bytearray()
     for _ in range(_SESSION_CHARS):

@@ -1,8 +1,8 @@
-"""One block of a RocksDB table: sorted entries with shared prefixes, and how it is stored, compressed and with its checksum.
+"""One block of a RocksDB table: sorted entries with shared prefixes, and its stored form, compressed and with a checksum.
 
 An entry is ``shared ‖ unshared ‖ value length`` (varints) ``‖ the rest of the key ‖ value``; every sixteenth entry shares
 nothing, and an array of these *restart points* ends the block. RocksDB appends eight bytes of its own to each key, and shares
-prefixes of keys with them. :func:`encode` makes the very bytes that RocksDB's own builder makes of the same records.
+prefixes of keys with them. :func:`encode` produces exactly the bytes that RocksDB's own builder produces for the same records.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from xxhash import xxh3_64_intdigest
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
 
 BLOCK_SIZE: Final = 16 * 1024
-"""Bytes of a block before it is compressed: RocksDB ends one near this size."""
+"""Size of a block in bytes before compression: RocksDB ends one near this size."""
 RESTART_INTERVAL: Final = 16
 END_SIZE: Final = 5
-"""Bytes behind each stored block: compression type and checksum."""
+"""Size in bytes of a stored block's trailer: compression type and checksum."""
 CHECKSUM_SIZE: Final = 4
 SEQUENCE: Final = b"\x01" + bytes(7)
 """RocksDB appends type (1: a value) and sequence number (0) to each key."""
@@ -29,7 +29,7 @@ SEQUENCE_SIZE: Final = len(SEQUENCE)
 
 _PLAIN, _ZSTD = 0, 7
 ZSTD_LEVEL: Final = -1
-"""Of what is written; every level can be read."""
+"""Compression level of what is written; every level can be read."""
 _MAX_BLOCK: Final = 1 << 26
 _NUMBER: Final = Layout("<I")
 
@@ -42,11 +42,12 @@ class MalformedTableError(ValueError):
 
 
 class OtherFileError(MalformedTableError):
-    """A whole table, but not the one that was asked for. The message says what it is instead, and goes behind the file's name."""
+    """A whole table, but not the requested one. The message completes a sentence that begins with the file's name, and says what
+    the file is instead."""
 
 
 class _Zstd(local):
-    """A compressor and a decompressor for each thread: they must not be shared by two at a time."""
+    """A compressor and a decompressor per thread: two threads must not use one at the same time."""
 
     def __init__(self) -> None:
         self.compress = ZstdCompressor(level=ZSTD_LEVEL).compress
@@ -54,16 +55,16 @@ class _Zstd(local):
 
 
 zstd = _Zstd()
-"""This thread's."""
+"""This thread's compressor and decompressor."""
 
 
 def checksum(body: bytes, kind: int) -> int:
-    """What RocksDB keeps behind a block: XXH3 of all but the last byte, the compression type, which is mixed in."""
+    """Return RocksDB's checksum of a block: XXH3 of all but the last byte, the compression type, which is mixed in."""
     return (xxh3_64_intdigest(body) ^ kind * 0x6B9083D9) & 0xFFFFFFFF
 
 
 def verify(data: bytes, offset: int, size: int) -> None:
-    """Compare a stored block with its checksum."""
+    """Check a stored block against its checksum."""
     end = offset + size
     if end + END_SIZE > len(data):
         raise MalformedTableError(f"block at {offset} reaches past the end")
@@ -72,7 +73,7 @@ def verify(data: bytes, offset: int, size: int) -> None:
 
 
 def unstored(data: bytes, offset: int, size: int) -> bytes:
-    """The contents of a stored block, decompressed."""
+    """Return the contents of a stored block, decompressed."""
     kind = data[offset + size]
     if kind == _PLAIN:
         return data[offset : offset + size]
@@ -83,7 +84,9 @@ def unstored(data: bytes, offset: int, size: int) -> bytes:
         raise MalformedTableError(f"block at {offset} claims {length} bytes")
     frame = data[at : offset + size]
     try:
-        if frame_content_size(frame) > length:  # the decompressor would believe the frame, and allocate what it claims
+        if (
+            frame_content_size(frame) > length
+        ):  # the decompressor would trust the frame, and allocate the size it claims
             raise MalformedTableError(f"block at {offset} claims two different lengths")
         return zstd.decompress(frame, max_output_size=length)
     except ZstdError as error:
@@ -91,7 +94,7 @@ def unstored(data: bytes, offset: int, size: int) -> bytes:
 
 
 def stored(block: bytes) -> bytes:
-    """A block as it stands in a file, its end included: compressed, if that saves an eighth. 40 µs for 16 KiB."""
+    """Return a block as it stands in a file, trailer included: compressed, if that saves an eighth. 40 µs for 16 KiB."""
     body, kind = number(len(block)) + zstd.compress(block), _ZSTD
     if len(body) > len(block) - len(block) // 8:
         body, kind = block, _PLAIN
@@ -99,15 +102,15 @@ def stored(block: bytes) -> bytes:
 
 
 def stored_plain(block: bytes) -> bytes:
-    """The same, never compressed: RocksDB keeps properties so."""
+    """Return the same, never compressed: RocksDB's format for properties."""
     return block + pack("<BI", _PLAIN, checksum(block, _PLAIN))
 
 
 def encode(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
-    """The block of these records, in ascending order of their keys, at least one. 0.8 µs a record."""
+    """Return the block of these records, at least one, in ascending order of their keys. 0.8 µs a record."""
     whole = [key + SEQUENCE for key in keys]
     width = max(map(len, whole))
-    # How much neighbours share is told by the highest bit in which they differ, as numbers.
+    # The highest bit in which neighbours differ, as numbers, gives the length of their shared prefix.
     numbers = [int.from_bytes(key.ljust(width, b"\0"), "big") for key in whole]
     differ = [width - ((bits.bit_length() + 7) >> 3) for bits in map(xor, numbers, numbers[1:])]
     groups: list[bytes] = []
@@ -129,7 +132,7 @@ def encode(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
 
 @lru_cache(maxsize=4096)
 def number(value: int) -> bytes:
-    """A varint."""
+    """Return a number as a varint."""
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)
@@ -152,7 +155,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def restart_points(block: bytes) -> tuple[int, int]:
-    """Number of restart points, and where their array begins, which is where the entries end."""
+    """Return the number of restart points, and where their array begins, which is where the entries end."""
     (count,) = _NUMBER.unpack_from(block, len(block) - 4)
     end = len(block) - 4 - 4 * count
     if end < 0:
@@ -161,7 +164,7 @@ def restart_points(block: bytes) -> tuple[int, int]:
 
 
 def count_entries(block: bytes) -> int:
-    """Number of entries of a block of records: all restart points but the last stand for sixteen."""
+    """Return the number of entries of a block of records: every restart point but the last stands for sixteen."""
     restarts, end = restart_points(block)
     (at,) = _NUMBER.unpack_from(block, len(block) - 8)
     entries = RESTART_INTERVAL * (restarts - 1)
@@ -175,7 +178,7 @@ def count_entries(block: bytes) -> int:
 
 
 def entries(block: bytes, suffix: int) -> Records:
-    """Keys, without the last ``suffix`` bytes of each, and values of a block."""
+    """Return the keys, without the last ``suffix`` bytes of each, and the values of a block."""
     keys, values, at, end = _parse(block, restart_points(block)[1], suffix)
     if at != end:
         raise MalformedTableError("a block's entries do not end where its restart array begins")
@@ -183,8 +186,8 @@ def entries(block: bytes, suffix: int) -> Records:
 
 
 class Differing(NamedTuple):
-    """What two blocks of the same stretches of keys hold, without most of what both do: records of the first and of the second,
-    in order. ``looked_at``: about how many records the two blocks have together."""
+    """The differences of two blocks of the same stretches of keys: records of the first and of the second, in order, without most
+    of those that both share. ``looked_at`` is about the number of records in both blocks together."""
 
     one: Records
     other: Records
@@ -192,11 +195,11 @@ class Differing(NamedTuple):
 
 
 def different(one: bytes, other: bytes) -> Differing | None:
-    """The records of two blocks, but for most that are the same in both, to the byte. None if the blocks have other keys at their
-    restart points, so that the stretches between these do not correspond.
+    """Return the records of two blocks, without most of those that are the same in both, to the byte. None if the blocks have
+    different keys at their restart points, so that the stretches between these do not correspond.
 
-    Stretches that are the same are passed over whole. Of the others, entries are passed over one by one up to those that differ,
-    without cutting them out: 3 µs a stretch and 1.5 µs a difference.
+    Equal stretches are skipped whole. In the others, entries are skipped one by one up to those that differ, without cutting them
+    out: 3 µs a stretch and 1.5 µs a difference.
     """
     count, end = restart_points(one)
     other_count, other_end = restart_points(other)
@@ -215,7 +218,7 @@ def different(one: bytes, other: bytes) -> Differing | None:
 
 
 def _add_differing(x: bytes, y: bytes, found: Differing) -> bool:
-    """Gather what differs in two stretches that begin with a restart point; False where their first keys differ."""
+    """Add the differences of two stretches that begin with a restart point; return False if their first keys differ."""
     (keys, values), (other_keys, other_values) = found.one, found.other
     at = other_at = 0
     key = before = b""
@@ -271,7 +274,7 @@ def _add_differing(x: bytes, y: bytes, found: Differing) -> bool:
 
 
 def stretch_entries(stretch: bytes) -> Records:
-    """The records of entries one after another, of which the first shares nothing."""
+    """Return the records of consecutive entries, of which the first shares nothing."""
     keys, values, at, end = _parse(stretch, len(stretch), SEQUENCE_SIZE)
     if at != end:
         raise MalformedTableError("an entry of a block reaches past a restart point")
@@ -281,7 +284,7 @@ def stretch_entries(stretch: bytes) -> Records:
 def _parse(
     block: bytes, end: int, suffix: int, at: int = 0, key: bytes = b""
 ) -> tuple[list[bytes], list[bytes], int, int]:
-    """Keys and values of the entries from ``at``, which comes behind ``key``, up to ``end``; where they end, and ``end``."""
+    """Return keys and values of the entries from ``at``, which follows ``key``, up to ``end``; where they end, and ``end``."""
     keys: list[bytes] = []
     values: list[bytes] = []
     add_key, add_value = keys.append, values.append
@@ -299,7 +302,7 @@ def _parse(
             unshared, at = varint(block, at)
             length, at = varint(block, at)
         stop = at + unshared
-        if shared > len(key):  # what is shared reaches into what RocksDB appended: "k" and "k\x01"
+        if shared > len(key):  # the shared part reaches into what RocksDB appended: "k" and "k\x01"
             key += SEQUENCE
         key = key[:shared] + block[at : stop - suffix]
         at = stop + length
@@ -309,8 +312,8 @@ def _parse(
 
 
 def restart_keys(block: bytes) -> tuple[list[bytes], list[int]]:
-    """The key at each restart point of a block of records; where each begins, and where the last one's entries end. 0.5 µs a
-    key."""
+    """Return the key at each restart point of a block of records; where each begins, and where the last one's entries end. 0.5 µs
+    a key."""
     count, end = restart_points(block)
     offsets = [*unpack_from(f"<{count}I", block, end), end]
     keys = []
@@ -327,7 +330,8 @@ def restart_keys(block: bytes) -> tuple[list[bytes], list[int]]:
 
 
 def find(stretch: bytes, key: bytes) -> bytes | None:
-    """The value of ``key`` among entries that begin with a restart point, one after another. 0.3 µs an entry up to it."""
+    """Return the value of ``key`` among consecutive entries that begin with a restart point, or None. 0.3 µs an entry up to
+    it."""
     at, end = 0, len(stretch)
     current = b""
     while at < end:

@@ -1,4 +1,4 @@
-"""Is a tree that somebody built cut as split parameters cut it (law F1)?"""
+"""Check that a tree is cut as split parameters cut it (law F1)."""
 
 from itertools import pairwise
 
@@ -10,11 +10,11 @@ from graveler.tree.tree import Tree
 
 
 def is_canonical(tree: Tree, split: SplitParameters, like: Tree | None = None) -> bool:
-    """Would these parameters make these ranges of the tree's records? ``like`` is a tree that is known to be cut by them.
+    """Return whether these parameters would make these ranges of the tree's records. ``like`` is a tree known to be cut by them.
 
-    Descriptions tell where ranges end, so most trees that are cut otherwise are recognised without a request. Only its keys tell
-    whether a range should have ended earlier: each one that is long enough for that and that ``like`` does not have is read, at
-    0.5 µs a record.
+    Descriptions say where ranges end, so most trees that are cut differently are recognised without a request. Only a range's
+    keys tell whether it should have ended earlier: each range that is long enough for that and that ``like`` does not have is
+    read, at 0.5 µs a record.
     """
     if not ends_by(tree, split):
         return False
@@ -26,7 +26,7 @@ def is_canonical(tree: Tree, split: SplitParameters, like: Tree | None = None) -
 
 
 def ends_by(tree: Tree, split: SplitParameters) -> bool:
-    """Do ranges end only where these parameters end some, by their descriptions? No request; 2 µs a range."""
+    """Return whether ranges end only where these parameters may end one, by their descriptions. No request; 2 µs a range."""
     infos = map(tree.info, range(len(tree)))
     return all(cuts_after(split, one.size, one.last) and one.last < other.first for one, other in pairwise(infos))
 

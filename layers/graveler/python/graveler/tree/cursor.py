@@ -1,4 +1,4 @@
-"""A place in a tree, for walking several trees in step without opening what they share."""
+"""A position in a tree, for walking several trees in step without opening what they share."""
 
 from bisect import bisect_left, bisect_right
 
@@ -9,9 +9,9 @@ from graveler.tree.tree import Tree
 
 
 class Cursor:
-    """Stands before a range that is not opened yet, before a block of one that is, inside a block, or at the end.
+    """A position before a range that is not opened yet, before a block of an open one, inside a block, or at the end.
 
-    ``number`` is the range; ``keys``, ``packed`` and ``at`` the block and the place in it (empty while none is read).
+    ``number`` is the range; ``keys``, ``packed`` and ``at`` the block and the position in it (empty while none is read).
     """
 
     __slots__ = (
@@ -37,44 +37,44 @@ class Cursor:
         self.packed: list[bytes] = []
         self.at = 0
         self.records_read = 0
-        """By this cursor, until now."""
+        """Number of records that this cursor has read so far."""
         self._table: Table | None = None
         self._block = 0
-        """The next block to read of the opened range."""
+        """The next block to read of the open range."""
         self._before = self._after = 0
-        """How many records of the range come before ``keys``, and before the next block; -1 where nobody has counted."""
+        """Number of the range's records before ``keys``, and before the next block; -1 if not counted yet."""
         self._info: RangeInfo | None = None
         self._ids: bytes | None = None
         self._pending = b""
-        """Keys below this one of the range ahead are passed over already, though it is not opened."""
+        """Keys below this one of the range ahead are skipped already, though it is not opened."""
         if start:
             self._to(start)
 
     @property
     def at_start(self) -> bool:
-        """Before a whole range, unopened."""
+        """True before a whole, unopened range."""
         return self._table is None and not self._pending and self.number < len(self.tree)
 
     @property
     def unopened(self) -> bool:
-        """Before a range that is not opened yet, or (having passed over keys without looking) inside it."""
+        """True before a range that is not opened yet, or inside it after skipping keys without reading them."""
         return self._table is None and self.number < len(self.tree)
 
     @property
     def at_block(self) -> bool:
-        """Before a whole block that is not read yet; before a range's first one also if the range is not opened yet."""
+        """True before a whole block that is not read yet; before a range's first one also if the range is not opened yet."""
         return self.at >= len(self.keys) and not self._pending and self.number < len(self.tree)
 
     @property
     def info(self) -> RangeInfo:
-        """Description of the range ahead, or the one that the cursor is in."""
+        """Description of the range ahead, or of the one that the cursor is in."""
         if self._info is None:
             self._info = self.tree.info(self.number)
         return self._info
 
     @property
     def key(self) -> bytes | None:
-        """The next key, or None at the end. Opens nothing where the range's description tells it."""
+        """The next key, or None at the end. Opens nothing where the range's description has it."""
         if self.at < len(self.keys):
             return self.keys[self.at]
         if self.number == len(self.tree):
@@ -85,7 +85,7 @@ class Cursor:
         return self.keys[self.at] if self.at < len(self.keys) else self.key
 
     def load(self) -> None:
-        """Make the next records available in ``keys`` and ``packed``: opens the range if need be. At the end, none."""
+        """Make the next records available in ``keys`` and ``packed``; opens the range if necessary. At the end, none."""
         while self.at >= len(self.keys) and self.number < len(self.tree):
             table, pending = self._open(), self._pending
             if pending:
@@ -107,8 +107,8 @@ class Cursor:
             self.at = bisect_left(self.keys, pending) if pending else 0
 
     def load_different(self, other: "Cursor") -> bool:
-        """Make the records of the blocks ahead of both available, but for most that are the same in both; False, and nothing is
-        done, where that cannot be. Their record IDs are not available then."""
+        """Load the records of the blocks ahead of both cursors, without most of those that both share. Returns False, and does
+        nothing, where that is impossible. The records' IDs are not available then."""
         if not (self.at_block and other.at_block) or self._table is None or other._table is None:
             return False
         if self._block >= len(self._table) or other._block >= len(other._table):
@@ -118,7 +118,7 @@ class Cursor:
         try:
             found = self._table.read_different(self._block, other._table, other._block)
         except MalformedTableError:
-            return False  # whose it is comes out when each is read
+            return False  # reading each block finds out whose it is
         if found is None:
             return False
         self.records_read += found.looked_at
@@ -130,13 +130,13 @@ class Cursor:
         return True
 
     def advance(self, records: int) -> None:
-        """Pass over records of the current block."""
+        """Skip records of the current block."""
         self.at += records
         if self.at >= len(self.keys) and self._table is not None and self._block >= len(self._table):
             self._enter(self.number + 1)
 
     def ids(self, stop: int) -> bytes | None:
-        """The record IDs of ``keys[at:stop]``, if they are noted."""
+        """Return the record IDs of ``keys[at:stop]``, or None if they are not noted."""
         if self._ids is None:
             note = self.tree.note(self.number)
             self._ids = b"" if note is None else note.ids
@@ -150,8 +150,8 @@ class Cursor:
         return self._ids[(self._before + self.at) * ID_BYTES : (self._before + stop) * ID_BYTES]
 
     def same_blocks(self, other: "Cursor") -> int:
-        """How many blocks ahead of both, in the ranges that they stand in, are the same, one after another. Opens both ranges.
-        1 µs a block."""
+        """Return the number of consecutive equal blocks ahead of both, in the ranges that they stand in. Opens both ranges. 1 µs
+        a block."""
         one, two = self._open(), other._open()
         longest = min(len(one) - self._block, len(two) - other._block)
         run = 0
@@ -160,15 +160,16 @@ class Cursor:
         return run
 
     def checksums(self) -> list[bytes]:
-        """The checksums of the range's blocks: equal blocks have equal ones. Opens the range."""
+        """Return the checksums of the range's blocks: equal blocks have equal ones. Opens the range."""
         return self._open().checksums()
 
     def bound(self, ahead: int) -> bytes:
-        """A key that is not below the last one of that block, and below whatever comes next in this tree."""
+        """Return a key that is not below the last one of the block ``ahead`` blocks on, and below whatever comes next in this
+        tree."""
         return min(self._open().bounds[self._block + ahead], self.info.last)
 
     def skip_blocks(self, blocks: int) -> None:
-        """Pass over whole blocks of the opened range; the cursor must stand before one."""
+        """Skip whole blocks of the open range; the cursor must stand before one."""
         self.keys, self.packed, self.at = [], [], 0
         self._block += blocks
         self._after = -1
@@ -176,11 +177,11 @@ class Cursor:
             self._enter(self.number + 1)
 
     def skip_ranges(self, ranges: int) -> None:
-        """Pass over whole ranges; the cursor must be at the start of one."""
+        """Skip whole ranges; the cursor must be at the start of one."""
         self._enter(self.number + ranges)
 
     def skip_upto(self, key: bytes) -> None:
-        """Pass over all records up to ``key``, inclusive. Opens nothing."""
+        """Skip all records up to ``key``, inclusive. Opens nothing."""
         if self.keys and key < self.keys[-1]:
             self.at = max(self.at, bisect_right(self.keys, key))
         elif self._table is not None and key < self.info.last:
@@ -199,7 +200,7 @@ class Cursor:
         return self._table
 
     def _to(self, start: bytes) -> None:
-        """Stand before the first key that is not below ``start``."""
+        """Move to the first key that is not below ``start``."""
         lasts = self.tree.lasts
         number = self.number
         if number < len(lasts) and lasts[number] < start:

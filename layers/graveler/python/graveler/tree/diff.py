@@ -1,4 +1,4 @@
-"""Two-way difference: what turns one tree into another.
+"""Two-way difference: the changes that turn one tree into another.
 
 Walks two metaranges in step; ranges with equal IDs are skipped unopened, the others are compared record by record, by key and
 identity. Addresses and times do not count: the same bytes stored twice are no difference.
@@ -25,10 +25,10 @@ Difference = tuple[bytes, bytes | None, bytes | None]
 def diff(
     left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None, most: int | None = None
 ) -> Iterator[Difference]:
-    """The differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming.
+    """Yield the differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming.
 
-    Begins at ``start`` at once: what lies before is not opened, of the range that ``start`` lies in nothing but one block is read
-    that need not be. Who takes no more than ``most`` differences says so: then nobody works ahead on what comes behind them.
+    Begins directly at ``start``: opens nothing before it, and reads at most one unnecessary block of the range that ``start``
+    lies in. Pass ``most`` to take no more than that many differences: then no thread works ahead on what comes behind them.
     """
     with left.store.reading_ahead() as ahead:
         yield from _diff(left, right, start, end, most, ahead)
@@ -42,7 +42,7 @@ def _diff(
     sharing = left.store.workers > 1
     found = 0
     while True:
-        # Both stand before the same key, also where ``start`` lies inside a range: before that, nothing was passed over unopened.
+        # Both stand before the same key, also where ``start`` lies inside a range: nothing before it was skipped unopened.
         if a.unopened and b.unopened:
             if run := equal_ids(a, b):
                 a.skip_ranges(run)
@@ -102,13 +102,13 @@ def _diff(
 
 
 def _much_left(most: int | None, found: int, cursors: tuple[Cursor, Cursor]) -> bool:
-    """Is there enough to read, for what is still wanted of ``most`` differences, that it pays to share it? If the rest is as
-    dense as what was read until now."""
+    """Return whether the differences still wanted of ``most`` need enough reading that sharing it pays, assuming that the rest is
+    as dense as what was read until now."""
     return most is None or (most - found) * sum(cursor.records_read for cursor in cursors) >= ENOUGH * found
 
 
 def _diff_in_parallel(crew: "Crew", a: Cursor, b: Cursor, end: bytes | None) -> Iterator[Difference]:
-    """The differences behind a common cut, each stretch by one worker. Holds those of some stretches."""
+    """Yield the differences behind a common cut, each stretch from one worker. Holds those of some stretches."""
     tasks = (
         (cut_out(a.tree, of_a), cut_out(b.tree, of_b), end)
         for of_a, of_b in stretches((a.tree, b.tree), (a.number, b.number))
@@ -119,12 +119,12 @@ def _diff_in_parallel(crew: "Crew", a: Cursor, b: Cursor, end: bytes | None) -> 
 
 
 def _diff_stretch(left: Tree, right: Tree, end: bytes | None) -> list[Difference]:
-    """What a worker does."""
+    """Return the differences of one stretch, in a worker."""
     return list(diff(left, right, end=end))
 
 
 def equal_ids(a: Cursor, b: Cursor) -> int:
-    """How many ranges ahead of both have equal IDs, one after another. 0.2 µs each."""
+    """Return the number of consecutive ranges ahead of both with equal IDs. 0.2 µs each."""
     longest = min(len(a.tree) - a.number, len(b.tree) - b.number)
     run = 0
     while run < longest and a.tree.range_id(a.number + run) == b.tree.range_id(b.number + run):
@@ -133,7 +133,7 @@ def equal_ids(a: Cursor, b: Cursor) -> int:
 
 
 def equal_blocks(a: Cursor, b: Cursor) -> int:
-    """How many blocks ahead of both are the same in the files, one after another: their records need not be looked at.
+    """Return the number of consecutive blocks ahead of both that are the same in the files, so that their records can be skipped.
 
     Opens both ranges where they begin with the same key, and not before. Some µs a block, for 160 records or so.
     """
@@ -143,7 +143,8 @@ def equal_blocks(a: Cursor, b: Cursor) -> int:
 
 
 def common_records(a: Cursor, b: Cursor) -> int:
-    """How many records from here on are the same to the byte in the blocks of both. Compares slices in steps that double."""
+    """Return the number of records from here on that are the same to the byte in both blocks. Compares slices in steps that
+    double."""
     longest = min(len(a.keys) - a.at, len(b.keys) - b.at)
     run, step = 0, 1
     while run < longest:

@@ -1,4 +1,4 @@
-"""Whether two trees differ somewhere, answered from range IDs where they tell."""
+"""Checks for a difference between two trees, answered from range IDs where possible."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ Interval = tuple[bytes, bytes | None]
 
 
 def differ(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> bool:
-    """Do they hold different records with ``start <= key < end``?
+    """Return whether the trees hold different records with ``start <= key < end``.
 
-    Opens nothing if the ranges that cover the interval are the same on both sides; else some of those that differ.
+    Opens nothing if the ranges that cover the interval are the same on both sides; otherwise some of those that differ.
     """
     if _cover(left, start, end) == _cover(right, start, end):
         return False
@@ -21,19 +21,19 @@ def differ(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None
 
 
 def differ_anywhere(left: Tree, right: Tree, intervals: Sequence[Interval]) -> bool:
-    """Do they differ in any of the intervals? Opens as :func:`differ`, up to the first that does."""
+    """Return whether the trees differ in any of the intervals. Opens as :func:`differ`, up to the first that does."""
     return _differ_between(left, right, intervals) and any(differ(left, right, *interval) for interval in intervals)
 
 
 def where_equal(left: Tree, right: Tree, intervals: Sequence[Interval]) -> list[bool]:
-    """Of each interval, whether they are equal there. Opens as :func:`differ`."""
+    """Return for each interval whether the trees are equal there. Opens as :func:`differ`."""
     if not _differ_between(left, right, intervals):
         return [True] * len(intervals)
     return [not differ(left, right, *interval) for interval in intervals]
 
 
 def _differ_between(left: Tree, right: Tree, intervals: Sequence[Interval]) -> bool:
-    """Is there a range that differs, from the beginning of the first interval to the end of the last? Opens nothing."""
+    """Return whether a range differs between the beginning of the first interval and the end of the last. Opens nothing."""
     start = min((first for first, _ in intervals), default=b"")
     ends = [end for _, end in intervals if end is not None]
     end = max(ends) if ends and len(ends) == len(intervals) else None
@@ -41,7 +41,7 @@ def _differ_between(left: Tree, right: Tree, intervals: Sequence[Interval]) -> b
 
 
 def _cover(tree: Tree, start: bytes, end: bytes | None) -> list[bytes]:
-    """IDs of the ranges that may hold keys of the interval."""
+    """Return the IDs of the ranges that may hold keys of the interval."""
     first = bisect_left(tree.lasts, start)
     stop = len(tree) if end is None else min(bisect_left(tree.lasts, end) + 1, len(tree))
     return [tree.range_id(number) for number in range(first, stop)]

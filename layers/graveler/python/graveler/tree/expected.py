@@ -1,7 +1,7 @@
-"""Which ranges a walk is going to open, as far as metaranges tell: what it may fetch ahead. Opens nothing.
+"""The ranges that a walk is going to open, as far as metaranges tell, for fetching ahead. Opens nothing.
 
-They come in about the order in which they are wanted. One that is not wanted after all costs a request, one that is missing here
-is fetched when it is opened.
+They come in about the order in which they are wanted. One that turns out not to be wanted costs a request; one that is missing
+here is fetched when it is opened.
 """
 
 from bisect import bisect_left
@@ -23,13 +23,13 @@ Span = tuple[bytes, bytes]
 
 
 def expect_next(ahead: "ReadAhead | None", ranges: Iterator[RangeInfo]) -> None:
-    """Say what comes next, if it is time."""
+    """Announce the next ranges, if it is time."""
     if ahead is not None and ahead.wants_more():
         ahead.expect(islice(ranges, _SAID_AT_ONCE))
 
 
 def differing(left: Tree, right: Tree, start: bytes, end: bytes | None) -> Iterator[RangeInfo]:
-    """The ranges between these keys that the two trees do not have in common. 1 µs a range."""
+    """Yield the ranges between these keys that the two trees do not have in common. 1 µs a range."""
     i, j = bisect_left(left.lasts, start), bisect_left(right.lasts, start)
     while i < len(left) or j < len(right):
         of_left = j >= len(right) or (i < len(left) and left.lasts[i] <= right.lasts[j])
@@ -53,7 +53,7 @@ def _is_behind(tree: Tree, number: int, end: bytes | None) -> bool:
 
 
 def contested(base: Tree, source: Tree, destination: Tree) -> Iterator[RangeInfo]:
-    """The ranges of all three between keys that both sides may have changed. Some µs a range that differs."""
+    """Yield the ranges of all three trees between keys that both sides may have changed. Some µs a range that differs."""
     of_source, of_destination = _changed(base, source), _changed(base, destination)
     ours, theirs = next(of_source, None), next(of_destination, None)
     while ours is not None and theirs is not None:
@@ -67,7 +67,7 @@ def contested(base: Tree, source: Tree, destination: Tree) -> Iterator[RangeInfo
 
 
 def _changed(base: Tree, side: Tree) -> Iterator[Span]:
-    """Where ranges of the two differ, in order; spans of the same tree may touch and overlap."""
+    """Yield the spans where ranges of the two differ, in order; spans of the same tree may touch and overlap."""
     i = j = 0
     while i < len(base) or j < len(side):
         if i < len(base) and j < len(side) and base.lasts[i] == side.lasts[j]:
@@ -97,7 +97,8 @@ def _overlapping(tree: Tree, which: int, first: bytes, last: bytes) -> Iterator[
 
 
 def listed(tree: Tree, prefix: bytes, after: bytes, delimiter: bytes, amount: int) -> Iterator[RangeInfo]:
-    """The ranges that a page of so many results may open, as :func:`graveler.tree.listing.list_page` goes through them."""
+    """Yield the ranges that a page of ``amount`` results may open, as :func:`graveler.tree.listing.list_page` goes through
+    them."""
     end = prefix_end(prefix)
     start = max(prefix, after + b"\0") if after else prefix
     results = 0

@@ -1,6 +1,7 @@
 """The port through which the tree reads and writes its files, and the cache of open ones.
 
-Two kinds of files, addressed by name: ``ranges`` and ``metaranges``. Names pin contents, so nothing here ever goes stale.
+The files are of two kinds, addressed by name: ``ranges`` and ``metaranges``. Names pin contents, so no copy here ever becomes
+stale.
 """
 
 from collections import OrderedDict
@@ -26,54 +27,54 @@ if TYPE_CHECKING:
 RANGES: Final = "ranges"
 METARANGES: Final = "metaranges"
 ENOUGH: Final = 200_000
-"""Records to look at from which on it pays to ask for help: half a second's work."""
+"""Records to process from which on it pays to use workers: half a second's work."""
 TASK: Final = 50_000
 """Records of one task, or somewhat more."""
 _CLOSED_BLOCKS: Final = 100_000
-"""Blocks of which the places are kept after their files were closed, 200 bytes each: those of some 10 million records."""
+"""Closed files keep the positions of at most this many blocks, 200 bytes each: those of some 10 million records."""
 
 
 class TreeFiles(Protocol):
-    """Where immutable files are kept."""
+    """Storage for immutable files."""
 
     def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
-        """The file's bytes; with ``fresh`` from the store itself, dropping whatever copy is nearer. Raises
+        """Return the file's bytes; with ``fresh`` from the store itself, dropping any nearer copy. Raises
         :class:`graveler.errors.NotFoundError`."""
         ...
 
     def put(self, kind: str, name: str, data: bytes) -> None:
-        """Make the file durable under this name, unless it is there already."""
+        """Make the file durable under this name, unless it exists already."""
         ...
 
 
 class Expected(Protocol):
-    """What a file has to be. ``first`` and ``last`` bound the keys that it holds, where they are known."""
+    """The expected contents of a file. ``first`` and ``last`` bound its keys, where they are known."""
 
     @property
     def first(self) -> bytes | None:
-        """Its first key."""
+        """The file's first key."""
         ...
 
     @property
     def last(self) -> bytes | None:
-        """Its last key."""
+        """The file's last key."""
         ...
 
     def check(self, table: Table) -> None:
-        """:class:`OtherFileError` if this is another file. Called once for each file that is opened."""
+        """Check that this is the expected file. :class:`OtherFileError` if not. Called once for each file that is opened."""
         ...
 
 
 class TreeStore:
-    """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and at most
-    ``max_block_bytes`` of what was found and decompressed to look up single records, half of them for each.
+    """Opens and writes the tree's files. Keeps the most recently used ones open, at most ``max_open_bytes`` of them, and at most
+    ``max_block_bytes`` of records found and stretches decompressed by lookups of single records, half of that for each.
 
-    ``runtime`` is what its work is done with; one with worker processes is only for ``files`` whose pickled copies read and
-    write the same. ``notes`` is where it is noted what rewriting a range needs; in this process's memory if nothing is given.
-    ``found`` is called, in any thread, for each file that is wanted and still open.
+    ``runtime`` does the store's work; one with worker processes is only for ``files`` whose pickled copies read and write the
+    same. ``notes`` stores the notes that speed up rewriting a range; in this process's memory by default. ``found`` is called, in
+    any thread, whenever a wanted file is still open.
 
-    ``part`` reads some bytes of a file (kind, name, offset, length), if that is as cheap as from a disk: then of files that are
-    closed to make room the indexes stay, so that looking up a record anywhere reads a block and not its file.
+    ``part`` reads some bytes of a file (kind, name, offset, length). Pass it if that is as cheap as from a disk: then the indexes
+    of files that are closed to make room stay in memory, so that looking up a record anywhere reads a block and not its file.
     """
 
     def __init__(
@@ -104,13 +105,13 @@ class TreeStore:
         self._lock = new_lock()
         self._ahead: list[ReadAhead] = []
         self._coming: dict[str, Read[Table]] = {}
-        """By name, the ranges that are being fetched ahead."""
+        """The ranges that are being fetched ahead, by name."""
         self._can_send: bool | None = None
         self.notes = RangeNotes(MemoryNotes() if notes is None else notes)
 
     def limit(self, memory: int) -> None:
-        """Keep about ``memory`` bytes at hand from now on. A byte of a file is worth more than one of a decompressed block: it
-        saves a request and checksums, and stands for several."""
+        """Cache about ``memory`` bytes from now on. A byte of a file is worth more than one of a decompressed block: it saves a
+        request and checksums, and stands for several."""
         self._max_block_bytes = memory // 5
         self._max_open_bytes = memory - self._max_block_bytes
         self._blocks.limit(self._max_block_bytes // 2)
@@ -129,11 +130,11 @@ class TreeStore:
 
     @property
     def workers(self) -> int:
-        """How many processes may work for this one; 1 is none."""
+        """Number of processes that may work for this one; 1 means none."""
         return self.runtime.workers
 
     def crew(self) -> "Crew | None":
-        """The processes that may help, or None. Starts some when first asked."""
+        """Return the worker processes, or None. The first call starts them."""
         if self.workers <= 1:
             return None
         found = self.runtime.crew()
@@ -142,7 +143,8 @@ class TreeStore:
         return found if self._can_send else None
 
     def through(self, way: "Callable[[TreeFiles], TreeFiles]") -> "TreeStore":
-        """A store of the same files, which come and go by ``way``; keeps as much at hand, and shares nothing that is."""
+        """Return a store of the same files, read and written through ``way``. It has caches of the same size, and shares none of
+        their contents."""
         return _restore(
             way(self._files), self.runtime.alone(), self._max_open_bytes, self._max_block_bytes, self.notes.notes
         )
@@ -157,14 +159,14 @@ class TreeStore:
         self._files.put(kind, name, data)
 
     def writes(self) -> "Writes":
-        """For a writer of many files: each put is on its way, and all are durable when it has settled."""
+        """Return a writer of many files: each put starts at once, and all are durable after ``settle``."""
         return self.runtime.writes(self.put)
 
     @contextmanager
     def reading_ahead(self) -> "Iterator[ReadAhead | None]":
-        """For a walk that knows which ranges come next: what it expects is fetched before it is opened. None where waiting for a
-        range costs next to nothing. The same requests as without, and up to the runtime's ``reads_at_once`` more where the walk
-        ends early."""
+        """Enter a walk that knows which ranges come next: expected ranges are fetched before they are opened. Yields None where
+        waiting for a range costs next to nothing. Costs the same requests as without, and up to the runtime's ``reads_at_once``
+        more where the walk ends early."""
         at_once = self.runtime.reads_at_once
         if at_once <= 1:
             yield None
@@ -198,11 +200,11 @@ class TreeStore:
         return None if coming is None or coming.is_lost else coming
 
     def open(self, kind: str, name: str, expected: Expected | None = None) -> Table:
-        """The file's table; one request unless it is open already. A copy that is damaged, or another file's, is dropped and
-        fetched again.
+        """Return the file's table; one request unless it is open already. A copy that is damaged, or another file's, is dropped
+        and fetched again.
 
-        :class:`DamagedFileError` if the store's own file is missing, damaged, or another one than its name says (law F5): its
-        label and what is ``expected`` tell.
+        :class:`DamagedFileError` if the store's own file is missing, damaged, or another one than its name says (law F5), judged
+        by its label and by ``expected``.
         """
         for ahead in self._ahead:
             ahead.opening(name)
@@ -211,7 +213,8 @@ class TreeStore:
         return self._fetched_or_coming(kind, name, expected) if table is None else table
 
     def recall(self, description: bytes, key: bytes) -> bytes | None:
-        """The packed record of ``key`` in the range of this description, if it was looked up lately (:meth:`remember`)."""
+        """Return the packed record of ``key`` in the range with this description, if it was looked up lately
+        (:meth:`remember`)."""
         record = self._records.get((description, key))
         if record is not None and self._found is not None:
             self._found()
@@ -222,7 +225,7 @@ class TreeStore:
         self._records.put((description, key), record)
 
     def look_into(self, name: str, expected: Expected) -> Lookups:
-        """A range's file, for looking up some records: where it was closed, its index. Else as :meth:`open`."""
+        """Return a range's file for looking up some records: only its index if it was closed. Otherwise as :meth:`open`."""
         for ahead in self._ahead:
             ahead.opening(name)
         with self._lock:
@@ -244,7 +247,7 @@ class TreeStore:
     def _fetched_or_coming(self, kind: str, name: str, expected: Expected | None) -> Table:
         coming = self._being_fetched(name) if self._coming and kind == RANGES else None
         if coming is not None:
-            with suppress(GravelerError):  # who wants it asks again, and is told what is wrong
+            with suppress(GravelerError):  # the fetch below reports the error
                 return coming.result()
         return self._fetched(kind, name, expected)
 
@@ -276,7 +279,7 @@ class TreeStore:
         return table
 
     def _close_some(self) -> None:
-        """Close those used longest ago until the rest are few enough."""
+        """Close the least recently used files until the rest fits."""
         while self._open_bytes > self._max_open_bytes and len(self._open) > 1:
             (kind, name), table = self._open.popitem(last=False)
             self._open_bytes -= table.size
@@ -290,12 +293,13 @@ class TreeStore:
 
 
 def wrong_with(error: MalformedTableError) -> str:
-    """What is wrong with a file, to go behind its name."""
+    """Return what is wrong with a file, to follow its name in a sentence."""
     return str(error) if isinstance(error, OtherFileError) else f"is damaged ({error})"
 
 
 def expect_label(table: Table, kind: str, name: str) -> None:
-    """:class:`OtherFileError` if a file's label names another file than this one. 1 µs. A file without a label passes."""
+    """Check that a file's label names this file. :class:`OtherFileError` if it names another. 1 µs. A file without a label
+    passes."""
     if table.label is not None and table.label != (wanted := Label.of(kind, name, table.label.split)):
         raise OtherFileError(f"holds another file: it says that it is {table.label}, where {wanted} belongs")
 

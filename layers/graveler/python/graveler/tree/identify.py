@@ -1,4 +1,4 @@
-"""Which range or metarange is this? By its records, all of which are read: the check that needs no label."""
+"""Identifying a range or metarange by its records, all of which are read: the check that needs no label."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -9,8 +9,8 @@ from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, 
 
 
 def expect_name(table: Table, name: str) -> Records:
-    """All records of a file, which have this name. 3 µs a record. :class:`OtherFileError` if they have another one,
-    :class:`MalformedTableError`."""
+    """Return all records of a file, after checking that they have this name. 3 µs a record. :class:`OtherFileError` if they have
+    another one, :class:`MalformedTableError` for a record without an identity."""
     keys: list[bytes] = []
     packed: list[bytes] = []
     for some_keys, some_packed in table.blocks():
@@ -28,7 +28,8 @@ def expect_name(table: Table, name: str) -> Records:
 
 
 def names_of(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[str, str]:
-    """Names of the file with these records, recomputed: as a range; and as a metarange, or a range of before names had chunks."""
+    """Return the recomputed names of the file with these records: as a range; and as a metarange, or a range from before names
+    had chunks."""
     ids = record_ids(keys, packed)
     range_id = sha256(ids).hexdigest()
     return f"{range_id}-{suffix(chunk_digests(ids, packed)).hex()}", f"{range_id}-{plain_suffix(packed).hex()}"

@@ -1,9 +1,9 @@
-"""What is noted of ranges that were written, kept near: some 34 bytes a record.
+"""Notes on ranges that were written, kept nearby: some 34 bytes a record.
 
-A range ID digests the record IDs of all its records, and computing these is the most expensive part of rewriting a range. Whoever
-writes a range knows them, so they are noted under its name, with whatever else saves the next writer from looking at all records
-(:class:`RangeNote`). Notes are no part of a lake: they may vanish at any time. Record IDs and chunk digests are believed only if
-they digest to the range's name; the rest has a checksum, as the blocks of a file have.
+A range ID digests the record IDs of all its records, and computing these is the most expensive part of rewriting a range. The
+writer of a range knows them, so it notes them under the range's name, with whatever else saves the next writer from looking at
+all records (:class:`RangeNote`). Notes are not part of a lake: they may vanish at any time. Record IDs and chunk digests are
+trusted only if they digest to the range's name; the rest has a checksum, as the blocks of a file have.
 """
 
 from collections import OrderedDict
@@ -19,24 +19,24 @@ from graveler.model import SplitParameters
 from graveler.tree.naming import suffix
 
 ID_BYTES: Final = 32
-"""Bytes of a record ID."""
+"""Size of a record ID in bytes."""
 _CHECKSUM_BYTES: Final = 16
 
 
 class Notes(Protocol):
-    """A bounded place for bytes that can be computed anew. Never fails; forgets when it likes."""
+    """A bounded store for bytes that can be recomputed. It never fails, and may forget anything at any time."""
 
     def get(self, name: str) -> bytes | None:
-        """What was noted under this name, if it is still there."""
+        """Return the note under this name, or None if it is gone."""
         ...
 
     def put(self, name: str, data: bytes) -> None:
-        """Note something, or leave it."""
+        """Store a note, or ignore it."""
         ...
 
 
 class MemoryNotes:
-    """Notes of this process, at most ``max_bytes`` of them, those used last. Another process begins with none."""
+    """Notes in this process's memory: the most recently used ones, at most ``max_bytes``. Another process starts with none."""
 
     def __init__(self, max_bytes: int = 32 << 20) -> None:
         self._max_bytes = max_bytes
@@ -65,7 +65,7 @@ class MemoryNotes:
 
 
 class NoNotes:
-    """Remembers nothing: for who writes each range once."""
+    """Notes that remember nothing, for a caller that writes each range once."""
 
     def get(self, name: str) -> None:
         """See :class:`Notes`."""
@@ -75,10 +75,11 @@ class NoNotes:
 
 
 class RangeNote(msgspec.Struct, frozen=True, array_like=True):
-    """``ids`` are the range's record IDs, and ``digests`` those of its chunks (``naming``), in key order, one after another.
+    """The note on one range.
 
-    ``counts`` says how many records each block has, in a file whose ``layout`` is this one. With the parameters ``split``, no key
-    but the last one becomes a cut as long as less than ``slack`` bytes (``len(key) + 32`` each) are added to the range.
+    ``ids`` are the range's record IDs and ``digests`` those of its chunks (``naming``), concatenated in key order. ``counts`` are
+    the numbers of records per block, in a file with this ``layout``. With the parameters ``split``, no key but the last becomes a
+    cut as long as less than ``slack`` bytes (``len(key) + 32`` each) are added to the range.
     """
 
     ids: bytes
@@ -94,15 +95,15 @@ _decode = msgspec.msgpack.Decoder(RangeNote).decode
 
 
 class RangeNotes:
-    """Notes of ranges, as far as ``notes`` remember them."""
+    """Notes on ranges, as far as ``notes`` remember them."""
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
         self.kept = not isinstance(notes, NoNotes)
-        """Is it of any use to make some?"""
+        """False if making notes is pointless."""
 
     def get(self, range_id: bytes, name_suffix: bytes) -> RangeNote | None:
-        """What is noted of the range that has this ID and second part of its name, or None. Verified: 25 ns a record."""
+        """Return the note on the range with this ID and second part of its name, or None. Verified: 25 ns a record."""
         data = self.notes.get(_name(range_id, name_suffix))
         if data is None or xxh3_128_digest(data[_CHECKSUM_BYTES:]) != data[:_CHECKSUM_BYTES]:
             return None
@@ -113,7 +114,7 @@ class RangeNotes:
         return note if sha256(note.ids).digest() == range_id and suffix(note.digests) == name_suffix else None
 
     def put(self, range_id: bytes, name_suffix: bytes, note: RangeNote) -> None:
-        """Remember this of a range."""
+        """Remember this note on a range."""
         data = _encode(note)
         self.notes.put(_name(range_id, name_suffix), xxh3_128_digest(data) + data)
 

@@ -1,8 +1,8 @@
-"""Listing with prefix, delimiter and paging, over anything that yields sorted records in chunks.
+"""Listing with prefix, delimiter and paging, over any source of sorted records in chunks.
 
-A source is asked for *the records from a key on*, some at a time. A :class:`graveler.tree.tree.Tree` is one (through
-:meth:`~graveler.tree.tree.Tree.run`), a branch with uncommitted changes another. With a delimiter, what stands behind one common
-prefix is jumped over, so the cost follows the prefixes shown and not the objects below them.
+A source returns *the records from a key on*, some at a time. A :class:`graveler.tree.tree.Tree` is one (through
+:meth:`~graveler.tree.tree.Tree.run`), a branch with uncommitted changes another. With a delimiter, everything behind one common
+prefix is skipped, so the cost follows the prefixes shown and not the objects below them.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,8 @@ Runs = Callable[[bytes, bytes | None], Iterator[Records]]
 
 
 class ListedPage(msgspec.Struct, frozen=True):
-    """Records by key, where ``packed`` is None common prefixes of some. ``more`` says that something follows."""
+    """One page of a listing: records by key. Where ``packed`` is None, the key is a common prefix. ``more``: something
+    follows."""
 
     keys: list[bytes]
     packed: list[bytes | None]
@@ -26,7 +27,7 @@ class ListedPage(msgspec.Struct, frozen=True):
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
-    """The smallest key above all that begin with ``prefix``; None if there is none (nothing but 0xff bytes, or empty)."""
+    """Return the smallest key above all that begin with ``prefix``; None if none exists (nothing but 0xff bytes, or empty)."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
@@ -40,17 +41,17 @@ def list_page(
     amount: int = 1000,
     start: bytes = b"",
 ) -> ListedPage:
-    """At most ``amount`` records and common prefixes that begin with ``prefix`` and are greater than ``after``, in key order.
-    Records below ``start`` are passed over; only without a delimiter.
+    """Return at most ``amount`` records and common prefixes that begin with ``prefix`` and are greater than ``after``, in key
+    order. Records below ``start`` are skipped; only without a delimiter.
 
-    With a ``delimiter``, keys that hold it behind the prefix are rolled up into the part that ends with its first
-    occurrence. ``after`` may be anything; where it holds the delimiter behind the prefix, all that is rolled up with it is passed
-    over. Begins one run for each common prefix shown, at most, and takes no more of it than the page needs.
+    With a ``delimiter``, keys that contain it behind the prefix are rolled up into the part that ends with its first occurrence.
+    ``after`` may be anything; if it contains the delimiter behind the prefix, everything rolled up with it is skipped. Begins at
+    most one run for each common prefix shown, and takes no more of it than the page needs.
     """
     end = prefix_end(prefix)
     start = max(prefix, after + b"\0", start) if after else max(prefix, start)
     if delimiter and after.startswith(prefix) and (found := after.find(delimiter, len(prefix))) >= 0:
-        # What begins with the same common prefix would be rolled up into it, and that one is not greater than ``after``.
+        # Keys with the same common prefix would be rolled up into it, and it is not greater than ``after``.
         beyond = prefix_end(after[: found + len(delimiter)])
         if beyond is None:
             return ListedPage([], [], more=False)
@@ -59,7 +60,7 @@ def list_page(
     found_packed: list[bytes | None] = []
     while end is None or start < end:
         for keys, packed in run(start, end):
-            # Or the page, or whoever asks for the next one, would go round for ever.
+            # Otherwise this loop, or the caller's loop over pages, might never end.
             if keys[0] < start or keys[-1] < keys[0]:
                 raise out_of_order(start, keys[0], keys[-1])
             following = keys[-1] + b"\0"
@@ -99,7 +100,7 @@ def list_page(
 
 
 def out_of_order(start: bytes, first: bytes, last: bytes) -> CorruptError:
-    """What to raise where records from ``start`` on were asked for, and these came."""
+    """Return the error for records that do not lie in order from ``start`` on."""
     return CorruptError(
         f"the records from {start!r} on were asked for, and those from {first!r} to {last!r} came. That is out of order, and the "
         "listing might never end. `graveler fsck` tells what is damaged"

@@ -1,9 +1,8 @@
-"""What point lookups keep: the records that they found, and of the blocks that they decompressed the stretches between restart
-points that held them.
+"""The cache of point lookups: the records that they found, and the stretches between restart points that held them, decompressed.
 
 A record takes some 340 bytes and is found at once, however its range is stored. A block has some hundred records in seven
-stretches, and who looks up keys from everywhere needs one of them: so the same memory serves several times as many keys as with
-whole blocks. Where several stretches of a block were asked for, all of it is kept.
+stretches, and a lookup of scattered keys needs one of them: so the same memory serves several times as many keys as with whole
+blocks. Once several stretches of a block were needed, all of it is kept.
 """
 
 from typing import Final, Generic, TypeVar
@@ -11,12 +10,12 @@ from typing import Final, Generic, TypeVar
 from graveler.tree.block import restart_keys
 
 _MANY: Final = 3
-"""Where so many stretches of a block were asked for, the others will be."""
+"""Once this many stretches of a block were needed, the others probably will be."""
 _OVERHEAD: Final = 300
-"""Bytes of the objects that stand for a block."""
+"""Memory of a cached block's objects, in bytes."""
 _KEY_OVERHEAD: Final = 60
 _RECORD_OVERHEAD: Final = 230
-"""Bytes of the objects that stand for a record, and of its place in a dict."""
+"""Memory of a cached record's objects and of its place in a dict, in bytes."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -32,9 +31,9 @@ class CachedBlock:
         self.keys, self._offsets = restart_keys(block)
         self.stretches: list[bytes | None] = [None] * len(self.keys)
         self.size = _OVERHEAD + sum(map(len, self.keys)) + _KEY_OVERHEAD * len(self.keys)
-        """Bytes of memory, about."""
+        """Approximate size in memory, in bytes."""
         self.counted = 0
-        """How many of them a cache has counted."""
+        """Number of these bytes that a cache has counted."""
 
     def keep(self, number: int, block: bytes) -> bytes:
         """Keep stretch ``number`` of the block, and return it."""
@@ -49,10 +48,10 @@ class CachedBlock:
 
 
 class _UsedLast(Generic[K, V]):
-    """About ``max_bytes`` of what was used last. Shared by threads.
+    """About ``max_bytes`` of the most recently used entries. Shared by threads.
 
-    Two generations: what is used moves to the new one, and when that is full the old one is dropped. Each step is one
-    operation on a dict, so threads need no lock.
+    Two generations: a used entry moves to the new one, and when that is full the old one is dropped. Each step is one operation
+    on a dict, so threads need no lock.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -62,11 +61,11 @@ class _UsedLast(Generic[K, V]):
         self._bytes = 0
 
     def limit(self, max_bytes: int) -> None:
-        """Keep about so many bytes from now on."""
+        """Keep about ``max_bytes`` from now on."""
         self._half = max_bytes // 2
 
     def get(self, key: K) -> V | None:
-        """What is kept for ``key``."""
+        """Return the entry for ``key``, or None."""
         cached = self._new.get(key)
         if cached is None:
             cached = self._old.get(key)
@@ -75,19 +74,19 @@ class _UsedLast(Generic[K, V]):
         return cached
 
     def put(self, key: K, cached: V) -> None:
-        """Keep something, or more of it than before."""
+        """Keep an entry, or more of it than before."""
         if self._bytes >= self._half:
             self._old, self._new, self._bytes = self._new, {}, 0
         self._bytes += self._uncounted(key, cached)
         self._new[key] = cached
 
     def _uncounted(self, key: K, cached: V) -> int:
-        """Bytes of it that were not counted in this generation."""
+        """Return the entry's bytes that were not counted in this generation."""
         raise NotImplementedError
 
 
 class BlockCache(_UsedLast[tuple[int, int], CachedBlock]):
-    """What was decompressed for point lookups, by table and number of the block."""
+    """Blocks decompressed for point lookups, by table and number of the block."""
 
     def _uncounted(self, key: tuple[int, int], cached: CachedBlock) -> int:
         counted = cached.counted if self._new.get(key) is cached else 0
@@ -96,7 +95,7 @@ class BlockCache(_UsedLast[tuple[int, int], CachedBlock]):
 
 
 class RecordCache(_UsedLast[tuple[bytes, bytes], bytes]):
-    """The packed records that point lookups found, by the description of their range, which pins what is in it, and key."""
+    """Packed records that point lookups found, by key and by the description of their range, which pins its contents."""
 
     def _uncounted(self, key: tuple[bytes, bytes], cached: bytes) -> int:
         return 0 if key in self._new else _RECORD_OVERHEAD + len(key[1]) + len(cached)

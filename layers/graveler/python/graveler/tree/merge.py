@@ -1,15 +1,11 @@
 """Three-way merge of trees, by the table
 
-===========  ======================================
-s = d        d
-s = b        d
-d = b        s
-otherwise    conflict; or s, or d, by the strategy
-===========  ======================================
+===========  ====================================== s = d        d s = b        d d = b        s otherwise    conflict; or s, or
+d, by the strategy ===========  ======================================
 
 for base ``b``, source ``s`` and destination ``d`` of each key, where "absent" is a value too and equal means equal identity *of
-the same key*. At the level of ranges the same table holds over aligned intervals: where one side left the base's ranges as
-they were, the other side's are taken by reference, so changes in different places open nothing but seams.
+the same key*. At the level of ranges the same table holds over aligned intervals: where one side left the base's ranges as they
+were, the other side's are taken by reference, so changes in different places open nothing but seams.
 """
 
 from bisect import bisect_left, bisect_right
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TreeConflict(msgspec.Struct, frozen=True):
-    """A key that both sides changed, differently: its packed bytes in all three; None is "absent"."""
+    """A key that both sides changed differently, with its packed bytes in all three trees; None is "absent"."""
 
     key: bytes
     base: bytes | None
@@ -44,7 +40,7 @@ class TreeConflict(msgspec.Struct, frozen=True):
 
 
 class MergeResult(msgspec.Struct, frozen=True):
-    """The merged tree, or all the conflicts, in key order, that stand against it."""
+    """The merged tree, or all conflicts that prevent it, in key order."""
 
     tree: Tree | None
     conflicts: tuple[TreeConflict, ...] = ()
@@ -56,7 +52,7 @@ class _Side(Enum):
 
 
 StrategyOf = Callable[[bytes], MergeStrategy]
-"""The strategy for a key."""
+"""Returns the strategy for a key."""
 
 
 def merge(
@@ -69,9 +65,9 @@ def merge(
 ) -> MergeResult:
     """Merge what ``source`` changed since ``base`` into ``destination``.
 
-    Cost: reads the ranges that both sides changed, and seams; writes the ranges that are new. All conflicts are found; with any,
-    there is no tree. The metarange is not written yet. :class:`StoppedError` at the end of a range, or of a worker's share, once
-    ``stop`` says so, as long as no conflict was found.
+    Cost: reads the ranges that both sides changed, and seams; writes the ranges that are new. Finds all conflicts; with any, the
+    result has no tree. The metarange is not written yet. :class:`StoppedError` at the end of a range, or of a worker's share,
+    once ``stop`` returns True, as long as no conflict was found.
     """
     writer = TreeWriter(destination.store, split, known=(destination, source), stop=stop)
     conflicts = tuple(_Merge(base, source, destination, split, strategy, writer).run())
@@ -81,7 +77,7 @@ def merge(
 def _merge_stretch(
     trees: list[Tree], split: SplitParameters, strategy: MergeStrategy | StrategyOf
 ) -> tuple[list[bytes], list[bytes], tuple[TreeConflict, ...]]:
-    """What a worker does."""
+    """Merge one stretch, in a worker."""
     base, source, destination = trees
     result = merge(base, source, destination, split, strategy)
     return ([], [], result.conflicts) if result.tree is None else (result.tree.lasts, result.tree.packed, ())
@@ -90,7 +86,7 @@ def _merge_stretch(
 def preview(
     base: Tree, source: Tree, destination: Tree, strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE
 ) -> Iterator[Difference | TreeConflict]:
-    """What :func:`merge` would change in ``destination``, and the conflicts it would find, together in key order.
+    """Yield what :func:`merge` would change in ``destination``, and the conflicts it would find, together in key order.
 
     Writes nothing. Cost: reads the ranges in which ``source`` differs from ``base``, and those of ``destination`` there.
     """
@@ -162,7 +158,7 @@ class _Merge:
                 yield conflict
 
     def _in_parallel(self, crew: "Crew") -> Iterator[TreeConflict]:
-        """Merge what comes behind a common cut, each stretch by one worker; a join makes the parts one (law F1)."""
+        """Merge what comes behind a common cut, each stretch in one worker; a join makes the parts one tree (law F1)."""
         cursors = self.base, self.source, self.destination
         trees = [cursor.tree for cursor in cursors]
         tasks = (
@@ -182,7 +178,7 @@ class _Merge:
             self.writer.stop_if_asked()
 
     def _whole_ranges(self) -> bool:
-        """Decide what can be decided without opening anything; False if nothing can."""
+        """Decide what can be decided without opening anything; return False if nothing can."""
         b, s, d = self.base, self.source, self.destination
         if s.at_start and d.at_start and (run := equal_ids(s, d)):
             last = _end_of_run(s, d, run)
@@ -213,8 +209,8 @@ class _Merge:
         return False
 
     def _patched(self) -> bool:
-        """Merge the range ahead by changing a few records of the destination's, so that blocks of its file are copied; False
-        where that cannot be or does not pay. Conflicts are left to :meth:`_records`."""
+        """Merge the range ahead by changing a few records of the destination's, so that blocks of its file are copied. Returns
+        False where that is impossible or does not pay. Leaves conflicts to :meth:`_records`."""
         b, s, d = self.base, self.source, self.destination
         if self.writer is None or not (b.at_start and s.at_start and d.at_start):
             return False
@@ -243,14 +239,15 @@ class _Merge:
         return True
 
     def _choose(self, key: bytes, base: bytes | None, source: bytes | None, destination: bytes | None) -> _Side | None:
-        """Whose record the result has, the strategy included; None is a conflict."""
+        """Return the side whose record the result has, strategy included; None is a conflict."""
         side = _decide(base, source, destination)
         if side is None and (strategy := self.strategy_of(key)) is not MergeStrategy.NONE:
             return _Side.SOURCE if strategy is MergeStrategy.SOURCE_WINS else _Side.DESTINATION
         return side
 
     def _whole_blocks(self) -> bool:
-        """Decide what can be decided by comparing blocks as they are in the files, by the same table; False if nothing can."""
+        """Decide what can be decided by comparing blocks as they are in the files, by the same table; return False if nothing
+        can."""
         b, s, d = self.base, self.source, self.destination
         if run := equal_blocks(s, d):
             of_base = min(run, equal_blocks(b, s))
@@ -278,7 +275,8 @@ class _Merge:
         cursor.skip_ranges(stop - cursor.number)
 
     def _take_upto(self, cursor: Cursor, last: bytes | None) -> None:
-        """Take all that one side has up to ``last``, inclusive (None: to the end); reads only a range that reaches over it."""
+        """Take everything that one side has up to ``last``, inclusive (None: to the end); reads only a range that reaches over
+        it."""
         if self.writer is None:
             if last is None:
                 cursor.skip_rest()
@@ -328,20 +326,21 @@ class _Merge:
         return conflict
 
     def _common_run(self) -> int:
-        """How many records from here on are the same to the byte in all three blocks."""
+        """Return the number of records from here on that are the same to the byte in all three blocks."""
         run = common_records(self.base, self.destination)
         return min(run, common_records(self.source, self.destination)) if run else 0
 
 
 def _end_of_run(one: Cursor, other: Cursor, run: int) -> bytes | None:
-    """The last key of equal ranges ahead of both; None if both trees end with it, so that all behind belongs to the third."""
+    """Return the last key of equal ranges ahead of both; None if both trees end with it, so that everything behind belongs to the
+    third."""
     if one.number + run == len(one.tree) and other.number + run == len(other.tree):
         return None
     return one.tree.lasts[one.number + run - 1]
 
 
 def _decide(base: bytes | None, source: bytes | None, destination: bytes | None) -> _Side | None:
-    """Whose record the result has; None is a conflict."""
+    """Return the side whose record the result has; None is a conflict."""
     b, s, d = (None if packed is None else identity(packed) for packed in (base, source, destination))
     if s in (d, b):
         return _Side.DESTINATION

@@ -5,8 +5,8 @@ chunk ends after a record whose record ID begins with a byte below 8, so on aver
 
     second part := first 16 bytes of SHA-256( SHA-256(packed records of chunk 1, one after another) ‖ SHA-256(chunk 2) ‖ … )
 
-Where chunks end depends on the record alone, so behind a change the chunks are the old ones. Who keeps record IDs and the chunks'
-digests near hashes the chunks that a change touches, and these digests.
+Where chunks end depends on each record alone, so the chunks behind a change are the old ones. A writer that keeps record IDs and
+chunk digests at hand only hashes the chunks that a change touches, and these digests.
 """
 
 import re
@@ -16,14 +16,15 @@ from itertools import pairwise
 from typing import Final
 
 DIGEST_BYTES: Final = 32
-"""Bytes of a record ID, and of a chunk's digest."""
+"""Size in bytes of a record ID and of a chunk's digest."""
 SUFFIX_BYTES: Final = 16
 
 _ENDS: Final = re.compile(b"[\x00-\x07]")
 
 
 def chunk_ends(ids: bytes) -> list[int]:
-    """After how many records each chunk ends. ``ids`` are the range's record IDs, one after another. 5 ns a record."""
+    """Return the number of records after which each chunk ends. ``ids`` are the range's concatenated record IDs. 5 ns a
+    record."""
     ends = [found.end() for found in _ENDS.finditer(ids[::DIGEST_BYTES])]
     records = len(ids) // DIGEST_BYTES
     if records and (not ends or ends[-1] != records):
@@ -32,20 +33,20 @@ def chunk_ends(ids: bytes) -> list[int]:
 
 
 def chunk_digest(packed: Iterable[bytes]) -> bytes:
-    """Digest of one chunk's packed records."""
+    """Return the digest of one chunk's packed records."""
     return sha256(b"".join(packed)).digest()
 
 
 def chunk_digests(ids: bytes, packed: Sequence[bytes]) -> bytes:
-    """The digests of a range's chunks, one after another. 80 ns a record."""
+    """Return the concatenated digests of a range's chunks. 80 ns a record."""
     return b"".join([chunk_digest(packed[start:end]) for start, end in pairwise([0, *chunk_ends(ids)])])
 
 
 def suffix(digests: bytes) -> bytes:
-    """The second part of a range's name."""
+    """Return the second part of a range's name."""
     return sha256(digests).digest()[:SUFFIX_BYTES]
 
 
 def plain_suffix(packed: Iterable[bytes]) -> bytes:
-    """The second part of a metarange's name: no chunks. Ranges that were written before there were chunks have such names too."""
+    """Return the second part of a metarange's name: no chunks. Ranges written before chunks existed have such names too."""
     return sha256(b"".join(packed)).digest()[:SUFFIX_BYTES]

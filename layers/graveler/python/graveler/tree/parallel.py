@@ -8,17 +8,17 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import build, join
 
 Part = Callable[[], Iterable[tuple[bytes, bytes]]]
-"""Picklable; returns the records of one key interval, in ascending order. Called in another process."""
+"""Returns the records of one key interval, in ascending order. Picklable; called in another process."""
 
 
 def build_parallel(
     store: TreeStore, split: SplitParameters, parts: Sequence[Part], built: Callable[[Tree], None] = lambda _: None
 ) -> Tree:
-    """The tree of the records of all parts, whose intervals ascend and do not overlap.
+    """Return the tree of the records of all parts, whose intervals ascend and do not overlap.
 
-    The store's workers build parts as they come, if there are several of both; memory is one range per worker. ``built`` hears of
-    each part's tree. Writes n/r ranges and rewrites under two a seam. An error in a part is raised here; what was written until
-    then is garbage for the collector.
+    The store's workers build parts as they come, if several of both exist; memory is one range per worker. ``built`` is called
+    with each part's tree. Writes n/r ranges and rewrites under two a seam. An error in a part is raised here; what was written
+    until then is garbage for the collector.
     """
     crew = store.crew() if len(parts) > 1 else None
     if crew is None:

@@ -1,8 +1,8 @@
-"""A merge, or changes to be applied, cut at keys: each interval of keys is worked on by itself, anywhere and at any time, and
+"""A merge, or changes to be applied, cut at keys. Each interval of keys is worked on by itself, anywhere and at any time, and
 joining the results makes the tree that one call would have made (law F1), wherever the cuts are.
 
-Where they are is decided from descriptions of ranges alone: :func:`merge_points` and :func:`apply_points` say behind which keys
-how much work lies, :func:`cut` makes parts of similar work of that.
+Only descriptions of ranges decide where to cut: :func:`merge_points` and :func:`apply_points` return how much work lies behind
+which keys, :func:`cut` makes parts of similar work of that.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,11 +22,11 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter
 
 _PATIENCE: Final = 1.5
-"""How many times its share of the work a part may get, to end where all trees have a cut."""
+"""Factor by which a part may exceed its share of the work, to end where all trees have a cut."""
 
 
 class Load(msgspec.Struct, frozen=True):
-    """How much is to be read: ``ranges``, their ``records`` (and changes), their logical size in ``bytes``."""
+    """An amount to read: ``ranges``, their ``records`` (and changes), their logical size in ``bytes``."""
 
     records: int = 0
     ranges: int = 0
@@ -37,8 +37,8 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """``load`` is to be read for the keys up to ``key``, inclusive, and after those of the point before. ``common``: all trees
-    have a cut there, so that nothing need be cut in two for a part that ends with it."""
+    """The ``load`` to read for the keys up to ``key``, inclusive, and after those of the point before. ``common``: all trees have
+    a cut there, so that a part that ends with it splits no range."""
 
     key: bytes
     load: Load
@@ -46,16 +46,16 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """One part: an interval of keys, and what is to be read there."""
+    """One part: an interval of keys, and the load to read there."""
 
     interval: Interval
     load: Load
 
 
 def merge_points(base: Tree, source: Tree, destination: Tree) -> list[Point]:
-    """Where a merge has to read, in key order. Opens nothing; some µs for each range that differs.
+    """Return where a merge has to read, in key order. Opens nothing; some µs for each range that differs.
 
-    Where two of the three have the same ranges nothing is read, and neither is a range of one tree where the others have none.
+    Nothing is read where two of the three trees have the same ranges, nor is a range of one tree where the others have none.
     """
     trees = base, source, destination
     intervals = _different(base, source)
@@ -82,8 +82,8 @@ def merge_points(base: Tree, source: Tree, destination: Tree) -> list[Point]:
 
 
 def apply_points(tree: Tree, changes: Iterable[tuple[bytes, int]]) -> list[Point]:
-    """Where changes have to be applied, in key order: ``changes`` are keys, in ascending order, each with the number of changes
-    that it stands for. Opens nothing."""
+    """Return where changes have to be applied, in key order. ``changes`` are ascending keys, each with the number of changes that
+    it stands for. Opens nothing."""
     points: list[Point] = []
     number = -1
     for key, weight in changes:
@@ -101,7 +101,7 @@ def apply_points(tree: Tree, changes: Iterable[tuple[bytes, int]]) -> list[Point
 
 
 def cut(points: Sequence[Point], parts: int, smallest: int = 1, after: bytes | None = None) -> list[Piece]:
-    """Intervals of similar work that cover all keys behind ``after``, at most ``parts`` of them; only the last has less than
+    """Return at most ``parts`` intervals of similar work that cover all keys behind ``after``; only the last has less than
     ``smallest`` records to read. The keys of a point stay together."""
     total = total_load(points)
     share = max(-(-total.records // max(parts, 1)), smallest, 1)
@@ -118,14 +118,14 @@ def cut(points: Sequence[Point], parts: int, smallest: int = 1, after: bytes | N
 
 
 def cut_behind(upto: bytes, points: Sequence[Point], parts: int, smallest: int = 1) -> list[Piece]:
-    """One part of all keys up to ``upto``, and behind it as :func:`cut`."""
+    """Return one part of all keys up to ``upto``, and behind it the parts of :func:`cut`."""
     number = bisect_right(points, upto, key=attrgetter("key"))
     done = Piece((None, upto), total_load(points[:number]))
     return [done, *cut(points[number:], max(parts - 1, 1), smallest, upto)]
 
 
 def cut_at(points: Sequence[Point], keys: Sequence[bytes]) -> list[Piece]:
-    """The parts that end with these keys, which ascend, and the rest: for work that was cut before, on an older head."""
+    """Return the parts that end with these ascending keys, and the rest: for work that was cut before, on an older head."""
     pieces: list[Piece] = []
     after: bytes | None = None
     at = 0
@@ -140,7 +140,7 @@ def cut_at(points: Sequence[Point], keys: Sequence[bytes]) -> list[Piece]:
 
 
 def total_load(points: Iterable[Point]) -> Load:
-    """All of it."""
+    """Return the sum of the points' loads."""
     total = Load()
     for point in points:
         total += point.load
@@ -155,7 +155,7 @@ def merge_part(
     split: SplitParameters,
     strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE,
 ) -> MergeResult:
-    """:func:`graveler.tree.merge.merge` of the keys of an interval. Cost: as there, and :func:`clip` of each tree."""
+    """Run :func:`graveler.tree.merge.merge` on the keys of an interval. Cost: as there, and :func:`clip` of each tree."""
     return merge(
         clip(base, interval, split), clip(source, interval, split), clip(destination, interval, split), split, strategy
     )
@@ -164,14 +164,15 @@ def merge_part(
 def apply_part(
     tree: Tree, changes: Callable[[Interval], Iterable[Change]], interval: Interval, split: SplitParameters
 ) -> Tree:
-    """:func:`graveler.tree.apply.apply` in an interval; ``changes`` is asked for those in it. Cost: as there, and
+    """Run :func:`graveler.tree.apply.apply` in an interval; ``changes`` is called for the changes in it. Cost: as there, and
     :func:`clip`."""
     return apply(clip(tree, interval, split), changes(interval), split)
 
 
 def clip(tree: Tree, interval: Interval, split: SplitParameters) -> Tree:
-    """The canonical tree of the records of ``tree`` in an interval. Opens nothing where the interval's bounds are cuts of the
-    tree, or lie between two ranges; else some ranges at each bound are read and written anew, and are garbage afterwards."""
+    """Return the canonical tree of the records of ``tree`` in an interval. Opens nothing where the interval's bounds are cuts of
+    the tree, or lie between two ranges; otherwise some ranges at each bound are read and rewritten, and are garbage
+    afterwards."""
     after, upto = interval
     first = 0 if after is None else bisect_right(tree.lasts, after)
     stop = len(tree) if upto is None else bisect_right(tree.lasts, upto)
@@ -185,8 +186,8 @@ def clip(tree: Tree, interval: Interval, split: SplitParameters) -> Tree:
 
 
 def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], known: Sequence[Tree] = ()) -> Tree:
-    """The tree of several parts over adjacent, ascending intervals. Opens under two ranges a seam on average; those of ``known``
-    trees are not written again."""
+    """Return the tree of several parts over adjacent, ascending intervals. Opens under two ranges a seam on average; ranges of
+    ``known`` trees are not written again."""
     writer = TreeWriter(store, split, known=known)
     for part in parts:
         writer.take(part)
@@ -194,7 +195,7 @@ def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], 
 
 
 def moved(pairs: Iterable[tuple[Tree, Tree]]) -> list[Interval]:
-    """Where the two trees of any pair are not the same, in ascending order; no two of the intervals touch. Opens nothing."""
+    """Return the intervals where the two trees of any pair differ, in ascending order; no two of them touch. Opens nothing."""
     found: list[Interval] = []
     different = [interval for before, after in pairs for interval in _different(before, after)]
     for after, upto in sorted(different, key=lambda interval: interval[0] or b""):  # no key is empty
@@ -207,7 +208,7 @@ def moved(pairs: Iterable[tuple[Tree, Tree]]) -> list[Interval]:
 
 
 def load_in(trees: Iterable[Tree], intervals: Sequence[Interval]) -> Load:
-    """How much trees have in intervals, which do not touch, by whole ranges. Opens nothing."""
+    """Return the load of trees in intervals, which do not touch, by whole ranges. Opens nothing."""
     total = Load()
     for tree in trees:
         for number in {number for interval in intervals for number in _ranges_in(tree, interval)}:
@@ -223,8 +224,8 @@ def redone(
     split: SplitParameters,
     known: Sequence[Tree] = (),
 ) -> Tree:
-    """``old``, made anew in ``intervals``, which ascend and do not touch: ``make`` gives the tree of each. Opens what ``make``
-    does, and under four ranges for each interval on average."""
+    """Return ``old`` with ``intervals``, which ascend and do not touch, replaced: ``make`` returns the tree of each. Opens what
+    ``make`` does, and under four ranges for each interval on average."""
     writer = TreeWriter(old.store, split, known=(old, *known))
     done: bytes | None = None
     for after, upto in intervals:
@@ -239,7 +240,8 @@ def redone(
 
 
 def digest(trees: Sequence[Tree], interval: Interval) -> bytes:
-    """Names what trees hold in an interval, and its bounds: who finds the same has the same work before him. Opens nothing."""
+    """Return a digest of the trees' contents in an interval, and of its bounds: an equal digest means the same work. Opens
+    nothing."""
     hashed = sha256()
     after, upto = interval
     for bound in interval:
@@ -258,7 +260,7 @@ def _different(left: Tree, right: Tree) -> list[Interval]:
 
 
 def _intersection(ones: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
-    """What lies in both. Each is in ascending order; None is no bound."""
+    """Return the intersection of two ascending lists of intervals; None is no bound."""
     found: list[Interval] = []
     i = j = 0
     while i < len(ones) and j < len(others):
@@ -275,7 +277,7 @@ def _intersection(ones: Sequence[Interval], others: Sequence[Interval]) -> list[
 
 
 def _ranges_in(tree: Tree, interval: Interval) -> range:
-    """Numbers of the ranges that have a place in an interval."""
+    """Return the numbers of the ranges that overlap an interval."""
     after, upto = interval
     first = 0 if after is None else bisect_right(tree.lasts, after)
     if upto is None:
@@ -289,7 +291,7 @@ _Range = tuple[bytes, bytes, int, int]
 
 
 def _overlapping(ranges: Iterable[_Range]) -> Iterator[list[_Range]]:
-    """Ranges in order of their first keys, in groups that do not overlap each other."""
+    """Yield ranges, which come in order of their first keys, in groups that do not overlap each other."""
     group: list[_Range] = []
     end = b""
     for one in ranges:

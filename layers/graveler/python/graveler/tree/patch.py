@@ -1,11 +1,11 @@
 """A range with few changes, made from its file by copying the blocks in which nothing changes.
 
-Reads, encodes and compresses the blocks that changes touch. What else it takes to name the new range (record IDs, digests of
-chunks) and to know that it ends where it did (``slack``) comes from the note of the old one (``ids``); where there is none, or
-where the rule may cut otherwise than before, all records have to be looked at, and :meth:`Patch.of` says None.
+Reads, encodes and compresses the blocks that changes touch. The rest of what it takes to name the new range (record IDs, digests
+of chunks) and to know that it ends where it did (``slack``) comes from the note on the old one (``ids``). Without a note, or
+where the rule may cut differently than before, all records have to be looked at, and :meth:`Patch.of` returns None.
 
-A block that grows past 24 KiB is cut into equal parts, one that shrinks below 8 KiB is put together with the next one, so blocks
-keep their size through any number of changes.
+A block that grows past 24 KiB is cut into equal parts, one that shrinks below 8 KiB is joined with the next one, so blocks keep
+their size through any number of changes.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,31 +32,31 @@ from graveler.tree.tail import Label
 from graveler.tree.tree import MAX_TOTAL, Tree
 
 Change = tuple[bytes, bytes | None]
-"""A key and the packed bytes that it gets, or None to remove it."""
+"""A key and its new packed bytes, or None to remove it."""
 
 _SMALLEST: Final = BLOCK_SIZE // 2
 _LARGEST: Final = BLOCK_SIZE * 3 // 2
 _WORTH_COPYING: Final = 0.5
-"""Share of blocks in which records may come or go; where they do in more, RocksDB writes all of it faster."""
+"""Share of blocks in which records may come or go; above it, RocksDB writes the whole file faster."""
 _TRIED: Final = 3
-"""So many blocks are taken apart before it is asked whether that goes on."""
+"""Number of blocks to take apart before checking whether this pays."""
 _RANGE_WORK: Final = 800
 _CHANGE_WORK: Final = 150
-"""Measured by the side of writing all records, 1.4 µs each."""
+"""In records to write, 1.4 µs each."""
 
 
 def worth_copying(changed: int, blocks: int) -> bool:
-    """Does it pay to copy what stays, where so many of a file's blocks change?"""
+    """Return whether it pays to copy unchanged blocks if ``changed`` of a file's ``blocks`` change."""
     return changed <= max(1, _WORTH_COPYING * blocks)
 
 
 def patch_work(records: int, changes: int) -> int:
-    """How much work it is, at most, to apply so many changes to a range: as much as writing so many records."""
+    """Return an upper bound on the work of applying ``changes`` changes to a range: as much as writing that many records."""
     return min(records, _RANGE_WORK + _CHANGE_WORK * changes)
 
 
 class _Edit(msgspec.Struct, frozen=True, gc=False):
-    """Records ``start`` to ``stop`` of the old range are replaced by those with ``ids``, none or one."""
+    """A replacement of records ``start`` to ``stop`` of the old range by those with ``ids``, none or one."""
 
     start: int
     stop: int
@@ -64,7 +64,7 @@ class _Edit(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Changed:
-    """A block as it is now: its bytes, or its records, whichever is known. What is not is made when it is asked for."""
+    """A block in its new state: its bytes or its records, whichever is known. The other is made when needed."""
 
     def __init__(self, count: int, encoded: bytes | None = None, records: Records | None = None) -> None:
         self.count = count
@@ -74,7 +74,7 @@ class _Changed:
 
     @property
     def encoded(self) -> bytes:
-        """The block, not compressed; nothing for one without records."""
+        """The block, not compressed; empty for one without records."""
         if self._encoded is None:
             self._encoded = encode(*self.records) if self.count else b""
         return self._encoded
@@ -105,9 +105,9 @@ class Patch:
         self._table = table
         self._split = split
         self._blocks: dict[int, _Changed] = {}
-        """The blocks that changed, as they are now."""
+        """The blocks that changed, in their new state."""
         self._rebuilt = 0
-        """Blocks in which records came or went."""
+        """Number of blocks in which records came or went."""
         self._edits: list[_Edit] = []
         self._added = self._grown = self._value_bytes = self._total = 0
         """Bytes: logical size of added records, of all changes; of packed records; of objects."""
@@ -115,8 +115,8 @@ class Patch:
 
     @classmethod
     def of(cls, tree: Tree, number: int, changes: Sequence[Change], split: SplitParameters) -> "Patch | None":
-        """Range ``number`` with ``changes``, which ascend, and of which none is behind its last key. None if it has to be written
-        record by record. A change that brings the identity which a record has leaves it as it was."""
+        """Return range ``number`` with ``changes``, which ascend and of which none is behind its last key; None if it has to be
+        written record by record. A change to the identity that a record already has leaves the record as it was."""
         table = tree.open(number)
         try:
             touched = list(_by_block(table, changes))
@@ -136,7 +136,7 @@ class Patch:
             raise tree.damaged(number, MalformedTableError(str(error))) from None
 
     def _change(self, number: int, changes: Sequence[Change]) -> bool:
-        """Apply the changes of one block; False if the note is not of this file."""
+        """Apply the changes of one block; return False if the note is not about this file."""
         block = self._table.contents(number)
         start = self._table.start(number)
         splice = Splice(block)
@@ -160,7 +160,9 @@ class Patch:
             splice.replace(value)
         if not positions:
             return True
-        if not self._is_noted(positions[0], keys[0], old_values[0]):  # where the others are follows
+        if not self._is_noted(
+            positions[0], keys[0], old_values[0]
+        ):  # the positions of the others follow from the first one's
             return False
         ids = record_ids(keys, values)
         self._edits += [
@@ -173,11 +175,11 @@ class Patch:
         return True
 
     def _is_noted(self, position: int, key: bytes, packed: bytes) -> bool:
-        """Is this what the note has the record ID of, at that place of the old range?"""
+        """Return whether the note has this record's ID at that position of the old range."""
         return self._note.ids[position * ID_BYTES : (position + 1) * ID_BYTES] == record_ids((key,), (packed,))
 
     def _rebuild(self, number: int, records: Records, changes: Sequence[Change]) -> bool:
-        """As :meth:`_change`, where records come or go."""
+        """Apply the changes of one block as :meth:`_change`, where records come or go."""
         keys, packed = records
         start = self._table.start(number)
         new_keys: list[bytes] = []
@@ -220,7 +222,7 @@ class Patch:
         return True
 
     def _name(self) -> bool:
-        """Describe the new range; False if the rule might cut it otherwise than the old one."""
+        """Describe the new range; return False if the rule might cut it differently than the old one."""
         old, note, split = self._old, self._note, self._split
         size = old.size + self._grown + self._added
         total = old.total + self._total
@@ -254,7 +256,7 @@ class Patch:
         return True
 
     def _records(self, block: int) -> Records:
-        """The records of a block, as they are now."""
+        """Return the records of a block in its new state."""
         return self._blocks[block].records if block in self._blocks else self._table.read(block)
 
     def _spliced_ids(self) -> Iterator[bytes]:
@@ -266,13 +268,13 @@ class Patch:
         yield self._note.ids[done * ID_BYTES :]
 
     def _spliced_digests(self) -> Iterator[bytes]:
-        """The digests of the new range's chunks: those of the old one's, but for chunks that an edit touches."""
+        """Yield the digests of the new range's chunks: the old ones, except for chunks that an edit touches."""
         old_ends, ends = chunk_ends(self._note.ids), chunk_ends(self._ids)
         starts = [0, *accumulate(self._count(block) for block in range(len(self._table)))]
         old_done = done = 0
-        """Chunks behind the last edit that is done."""
+        """Number of chunks up to the end of the last finished edit."""
         shift = 0
-        """How many records there are more than in the old range, up to here."""
+        """Number of records more than in the old range, up to here."""
         edits = iter(self._edits)
         edit = next(edits, None)
         while edit is not None:
@@ -295,13 +297,14 @@ class Patch:
         yield self._note.digests[old_done * DIGEST_BYTES :]
 
     def _count(self, block: int) -> int:
-        """How many records a block has now."""
+        """Return the number of records in a block in its new state."""
         if block in self._blocks:
             return self._blocks[block].count
         return self._table.start(block + 1) - self._table.start(block)
 
     def _packed(self, starts: Sequence[int], start: int, stop: int) -> list[bytes]:
-        """The packed bytes of the new records ``start`` to ``stop``; ``starts`` says where blocks begin now."""
+        """Return the packed bytes of the new records ``start`` to ``stop``; ``starts`` are the positions where blocks begin
+        now."""
         block = bisect_right(starts, start) - 1
         packed: list[bytes] = []
         while start < stop:
@@ -311,11 +314,11 @@ class Patch:
         return packed
 
     def _values(self, block: int) -> list[bytes]:
-        """The packed bytes of a block's records, as they are now."""
+        """Return the packed bytes of a block's records in its new state."""
         return self._blocks[block].packed if block in self._blocks else self._table.read(block)[1]
 
     def assemble(self) -> tuple[bytes, RangeNote]:
-        """The file, and what is to be noted of it."""
+        """Return the file, and its note."""
         made = Assembler()
         self._assemble(made)
         info = self.info
@@ -330,7 +333,7 @@ class Patch:
         blocks = len(self._table)
         copied = 0
         for number in sorted(self._blocks):
-            if number < copied:  # it was put together with the one before
+            if number < copied:  # it was joined with the one before
                 continue
             self._copy(made, copied, number)
             block = self._blocks[number]
@@ -367,7 +370,7 @@ def _add(made: Assembler, block: _Changed, bound: bytes) -> None:
 
 
 def _by_block(table: Table, changes: Sequence[Change]) -> Iterator[tuple[int, list[Change]]]:
-    """The changes of each block that has some. A key between two blocks belongs to the second, or where the bound says."""
+    """Yield the changes of each block that has some. A key between two blocks belongs to the second, or where the bound says."""
     begin = number = 0
     final = len(table) - 1
     while begin < len(changes):

@@ -1,6 +1,6 @@
-"""Fetching ranges before they are opened: behind a network, a dozen reads at the same time take as long as one.
+"""Fetching ranges before they are opened: behind a network, a dozen concurrent reads take as long as one.
 
-Who walks a tree mostly knows from its metarange which ranges come next, and says so. Other threads fetch them meanwhile.
+A walk over a tree mostly knows from its metarange which ranges come next, and announces them. Other threads fetch them meanwhile.
 """
 
 from collections import deque
@@ -22,16 +22,16 @@ class ReadAhead:
         self._at_once = at_once
         self._lock = new_lock()
         self._positions: dict[str, int] = {}
-        """By name, of all that were expected: the how manieth it is."""
+        """Position of each expected range, by name."""
         self._waiting: deque[RangeInfo] = deque()
         self._opened = -1
 
     def wants_more(self) -> bool:
-        """Is it worth saying now what comes next?"""
+        """Return whether it is worth announcing the next ranges now."""
         return len(self._positions) <= self._opened + self._at_once
 
     def expect(self, ranges: Iterable["RangeInfo"]) -> None:
-        """These come next. The very first one of all is not fetched ahead, since whoever expects it opens it now."""
+        """Announce the next ranges. The very first one is not fetched ahead, since the caller opens it now."""
         with self._lock:
             for info in ranges:
                 if info.name not in self._positions:
@@ -40,7 +40,7 @@ class ReadAhead:
             self._begin()
 
     def opening(self, name: str) -> None:
-        """Somebody opens this one: more of those that come behind it are fetched from now on."""
+        """Note that this range is being opened: more of those behind it are fetched from now on."""
         with self._lock:
             position = self._positions.get(name)
             if position is not None and position > self._opened:

@@ -1,4 +1,4 @@
-"""Records: what one object is, in bytes.
+"""Records: one object, in bytes.
 
 A record is a *key* (the object's path, UTF-8) and its *packed* bytes, which hold first the *identity* (what the object is; it
 enters IDs) and then the *rest of the value* (what is needed to use it)::
@@ -10,11 +10,11 @@ enters IDs) and then the *rest of the value* (what is needed to use it)::
               ‖ [ 02 ‖ address ]
     rest     := MessagePack array [mtime, address, content type, metadata], cut after the last one that is not nil
 
-01 is there only when content type or user metadata differ from the default, 02 only when the object lies outside the
-repository's namespace, where somebody else may change it. Neither mtime nor an address inside the namespace is part of the
-identity: the same bytes uploaded twice are no change. Addresses of data that graveler named (``data/<20>/<20>`` in base 32)
-are kept as their 25 raw bytes, others in the namespace relative to it: such as those of files that a job has written, under names
-of its own, into a data folder, ``data/<20>/<20>/…``.
+01 is present only if content type or user metadata differ from the default, 02 only if the object lies outside the repository's
+namespace, where others may change it. Neither mtime nor an address inside the namespace is part of the identity: the same bytes
+uploaded twice are no change. Addresses of data that graveler named (``data/<20>/<20>`` in base 32) are stored as their 25 raw
+bytes; others in the namespace relative to it, such as those of files that a job has written, under names of its own, into a data
+folder, ``data/<20>/<20>/…``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,17 +30,17 @@ from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 
 MAX_KEY_BYTES: Final = 1024
 MAX_PACKED_BYTES: Final = 1 << 20
-"""Far below what a block of a file may hold: what is written can be read again."""
+"""Far below what a block of a file may hold, so whatever is written can be read again."""
 IDENTITY_OVERHEAD: Final = 32
 """What a record counts for besides its key when ranges are cut: a constant, so that cuts depend on keys alone."""
 
 _MAX_SIZE: Final = (1 << 63) - 1
 _HEAD: Final = Layout(">HQB")
 _OUTSIDE: Final = Layout(">HQB16sB")
-"""The head of a record that has an MD5, up to its address outside of the namespace."""
+"""The head of a record with an MD5, up to its address outside the namespace."""
 _TIMED: Final = Layout(">HI")
 _ONE_TIME: Final = 0x91CE
-"""What stands before the time in a rest of nothing but that: an array of one, an integer of 32 bits."""
+"""The bytes before the time in a rest that holds nothing else: an array of one, an integer of 32 bits."""
 _ATTRIBUTES: Final = 1
 _EXTERNAL: Final = 2
 _TEXT_CHECKSUM: Final = 128
@@ -48,20 +48,20 @@ _DATA: Final = "/data/"
 _NAME_CHARS: Final = 20
 _NAME_BYTES: Final = 2 * _NAME_CHARS * 5 // 8
 _NAMED: Final = len(_DATA) + 2 * _NAME_CHARS
-"""Characters of ``data/<20 chars>/<20 chars>``."""
+"""Length of ``data/<20 chars>/<20 chars>``, in characters."""
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuv"
 _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
 
 T = TypeVar("T")
 Made = Callable[[str, str, int, str, int, str, Mapping[str, str]], T]
-"""Makes something of the fields of an :class:`ObjectEntry`, in their order."""
+"""Makes a value from the fields of an :class:`ObjectEntry`, in their order."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list).decode
 
 
 def encode_key(path: str) -> bytes:
-    """The key of a path: 1 to 1,024 bytes of UTF-8. :class:`InvalidError` for anything else."""
+    """Return the key of a path: 1 to 1,024 bytes of UTF-8. :class:`InvalidError` for anything else."""
     try:
         key = path.encode()
     except UnicodeEncodeError as error:
@@ -74,28 +74,28 @@ def encode_key(path: str) -> bytes:
 
 
 def identity(packed: bytes) -> bytes:
-    """The part of a record that says what the object is."""
+    """Return the part of a record that identifies the object."""
     return packed[2 : 2 + (packed[0] << 8 | packed[1])]
 
 
 def same_identity(one: bytes, other: bytes) -> bool:
-    """Do two records of a key stand for the same object?"""
+    """Return whether two records of a key stand for the same object."""
     end = 2 + (one[0] << 8 | one[1])
     return one[:end] == other[:end]
 
 
 def object_size(packed: bytes) -> int:
-    """Bytes of the object that a record stands for."""
+    """Return the size in bytes of a record's object."""
     return int.from_bytes(packed[2:10], "big")
 
 
 def frame(identity: bytes, rest: bytes) -> bytes:
-    """Put identity and rest together."""
+    """Join identity and rest into packed bytes."""
     return len(identity).to_bytes(2, "big") + identity + rest
 
 
 def record_ids(keys: Sequence[bytes], packed: Sequence[bytes]) -> bytes:
-    """The concatenated 32-byte record IDs, ``SHA-256(SHA-256(key) ‖ SHA-256(identity))`` each."""
+    """Return the concatenated 32-byte record IDs, ``SHA-256(SHA-256(key) ‖ SHA-256(identity))`` each."""
     return b"".join(
         [
             sha256(sha256(key).digest() + sha256(p[2 : 2 + (p[0] << 8 | p[1])]).digest()).digest()
@@ -105,8 +105,8 @@ def record_ids(keys: Sequence[bytes], packed: Sequence[bytes]) -> bytes:
 
 
 def own_name(packed: bytes) -> bytes | None:
-    """The 25 raw bytes by which a record's object is known (:func:`known_as`); None if it is not of our own naming. 0.3 µs.
-    :class:`CorruptError` where no record is: nobody must take its object for one that is not needed."""
+    """Return the 25 raw bytes that identify a record's object (:func:`known_as`); None if graveler did not name it. 0.3 µs.
+    :class:`CorruptError` for a malformed record: its object must not pass for an unreferenced one."""
     try:
         rest = _unpack(packed[2 + (packed[0] << 8 | packed[1]) :])
         location = rest[1] if len(rest) > 1 else None
@@ -120,19 +120,19 @@ def own_name(packed: bytes) -> bytes | None:
 
 
 PlainEncode = Callable[[bytes, int, bytes, int], bytes]
-"""The packed bytes of an object by its name, size, checksum and time (Unix seconds); see :meth:`RecordCodec.plain`."""
+"""Packs an object by its name, size, checksum and time (Unix seconds); see :meth:`RecordCodec.plain`."""
 
 
 class RecordCodec:
-    """Turns :class:`ObjectEntry` values of one repository into records and back. ``namespace`` is the repository's URL."""
+    """Converts the :class:`ObjectEntry` values of one repository to records and back. ``namespace`` is the repository's URL."""
 
     def __init__(self, namespace: str) -> None:
         self._prefix = namespace.rstrip("/") + "/"
         self._data = namespace.rstrip("/") + _DATA
 
     def encode(self, entry: ObjectEntry) -> bytes:
-        """The packed bytes of ``entry``; equal identities mean the same object. 0.6 µs. :class:`InvalidError` for what cannot
-        be written."""
+        """Return the packed bytes of ``entry``; equal identities mean the same object. 0.6 µs. :class:`InvalidError` for an entry
+        that cannot be written."""
         checksum, address, content_type, metadata = entry.checksum, entry.address, entry.content_type, entry.metadata
         if not 0 <= entry.size <= _MAX_SIZE:
             raise InvalidError(f"size of {entry.path!r} is negative or too large: {entry.size}")
@@ -176,10 +176,13 @@ class RecordCodec:
         return packed
 
     def plain(self, above: str, *, text: bool = False) -> "PlainEncode":
-        """What :meth:`encode` makes of objects at ``above`` and their name, of the default content type and without metadata, in
-        a third of its time. Their checksums are raw bytes, or with ``text`` those of a text that is no lower-case hex."""
+        """Return a function that does the work of :meth:`encode` in a third of its time, for objects at ``above`` plus their
+        name, of the default content type and without metadata. Their checksums are raw bytes, or with ``text`` those of a text
+        that is not lower-case hex."""
         tail = b"\x02" + above.encode()
-        if above.startswith(self._prefix) or self._prefix.startswith(above):  # which need not be outside
+        if above.startswith(self._prefix) or self._prefix.startswith(
+            above
+        ):  # such objects may lie inside the namespace
 
             def encode(name: bytes, size: int, checksum: bytes, mtime: int) -> bytes:
                 digest = checksum.decode() if text else checksum.hex()
@@ -197,12 +200,13 @@ class RecordCodec:
         return encode_outside
 
     def decode(self, key: bytes, packed: bytes, path: str = "") -> ObjectEntry:
-        """The entry of a record; ``path`` is the key as text, of whoever has it. :class:`CorruptError` if the bytes are none."""
+        """Return the entry of a record; ``path`` is the key as text, if the caller has it. :class:`CorruptError` for a malformed
+        record."""
         return self.decode_as(ObjectEntry, key, packed, path)
 
     def decode_many(self, make: Made[T], records: Iterable[tuple[bytes, bytes]]) -> list[T]:
-        """What :meth:`decode_as` gives for each of these records. Takes 0.6 µs for one outside the namespace that has nothing but
-        an MD5 and a time, as most of an import are; else what that takes and 0.3 µs."""
+        """Return the result of :meth:`decode_as` for each of these records. Takes 0.6 µs for one outside the namespace with
+        nothing but an MD5 and a time, as most of an import are; for others 0.3 µs more than :meth:`decode_as`."""
         made: list[T] = []
         add, outside, timed = made.append, _OUTSIDE.unpack_from, _TIMED.unpack_from
         for key, record in records:
@@ -214,12 +218,12 @@ class RecordCodec:
                     add(make(key.decode(), address, size, checksum.hex(), mtime, DEFAULT_CONTENT_TYPE, {}))
                     continue
             except (StructError, UnicodeDecodeError):
-                pass  # shorter than such a record, or damaged, which is said below
+                pass  # shorter than such a record, or damaged, which decode_as reports
             add(self.decode_as(make, key, record))
         return made
 
     def decode_as(self, make: Made[T], key: bytes, packed: bytes, path: str = "") -> T:
-        """What ``make`` gives for the fields of an :class:`ObjectEntry`, as :meth:`decode`."""
+        """Return what ``make`` makes of the fields of an :class:`ObjectEntry`; see :meth:`decode`."""
         try:
             length, size, mark = _HEAD.unpack_from(packed)
             end = 2 + length
@@ -261,7 +265,7 @@ class RecordCodec:
 
 
 def data_name(path: str) -> bytes | None:
-    """25 bytes of ``<20 chars>/<20 chars>`` in base 32, or None if ``path`` is not of this form."""
+    """Return the 25 bytes of ``<20 chars>/<20 chars>`` in base 32, or None if ``path`` does not have this form."""
     if len(path) != 2 * _NAME_CHARS + 1 or path[_NAME_CHARS] != "/":
         return None
     digits = path[:_NAME_CHARS] + path[_NAME_CHARS + 1 :]
@@ -271,10 +275,9 @@ def data_name(path: str) -> bytes | None:
 
 
 def known_as(key: str) -> bytes | None:
-    """25 bytes by which whoever collects garbage knows an object, by its key below the namespace: its data name, or of a file in
-    a *data folder* (``data/<20 chars>/<20 chars>/…``) the folder's first part and a digest of the whole key. Of these the digests
-    do not sort as the keys do. None for other keys.
-    """
+    """Return the 25 bytes by which the garbage collector identifies an object, from its key below the namespace: its data name,
+    or for a file in a *data folder* (``data/<20 chars>/<20 chars>/…``) the folder's first part and a digest of the whole key.
+    These digests do not sort as the keys do. None for other keys."""
     name = data_name(key[len(_DATA) - 1 : _NAMED]) if key.startswith(_DATA[1:]) else None
     if name is None or len(key) == _NAMED:
         return name
@@ -286,11 +289,12 @@ def known_as(key: str) -> bytes | None:
 
 
 def data_path(name: bytes) -> str:
-    """The inverse of :func:`data_name`."""
+    """Return the path of a data name: the inverse of :func:`data_name`."""
     digits = base32(int.from_bytes(name, "big"), 2 * _NAME_CHARS)
     return f"{digits[:_NAME_CHARS]}/{digits[_NAME_CHARS:]}"
 
 
 def base32(number: int, digits: int) -> str:
-    """The lowest ``5 * digits`` bits of a number, in the alphabet ``0-9a-v``, which sorts as they do. ``digits`` is even."""
+    """Return the lowest ``5 * digits`` bits of a number in the alphabet ``0-9a-v``, which sorts as they do. ``digits`` is
+    even."""
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(5 * digits - 10, -1, -10)])

@@ -1,12 +1,12 @@
 """Pages of a listing as text, without an object for each record: records are rendered once, and pages are cut out of that.
 
-Of each stretch of a range, some blocks that are about a page together, the text of its records is kept by block, compressed, with
-where the text of each record ends. Where in the range a page begins and ends is looked up in the range's own file: two blocks of
-it, for a page that spans ten. A range is immutable, and so is what it is rendered as; it is kept among the notes
+For each stretch of a range (some blocks that are about a page together), the text of its records is kept by block, compressed,
+with the position where the text of each record ends. Where in the range a page begins and ends is looked up in the range's own
+file: two blocks of it, for a page that spans ten. A range is immutable, and so is its rendering; it is kept among the notes
 (:class:`graveler.tree.ids.Notes`), may vanish at any time, and has a checksum. It is half as large again as the range's file.
 
-A stretch is rendered when it is asked for a second time, which costs some three pages; each time after that costs a third of
-a page. Whoever lists everything once pays nothing.
+A stretch is rendered when it is requested for a second time, which costs some three pages; each time after that costs a third of
+a page. Listing everything once costs nothing extra.
 """
 
 from bisect import bisect_left
@@ -34,18 +34,18 @@ from graveler.tree.tree import Tree
 T = TypeVar("T")
 
 STRETCH: Final = 8
-"""Blocks that are kept together: about a thousand records."""
+"""Number of blocks that are kept together: about a thousand records."""
 LEAST: Final = 2
-"""Blocks of a range of which anything is kept."""
+"""Fewest blocks of a range for which anything is kept."""
 _MAX_BYTES: Final = 4 << 20
-"""Of stretches in memory: what was used last. The others are read where they are kept."""
+"""Size of stretches in memory, the most recently used ones. The others are read from the notes."""
 _FEW_RANGES: Final = 8
-"""A page that spans more of them may take long."""
+"""A page that spans more ranges may take long."""
 _SEEN: Final = 10_000
-"""Stretches of which it is known that a page was asked for."""
+"""Number of stretches remembered as requested once."""
 _CHECKSUM_BYTES: Final = 16
 _LAYOUT: Final = 1
-"""Counts up when what is kept is laid out otherwise."""
+"""Incremented when the layout of kept data changes."""
 _SUM: Final = Layout("<I")
 _SAMPLES: Final[tuple[tuple[str, str, int, str, int, str, dict[str, str]], ...]] = (
     ("a/b", "s3://c/d", 1, "00", 2, "e/f", {"g": "h"}),
@@ -54,24 +54,24 @@ _SAMPLES: Final[tuple[tuple[str, str, int, str, int, str, dict[str, str]], ...]]
 
 
 class Rendering(Generic[T]):
-    """How records become text. ``make`` makes something of the fields of each, as for
-    :meth:`~graveler.tree.record.RecordCodec.decode_as`, and ``encode`` text of one such thing, or, in brackets and with commas
-    between, of a list of them."""
+    """The conversion of records to text. ``make`` makes a value of the fields of each record, as for
+    :meth:`~graveler.tree.record.RecordCodec.decode_as`; ``encode`` returns the text of one such value, or, in brackets and with
+    commas between, of a list of them."""
 
     def __init__(self, make: Made[T], encode: Callable[[T | list[T]], bytes]) -> None:
         self.make = make
         self.encode = encode
-        # What was kept by another version is not found if that rendered otherwise.
+        # Renderings kept by another version are not found if that version rendered differently.
         self.name = xxh3_64_hexdigest(encode([make(*sample) for sample in _SAMPLES]))
 
     def texts(self, made: list[T]) -> bytes:
-        """The texts of some, with commas between."""
+        """Return the texts of some values, with commas between."""
         return self.encode(made)[1:-1]
 
 
 class RenderedPage(msgspec.Struct):
-    """``count`` records, as texts with commas between: ``pieces``, none of them empty, want commas between them, too. ``last`` is
-    the key of the last one, if there are as many as were asked for. ``more`` says that something follows."""
+    """A page of ``count`` records, as texts with commas between: ``pieces``, none of them empty, need commas between them, too.
+    ``last`` is the key of the last record, if the page is full. ``more``: something follows."""
 
     pieces: list[bytes | memoryview]
     count: int = 0
@@ -80,14 +80,14 @@ class RenderedPage(msgspec.Struct):
 
 
 class _Stretch(msgspec.Struct, frozen=True, array_like=True):
-    """Some blocks of a range, rendered. ``counts``: how many records each has. ``blocks``: of each, compressed, how long the
-    texts up to and with each record's are together (4 bytes), and the texts, with commas between."""
+    """Some blocks of a range, rendered. ``counts``: the number of records in each. ``blocks``: for each block, compressed, the
+    total length of the texts up to and with each record's (4 bytes each), and the texts, with commas between."""
 
     counts: list[int]
     blocks: list[memoryview]
 
     def text(self, block: int, start: int, stop: int) -> memoryview:
-        """The texts of some records of a block, at least one, with commas between."""
+        """Return the texts of some records of a block, at least one, with commas between."""
         whole = zstd.decompress(self.blocks[block])
         texts = _SUM.size * self.counts[block]
         begin = _SUM.unpack_from(whole, _SUM.size * (start - 1))[0] + start if start else 0
@@ -101,9 +101,9 @@ _decode = msgspec.msgpack.Decoder(_Stretch).decode
 
 class Renderer:
     """Renders pages of one repository's trees. ``namespace`` is the repository's, on which the addresses of its own objects
-    depend. Without ``notes`` nothing is kept, nor of ranges with fewer than ``least`` blocks; of what is kept ``max_bytes`` stay
-    in memory, too. ``expect_at_hand`` is called before what may take long, and may raise where nobody can wait for that. Safe to
-    share between threads."""
+    depend. Without ``notes`` nothing is kept, nor for ranges with fewer than ``least`` blocks; ``max_bytes`` of what is kept stay
+    in memory, too. ``expect_at_hand`` is called before work that may take long, and may raise if the caller cannot wait for that.
+    Safe to share between threads."""
 
     def __init__(
         self,
@@ -122,14 +122,14 @@ class Renderer:
         self._max_bytes = max_bytes
         self._least = least
         self._cached: OrderedDict[str, tuple[_Stretch, int]] = OrderedDict()
-        """With the bytes of each."""
+        """With the size of each in bytes."""
         self.kept_bytes = 0
-        """Of stretches in memory."""
+        """Size of stretches in memory."""
         self._lock = new_lock()
 
     def page(self, rendering: Rendering[T], tree: Tree, start: bytes, end: bytes | None, amount: int) -> RenderedPage:
-        """The first ``amount`` records with ``start <= key < end``. Opens the ranges that they lie in. 0.4 µs a record of what is
-        kept, else 1.8. :class:`CorruptError` where the next page would not go on."""
+        """Return the first ``amount`` records with ``start <= key < end``. Opens the ranges that they lie in. 0.4 µs a record of
+        what is kept, otherwise 1.8. :class:`CorruptError` where the next page would not advance."""
         page = RenderedPage([])
         first = bisect_left(tree.lasts, start)
         for number in range(first, len(tree)):
@@ -189,7 +189,7 @@ class Renderer:
             page.last = table.key_at(*last)
 
     def _stretch(self, rendering: Rendering[T], table: Lookups, info: RangeInfo, number: int) -> _Stretch | None:
-        """Some blocks of a range as they are rendered, if that is kept, or is from now on."""
+        """Return some blocks of a range as rendered, if their rendering is kept, or is kept from now on."""
         if self._notes is None or len(table) < self._least:
             return None
         name = f"{self._prefix}-{rendering.name}-{info.name}-{number}"
@@ -212,7 +212,7 @@ class Renderer:
         return found
 
     def _is_new(self, name: str) -> bool:
-        """Is this the first time that a stretch is asked for, as far as is known?"""
+        """Return whether this is the first known request for a stretch."""
         with self._lock:
             if name in self._seen:
                 self._seen.move_to_end(name)
@@ -243,7 +243,8 @@ class Renderer:
 
 
 def _read(table: Lookups, block: int) -> Records:
-    """The records of a block. :class:`CorruptError` where they do not ascend from the block before: pages might never end."""
+    """Return the records of a block. :class:`CorruptError` where they do not ascend from the block before: pages might never
+    end."""
     keys, packed = table.read(block)
     before = table.bounds[block - 1] if block else b""
     if not before < keys[0] <= keys[-1] <= table.bounds[block]:
@@ -256,12 +257,12 @@ def _block(texts: Sequence[bytes]) -> bytes:
 
 
 def _checksum(name: str, noted: bytes | memoryview) -> bytes:
-    """Of what is noted under this name, and no other."""
+    """Return the checksum of what is noted under this name, and no other."""
     return xxh3_128_digest(xxh3_128_digest(noted) + name.encode())
 
 
 def _read_note(name: str, data: bytes) -> _Stretch | None:
-    """What was kept under a name; None if it is damaged."""
+    """Return the rendering kept under a name; None if it is damaged."""
     noted = memoryview(data)[_CHECKSUM_BYTES:]
     if _checksum(name, noted) != data[:_CHECKSUM_BYTES]:
         return None

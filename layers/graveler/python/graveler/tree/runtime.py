@@ -1,7 +1,7 @@
-"""The port through which the tree has work done around it: in worker processes, in other threads, in scratch files.
+"""The port through which the tree delegates work: to worker processes, other threads and scratch files.
 
-What runs in them belongs to the tree. Where they come from, how many there are, and what forks and Ctrl-C do to them is the
-runtime's business (:mod:`graveler.runtime`).
+The tree defines the work. Where processes, threads and files come from, how many exist, and how they handle forks and Ctrl-C is
+up to the runtime (:mod:`graveler.runtime`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,63 +15,64 @@ Put = Callable[[str, str, bytes], None]
 
 
 class Crew(Protocol):
-    """Worker processes. Intervals of the key space are independent, so each takes some."""
+    """Worker processes. Intervals of the key space are independent, so each worker takes some."""
 
     def can(self, *values: object) -> bool:
-        """Can these be sent to a worker? Not if they cannot be pickled, or if only this process knows their classes."""
+        """Return whether these values can be sent to a worker: they must be picklable, of classes that other processes know
+        too."""
         ...
 
     def run(self, function: Callable[..., T], tasks: Iterable[tuple[object, ...]]) -> Iterator[T]:
-        """``function(*task)`` for each task, in order; an error of one is raised here. Tasks are drawn, and results held, a few
-        ahead of what was taken."""
+        """Yield ``function(*task)`` for each task, in order; an error of one is raised here. Tasks are drawn, and results held, a
+        few ahead of the consumer."""
         ...
 
 
 class Writes(Protocol):
-    """What one writer of a tree has put and not yet made sure of. Used by one thread."""
+    """The pending writes of one tree writer. Used by one thread."""
 
     def put(self, kind: str, name: str, data: bytes) -> None:
-        """Write a file, sooner or later. Raises what went wrong with an earlier one."""
+        """Write a file, now or later. Raises the error of an earlier write."""
         ...
 
     def settle(self) -> None:
-        """Make all files durable. Raises the first error of one of them when none is under way any more."""
+        """Make all files durable. Raises the first error of one of them once none is in progress any more."""
         ...
 
 
 class Read(Protocol[Found]):
-    """A read that another thread does."""
+    """A read in another thread."""
 
     @property
     def is_lost(self) -> bool:
-        """Did this process begin as a fork of the one that began to read? Then no thread here will ever finish."""
+        """True if this process is a fork of the one that started the read: then no thread here will ever finish it."""
         ...
 
     def result(self) -> Found:
-        """Wait for the end of the read. Returns or raises what it did."""
+        """Wait for the end of the read, and return its result or raise its error."""
         ...
 
 
 class Scratch(Protocol):
-    """Files that are there for a moment only. As text it says where, for messages."""
+    """Short-lived files. ``str()`` of it names the location, for messages."""
 
     def bytes_of(self, write: Callable[[str], None]) -> bytes:
-        """The bytes of the file that ``write`` makes at the path it is given. The file is removed. ``OSError`` if it cannot be
-        made."""
+        """Return the bytes of the file that ``write`` makes at the path it receives, and remove the file. ``OSError`` if it
+        cannot be made."""
         ...
 
 
 class Runtime(Protocol):
-    """What a store's work is done with. Shared by threads, and picklable."""
+    """The means with which a store does its work. Shared by threads, and picklable."""
 
     @property
     def workers(self) -> int:
-        """How many processes may work for this one where very many ranges are concerned; 1 is none."""
+        """Number of processes that may share the work on very many ranges; 1 means none besides this one."""
         ...
 
     @property
     def reads_at_once(self) -> int:
-        """How many ranges are worth fetching before they are opened; 1 is none."""
+        """Number of ranges worth fetching before they are opened; 1 means none."""
         ...
 
     @property
@@ -80,17 +81,17 @@ class Runtime(Protocol):
         ...
 
     def alone(self) -> "Runtime":
-        """The same without worker processes."""
+        """Return the same runtime without worker processes."""
         ...
 
     def crew(self) -> Crew:
-        """The worker processes. Starts some when first asked."""
+        """Return the worker processes. The first call starts them."""
         ...
 
     def writes(self, put: Put) -> Writes:
-        """For a writer of many files, each of which ``put`` writes, in whatever thread."""
+        """Return a writer of many files, each of which ``put`` writes, in any thread."""
         ...
 
     def read(self, load: Callable[..., T], *what: object) -> Read[T]:
-        """Have ``load(*what)`` called by another thread."""
+        """Start ``load(*what)`` in another thread."""
         ...

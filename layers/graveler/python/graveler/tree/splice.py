@@ -1,7 +1,7 @@
-"""Other values for some records of a block, whose keys stay: what is between two restart points is looked through for the key,
-and nothing is taken apart or encoded.
+"""New values for some records of a block whose keys stay: the stretch between two restart points is searched for the key, and
+nothing is taken apart or encoded.
 
-The block that comes out is the one that :func:`graveler.tree.block.encode` makes of the same records, to the byte: what entries
+The resulting block equals, to the byte, the one that :func:`graveler.tree.block.encode` makes of the same records: what entries
 share, and where restart points are, depends on keys alone.
 """
 
@@ -15,8 +15,8 @@ _NOWHERE: Final = (0, 0, 0, 0)
 
 
 class Splice:
-    """One block. :meth:`find` records by keys that ascend, and :meth:`replace` the value of the one that was found last; then
-    :meth:`finish`. Raises ``IndexError`` or ``struct.error`` for bytes that are no block."""
+    """The edits of one block. :meth:`find` records by ascending keys, :meth:`replace` the value of the last one found, and
+    :meth:`finish`. Raises ``IndexError`` or ``struct.error`` for bytes that are not a block."""
 
     __slots__ = ("_block", "_edits", "_found", "_keys", "_next", "_offsets", "_stretch")
 
@@ -25,15 +25,15 @@ class Splice:
         self._keys, self._offsets = restart_keys(block)
         self._stretch = -1
         self._next = 0, 0, b""
-        """In the stretch that was looked through last: where to go on, the number of the record there, and the key before."""
+        """In the stretch that was searched last: where to continue, the number of the record there, and the key before it."""
         self._found = _NOWHERE
-        """Of the record that was found last: where the length of its value is said, its key's rest begins, its value begins, and
-        ends."""
+        """Positions in the last record found: its value's length, the rest of its key, the beginning and the end of its value."""
         self._edits: list[tuple[int, int, bytes]] = []
-        """What replaces the bytes from the first place to the second one."""
+        """Begin and end of the bytes to replace, and their replacement."""
 
     def find(self, key: bytes) -> tuple[int, bytes] | None:
-        """The number of a record in its block and its value, or None. 0.35 µs for each record between it and a restart point."""
+        """Return the number of a record in its block and its value, or None. 0.35 µs for each record between it and a restart
+        point."""
         stretch = bisect_right(self._keys, key) - 1
         if stretch < 0:
             return None
@@ -72,7 +72,7 @@ class Splice:
         return None
 
     def replace(self, value: bytes) -> None:
-        """Give the record that was found last another value, once."""
+        """Replace the value of the last record found. Once per record."""
         key_at, rest, stop, end = self._found
         if len(value) == end - stop:
             self._edits.append((stop, end, value))
@@ -80,7 +80,7 @@ class Splice:
             self._edits.append((key_at, end, number(len(value)) + self._block[rest:stop] + value))
 
     def finish(self) -> bytes:
-        """The block with the new values."""
+        """Return the block with the new values."""
         block = self._block
         parts: list[bytes] = []
         done = 0
@@ -103,7 +103,7 @@ class Splice:
 
 
 def values_of(block: bytes) -> list[bytes]:
-    """The values of all records of a block, for who needs no keys. 0.25 µs a record."""
+    """Return the values of all records of a block, without parsing keys. 0.25 µs a record."""
     _, end = restart_points(block)
     values: list[bytes] = []
     add = values.append

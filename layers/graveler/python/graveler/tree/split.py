@@ -1,12 +1,12 @@
-"""Where a range ends: a rule over keys alone, the same one-pass rule for every writer.
+"""The rule for where a range ends: it looks at keys alone, in one pass, and is the same for every writer.
 
 Records are counted from the last cut; ``size`` is the sum over them of ``len(key) + 32``. After a record::
 
     cut  if  size >= max_size
          or  size >= min_size and xxh64(key, seed=42) % raggedness == 0
 
-The hash of the *last* key decides, so a change of a value never moves a cut, and a change of a key moves few. Content-defined
-chunking, applied to keys. No floating point, no clock and no library's size estimate takes part (law F2).
+The hash of the *last* key decides, so a change of a value never moves a cut, and a change of a key moves few. This is
+content-defined chunking, applied to keys. It involves no floating point, no clock and no library's size estimate (law F2).
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from graveler.model import SplitParameters
 from graveler.tree.record import IDENTITY_OVERHEAD
 
 SEED = 42
-"""Spark's ``xxhash64`` uses the same one, and gives the same number for binary input."""
+"""Spark's ``xxhash64`` uses the same seed, and returns the same number for binary input."""
 
 
 def validate_split(split: SplitParameters) -> None:
-    """:class:`InvalidError` unless ``1 <= min_size <= max_size`` and ``raggedness >= 1``."""
+    """Check that ``1 <= min_size <= max_size`` and ``raggedness >= 1``. :class:`InvalidError` otherwise."""
     if not 1 <= split.min_size <= split.max_size:
         raise InvalidError(
             f"split parameters need 1 <= min_size <= max_size, got min_size={split.min_size}, max_size={split.max_size}"
@@ -33,25 +33,25 @@ def validate_split(split: SplitParameters) -> None:
 
 
 def is_candidate(split: SplitParameters, key: bytes) -> bool:
-    """Would a range that is large enough end after ``key``?"""
+    """Return whether a range that is large enough would end after ``key``."""
     return xxh64_intdigest(key, SEED) % split.raggedness == 0
 
 
 def cuts_after(split: SplitParameters, size: int, key: bytes) -> bool:
-    """Does a range of this size (bytes, ``key`` included) end after ``key``?"""
+    """Return whether a range of this size (bytes, ``key`` included) ends after ``key``."""
     return size >= split.max_size or (size >= split.min_size and is_candidate(split, key))
 
 
 def slack_window(split: SplitParameters) -> int:
-    """How far below ``min_size`` :func:`slack` looks, bytes."""
+    """Return how far below ``min_size`` :func:`slack` looks, in bytes."""
     return split.min_size // 8
 
 
 def slack(split: SplitParameters, keys: Sequence[bytes], begin: int = 0, size: int = 0) -> int:
-    """A number of bytes such that no key of this range, but for the last one, becomes a cut when less than that is added to the
-    range. At most ``min_size / 8``. ``begin`` keys of ``size`` bytes, all below the window in question, need not be looked at.
+    """Return a number of bytes such that no key of this range but the last becomes a cut if less than that is added to the range.
+    At most ``min_size / 8``. ``begin`` keys of ``size`` bytes, all below the window in question, are skipped.
 
-    A key that the hash would make a cut was none since it came too early: the closest one to ``min_size`` tells.
+    A key whose hash allows a cut did not become one because it came too early: the one closest to ``min_size`` decides.
     """
     window = slack_window(split)
     found = window
@@ -65,8 +65,8 @@ def slack(split: SplitParameters, keys: Sequence[bytes], begin: int = 0, size: i
 
 
 def first_cut(split: SplitParameters, keys: Sequence[bytes]) -> int:
-    """After how many of these keys, which follow a cut, the next cut comes; ``len(keys)`` if it is not before the last key.
-    0.2 µs a key."""
+    """Return after how many of these keys, which follow a cut, the next cut comes; ``len(keys)`` if none comes before the last
+    key. 0.2 µs a key."""
     size = 0
     for number, key in enumerate(keys, 1):
         size += len(key) + IDENTITY_OVERHEAD

@@ -3,10 +3,10 @@ copied) and read by a small reader of our own.
 
 ``rocksdict`` writes them (``SstFileWriter``); it has no reader for a single file, and opening a scratch database for each one
 costs 9 ms where parsing the file's index costs 0.1. So :class:`Table` reads the part of the format that our options produce:
-format version 5, zstd or plain blocks, XXH3 checksums, a binary-search index with user keys and full block handles (RocksDB
-wiki, "Rocksdb BlockBasedTable Format"; ``docs/format.md`` tells it again). A test opens our files with RocksDB and compares.
+format version 5, zstd or plain blocks, XXH3 checksums, a binary-search index with user keys and full block handles (RocksDB wiki,
+"Rocksdb BlockBasedTable Format"; ``docs/format.md`` describes it too). A test opens our files with RocksDB and compares.
 
-All checksums of a file are verified when it is opened, so what a :class:`Table` hands out is what was written.
+All checksums of a file are verified when it is opened, so a :class:`Table` returns exactly what was written.
 """
 
 from bisect import bisect_left, bisect_right
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK_SIZE", "ClosedTable", "MalformedTableError", "OtherFileError", "Records", "Table", "write_table"]
 
 _WINDOW_BITS: Final = -14
-"""RocksDB's own, which zstd does not ask for."""
+"""RocksDB's own default; zstd does not use it."""
 _VALUE_BYTES: Final = b"rocksdb.raw.value.size"
 _KEY_BYTES: Final = b"rocksdb.raw.key.size"
 _RECORDS: Final = b"rocksdb.num.entries"
 _WORTH_PARSING: Final = 12
-"""So many keys are found faster in all of a block's records than one by one."""
+"""From this many keys on, parsing all of a block's records is faster than finding the keys one by one."""
 
 
 @lru_cache(maxsize=1)
@@ -80,21 +80,21 @@ def _options() -> "Options":
 
 
 def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: "Scratch") -> bytes:
-    """The bytes of a table of these records, which must be in ascending order. RocksDB writes it in ``scratch``, best in memory;
-    :class:`graveler.errors.UnavailableError` if it cannot. 0.4 µs a record."""
-    from rocksdict import SstFileWriter  # who only reads does not need it
+    """Return the bytes of a table of these records, which must be in ascending order. RocksDB writes it in ``scratch``, best in
+    memory; :class:`graveler.errors.UnavailableError` if it cannot. 0.4 µs a record."""
+    from rocksdict import SstFileWriter  # readers do not need it
 
     def write(path: str) -> None:
         writer = SstFileWriter(_options())
         writer.open(path)
-        # A loop, without a step of the interpreter for each record.
+        # This loop takes no interpreter step per record.
         deque(map(writer.__setitem__, keys, packed), maxlen=0)
         writer.finish()
 
     try:
         return scratch.bytes_of(write)
     except Exception as error:
-        # RocksDB's own errors are plain ones.
+        # RocksDB raises its own errors as plain Exceptions.
         if isinstance(error, OSError) or (type(error) is Exception and str(error).startswith("IO error")):
             raise UnavailableError(
                 f"a file of {len(keys)} records cannot be written in {scratch}: {error}. "
@@ -107,7 +107,7 @@ _table_numbers = count()
 
 
 class Lookups:
-    """What finds single records in a file: its index, and a way to its blocks. Shared by threads."""
+    """Lookup of single records in a file by its index and access to its blocks. Shared by threads."""
 
     __slots__ = ("_cache", "_handles", "_lasts", "_number", "bounds")
 
@@ -115,23 +115,24 @@ class Lookups:
     _handles: list[tuple[int, int]]
     _cache: BlockCache | None
     _number: int
-    """By which ``_cache`` knows the file."""
+    """The file's number in ``_cache``."""
     _lasts: dict[int, bytes]
-    """The last keys of blocks that were read: bounds may be above them."""
+    """The last keys of blocks that were read; bounds may be above them."""
 
     def __len__(self) -> int:
         """Number of blocks."""
         return len(self._handles)
 
     def get(self, key: bytes) -> bytes | None:
-        """The packed bytes of ``key``, or None. 4 µs if what holds it is in the cache, 12 µs more to decompress its block."""
+        """Return the packed bytes of ``key``, or None. 4 µs if the cache holds its stretch, 12 µs more to decompress its
+        block."""
         number = bisect_left(self.bounds, key)
         if number == len(self.bounds):
             return None
         return self._look_up(number, (key,))[0]
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The packed bytes of each of these keys, which ascend, or None. Looks into each block once."""
+        """Return the packed bytes of each of these ascending keys, or None. Looks into each block once."""
         found: list[bytes | None] = []
         while len(found) < len(keys):
             number = bisect_left(self.bounds, keys[len(found)])
@@ -146,7 +147,7 @@ class Lookups:
         return found
 
     def _look_up(self, number: int, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The packed bytes of keys that belong to one block, or None. What was decompressed for that is kept."""
+        """Return the packed bytes of keys that belong to one block, or None. Caches what it decompresses."""
         position = self._number, number
         cached = None if self._cache is None else self._cache.get(position)
         try:
@@ -172,8 +173,8 @@ class Lookups:
         return found
 
     def position(self, key: bytes) -> tuple[int, int]:
-        """Where the first record is that is not below ``key``: its block, and how many records of that come before it. Behind the
-        last one, the number of blocks, and 0. 25 µs."""
+        """Return the position of the first record not below ``key``: its block, and the number of records before it in that
+        block. Behind the last record: the number of blocks, and 0. 25 µs."""
         number = bisect_left(self.bounds, key)
         if number == len(self.bounds):
             return number, 0
@@ -190,7 +191,7 @@ class Lookups:
         return number, stretch * RESTART_INTERVAL + at
 
     def key_at(self, number: int, at: int) -> bytes:
-        """The key of a record, of which its block and how many come before it there are known. 25 µs."""
+        """Return the key of a record, given its block and the number of records before it in that block. 25 µs."""
         try:
             block = self._block(number)
             _, offsets = restart_keys(block)
@@ -200,14 +201,14 @@ class Lookups:
             raise MalformedTableError(str(error)) from None
 
     def contents(self, number: int) -> bytes:
-        """One block, decompressed."""
+        """Return one block, decompressed."""
         try:
             return self._block(number)
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
 
     def read(self, number: int) -> Records:
-        """The records of one block."""
+        """Return the records of one block."""
         try:
             keys, packed = entries(self._block(number), SEQUENCE_SIZE)
         except (IndexError, StructError, ZstdError) as error:
@@ -217,17 +218,17 @@ class Lookups:
         return keys, packed
 
     def _block(self, number: int) -> bytes:
-        """The contents of a block."""
+        """Return the contents of a block."""
         raise NotImplementedError
 
 
 class Table(Lookups):
-    """One file, open. Immutable and safe to share between threads.
+    """One open file. Immutable, and safe to share between threads.
 
     ``data`` is the whole file; :class:`MalformedTableError` if it is not one, or if any block fails its checksum. ``cache`` keeps
     blocks that :meth:`get` has looked into. ``bounds`` has for each block a key that is not below its last one, and below the
-    next block's first. ``layout`` is a digest of the index: files whose records are cut into blocks otherwise have other ones.
-    ``label`` says which file this is, unless it was written before files did.
+    next block's first. ``layout`` is a digest of the index: files whose records are cut into blocks differently have different
+    ones. ``label`` identifies the file; None for files written before labels existed.
     """
 
     __slots__ = ("_data", "_properties", "_starts", "label", "layout")
@@ -260,26 +261,26 @@ class Table(Lookups):
         self.layout = xxh3_128_digest(contents)
 
     def raw(self, number: int) -> bytes:
-        """A block as it is in the file, compressed. Equal ones hold equal records."""
+        """Return a block as it is in the file, compressed. Equal raw blocks hold equal records."""
         offset, size = self._handles[number]
         return self._data[offset : offset + size + 1]
 
     def checksums(self) -> list[bytes]:
-        """Of each block the four bytes behind it. 0.1 µs a block."""
+        """Return the four checksum bytes behind each block. 0.1 µs a block."""
         data = self._data
         return [data[offset + size + 1 : offset + size + END_SIZE] for offset, size in self._handles]
 
     def stored(self, first: int, stop: int) -> tuple[bytes, list[tuple[int, int]]]:
-        """The blocks from ``first`` up to, not including, ``stop`` as they are in the file, checksums included; and where in
-        these bytes each begins and how long it is, without what stands behind it."""
+        """Return the blocks from ``first`` up to, not including, ``stop`` as they are in the file, checksums included; and each
+        block's offset in these bytes and its size, without its trailer."""
         begin = self._handles[first][0]
         last, size = self._handles[stop - 1]
         extents = [(offset - begin, size) for offset, size in self._handles[first:stop]]
         return self._data[begin : last + size + END_SIZE], extents
 
     def start(self, number: int) -> int:
-        """How many records come before block ``number``. Decompresses all blocks when it is asked first, unless somebody has
-        :meth:`tell` told: 0.1 µs a record."""
+        """Return the number of records before block ``number``. The first call decompresses all blocks (0.1 µs a record), unless
+        the caller has passed the counts to :meth:`tell`."""
         if not self._starts:
             try:
                 counts = [count_entries(unstored(self._data, *handle)) for handle in self._handles]
@@ -289,27 +290,27 @@ class Table(Lookups):
         return self._starts[number]
 
     def tell(self, layout: bytes, counts: Sequence[int]) -> None:
-        """How many records the blocks of a file of this layout have, each. Ignored if it is not this one's."""
+        """Set the number of records in each block, for a file of this layout. Ignored if this file has another layout."""
         if not self._starts and layout == self.layout and len(counts) == len(self._handles):
             self._starts = list(accumulate(counts, initial=0))
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return len(self._data)
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of all packed records together, by the file's properties."""
+        """Total size in bytes of all packed records, from the file's properties."""
         return self._measured((_VALUE_BYTES,))[0]
 
     def measures(self) -> tuple[int, int]:
-        """How many records there are, and the bytes of all keys together, by the file's properties. 20 µs."""
+        """Return the number of records and the total size of all keys in bytes, from the file's properties. 20 µs."""
         records, key_bytes = self._measured((_RECORDS, _KEY_BYTES))
         return records, key_bytes - SEQUENCE_SIZE * records
 
     def ends(self) -> tuple[bytes, bytes]:
-        """The first and the last key, of blocks that are read for that: 40 µs. :class:`MalformedTableError` if there is none."""
+        """Return the first and the last key, read from their blocks: 40 µs. :class:`MalformedTableError` if there is none."""
         try:
             first, _ = restart_keys(self._block(0))
             block = self._block(len(self._handles) - 1)
@@ -320,7 +321,7 @@ class Table(Lookups):
             raise MalformedTableError(f"its first or last key cannot be read: {error}") from None
 
     def _measured(self, wanted: Sequence[bytes]) -> list[int]:
-        """Numbers among the file's properties."""
+        """Return numbers from the file's properties."""
         try:
             names, values = entries(unstored(self._data, *self._properties), 0)
             return [varint(values[names.index(name)], 0)[0] for name in wanted]
@@ -328,7 +329,7 @@ class Table(Lookups):
             raise MalformedTableError(f"its properties cannot be read: {error}") from None
 
     def blocks(self, start: bytes = b"") -> Iterator[Records]:
-        """The records from ``start`` on, a block at a time. About 0.3 µs a record."""
+        """Yield the records from ``start`` on, a block at a time. About 0.3 µs a record."""
         first = bisect_left(self.bounds, start) if start else 0
         if (
             self._lasts.get(first, start) < start
@@ -344,11 +345,11 @@ class Table(Lookups):
             yield keys, packed
 
     def same_block(self, number: int, other: "Table", at: int) -> bool:
-        """Is a block the same, as it is in the file, as block ``at`` of another one? Then they hold equal records."""
+        """Return whether a block's bytes in the file equal block ``at`` of another file, so that both hold equal records."""
         (begin, size), (other_begin, other_size) = self._handles[number], other._handles[at]
         if size != other_size:
             return False
-        # Of blocks that differ, the checksums do too, but for one in 4 billion.
+        # The checksums of different blocks differ too, but for one in 4 billion.
         end, other_end = begin + size + END_SIZE, other_begin + size + END_SIZE
         one, two = self._data, other._data
         return (
@@ -357,15 +358,15 @@ class Table(Lookups):
         )
 
     def read_different(self, number: int, other: "Table", at: int) -> Differing | None:
-        """The records of a block and of block ``at`` of another file, but for most that are the same in both; None where all have
-        to be read."""
+        """Return the records of a block and of block ``at`` of another file, without most of those that both share; None if all
+        have to be read."""
         try:
             return different(unstored(self._data, *self._handles[number]), unstored(other._data, *other._handles[at]))
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
 
     def closed(self, part: Callable[[int, int], bytes]) -> "ClosedTable":
-        """The same file without its bytes: ``part`` reads some (offset, length)."""
+        """Return the same file without its bytes. ``part(offset, length)`` reads some of them."""
         return ClosedTable(self, part)
 
     def _block(self, number: int) -> bytes:
@@ -373,8 +374,8 @@ class Table(Lookups):
 
 
 class ClosedTable(Lookups):
-    """A file of which the index is at hand, and nothing else. A block is read when it is asked for, and verified: 20 µs. Its
-    checksum must be the one that it had when the file was open, so a block of another file is never taken for it."""
+    """A file of which only the index is in memory. A block is read and verified when it is needed: 20 µs. Its checksum must be
+    the one that it had when the file was open, so a block of another file is never mistaken for it."""
 
     __slots__ = ("_checksums", "_part")
 
@@ -398,7 +399,7 @@ class ClosedTable(Lookups):
 
 
 def layout_of(data: bytes, keys: Sequence[bytes]) -> tuple[bytes, list[int]]:
-    """``layout`` of a table that was just written of these keys, and how many of them each block has. 10 ns a key."""
+    """Return the ``layout`` of a table that was just written of these keys, and the number of keys in each block. 10 ns a key."""
     _, index = footer(data)
     contents = unstored(data, *index)
     stops = [0]
@@ -408,7 +409,7 @@ def layout_of(data: bytes, keys: Sequence[bytes]) -> tuple[bytes, list[int]]:
 
 
 def _index(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
-    """For each block of records: a key that is not below its last and below the next block's first one, and its handle.
+    """Return for each block of records a key that is not below its last and below the next block's first one, and its handle.
 
     Entries of an index have no value length, and every one is a restart point.
     """

@@ -1,4 +1,4 @@
-"""Where several trees have a cut in common: between such cuts, each stretch of ranges can be compared or merged by itself."""
+"""Common cuts of several trees: between such cuts, each stretch of ranges can be compared or merged by itself."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ Stretch = list[tuple[int, int]]
 
 
 def worth_sharing(cursors: Sequence[Cursor]) -> bool:
-    """Do they stand at a common cut, and has there been so much to read that it pays to share the rest?"""
+    """Return whether the cursors stand at a common cut, and have read so much that it pays to share the rest."""
     if sum(cursor.records_read for cursor in cursors) < ENOUGH or not all(cursor.at_start for cursor in cursors):
         return False
     store = cursors[0].tree.store
@@ -20,8 +20,8 @@ def worth_sharing(cursors: Sequence[Cursor]) -> bool:
 
 
 def stretches(trees: Sequence[Tree], numbers: Sequence[int]) -> Iterator[Stretch]:
-    """Cut what the trees have from these ranges on, which begin behind a common cut, into stretches of some :data:`TASK` records
-    to read. Ranges that two of the trees have in common need not be read, and count for nothing. 1 µs a range."""
+    """Cut the trees from these ranges on, which begin behind a common cut, into stretches of some :data:`TASK` records to read.
+    Ranges that two of the trees have in common need not be read, and count for nothing. 1 µs a range."""
     begin, at = list(numbers), list(numbers)
     work = pending = 0
     aligned = True
@@ -46,5 +46,5 @@ def stretches(trees: Sequence[Tree], numbers: Sequence[int]) -> Iterator[Stretch
 
 
 def cut_out(tree: Tree, ranges: tuple[int, int]) -> Tree:
-    """Some ranges of a tree, as a tree."""
+    """Return some ranges of a tree, as a tree."""
     return Tree(tree.store, tree.lasts[slice(*ranges)], tree.packed[slice(*ranges)])

@@ -1,7 +1,7 @@
-"""How much differs between two trees: numbers of objects and of bytes, without opening what the metaranges tell.
+"""The amount of difference between two trees: numbers of objects and of bytes, without opening what the metaranges tell.
 
-Ranges with equal IDs are passed over; a range that lies where the other tree has nothing is counted by its description. Only
-ranges that overlap others are opened and compared.
+Ranges with equal IDs are skipped; a range that lies where the other tree has nothing is counted by its description. Only ranges
+that overlap others are opened and compared.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from graveler.tree.record import identity, object_size
 from graveler.tree.tree import Tree
 
 Group = Callable[[bytes], bytes]
-"""The group that a key counts for. Groups must be intervals of keys: a prefix of the key, or nothing."""
+"""Returns the group that a key counts for. Groups must be intervals of keys: a prefix of the key, or nothing."""
 
 
 class TotalsCounter:
-    """Adds up differences."""
+    """A sum of differences."""
 
     def __init__(self) -> None:
         self.added = self.added_bytes = self.removed = self.removed_bytes = 0
@@ -38,7 +38,7 @@ class TotalsCounter:
             self.changed_bytes_after += object_size(after)
 
     def totals(self) -> Totals:
-        """What was counted."""
+        """Return what was counted."""
         return Totals(
             self.added,
             self.added_bytes,
@@ -51,12 +51,13 @@ class TotalsCounter:
 
 
 def whole(_: bytes) -> bytes:
-    """One group for all keys."""
+    """Put all keys in one group."""
     return b""
 
 
 def by_delimiter(prefix: bytes, delimiter: bytes) -> Group:
-    """A group for each common prefix behind ``prefix``, as a listing rolls keys up; a key without the delimiter is its own."""
+    """Return a group for each common prefix behind ``prefix``, as a listing rolls keys up; a key without the delimiter is its
+    own."""
 
     def group(key: bytes) -> bytes:
         found = key.find(delimiter, len(prefix))
@@ -66,7 +67,7 @@ def by_delimiter(prefix: bytes, delimiter: bytes) -> Group:
 
 
 def summarize(left: Tree, right: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
-    """For each group that differs below ``prefix``, in key order, how much turns ``left`` into ``right``.
+    """Yield, for each group that differs below ``prefix``, in key order, how much turns ``left`` into ``right``.
 
     Cost: the ranges that differ and overlap others, or reach over a group's bound; streaming.
     """
@@ -74,13 +75,13 @@ def summarize(left: Tree, right: Tree, prefix: bytes = b"", group: Group = whole
 
 
 def total_between(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> Totals:
-    """How much turns ``left`` into ``right`` between two keys, ``start <= key < end`` (None: no bound). Cost: as
+    """Return how much turns ``left`` into ``right`` between two keys, ``start <= key < end`` (None: no bound). Cost: as
     :func:`summarize`."""
     return sum((totals for _, totals in _summed(Cursor(left, start), Cursor(right, start), end, whole)), Totals())
 
 
 def measure(tree: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
-    """For each group below ``prefix``, how many objects and bytes a tree has (as "added"). Cost: as :func:`summarize`."""
+    """Yield for each group below ``prefix`` how many objects and bytes a tree has (as "added"). Cost: as :func:`summarize`."""
     return summarize(Tree(tree.store), tree, prefix, group)
 
 
@@ -108,7 +109,7 @@ def _summed(a: Cursor, b: Cursor, end: bytes | None, group: Group) -> Iterator[t
 def _differences(
     a: Cursor, b: Cursor, end: bytes | None, group: Group
 ) -> Iterator[tuple[bytes, bytes | None, bytes | None, int, int]]:
-    """Single differences (count 0), or whole ranges of one side (``count`` records of ``total`` bytes)."""
+    """Yield single differences (count 0), or whole ranges of one side (``count`` records of ``total`` bytes)."""
     while True:
         if a.unopened and b.unopened and (run := equal_ids(a, b)):
             a.skip_ranges(run)
@@ -141,7 +142,8 @@ def _differences(
 
 
 def _stands_alone(one: Cursor, other: bytes | None, end: bytes | None, group: Group) -> bool:
-    """Can the range ahead be counted by its description: nothing of the other tree in it, and of one group?"""
+    """Return whether the description of the range ahead suffices to count it: it overlaps nothing of the other tree, and is in
+    one group."""
     if not one.at_start:
         return False
     info = one.info

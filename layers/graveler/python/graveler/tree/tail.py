@@ -1,8 +1,8 @@
 """The end of a table file: the footer, the metaindex, and the small blocks that the metaindex names.
 
-One of these is ours, the *label*. It says which file this is (kind and name) and, of a metarange, which split parameters are
-known to cut its tree so. RocksDB and earlier versions of graveler pass over it; no ID and no name depends on it. Files that were
-written before there were labels have none.
+One of these is ours, the *label*. It says which file this is (kind and name) and, for a metarange, which split parameters are
+known to cut its tree this way. RocksDB and earlier versions of graveler ignore it; no ID and no name depends on it. Files written
+before labels existed have none.
 """
 
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ _XXH3: Final = 4
 _VERSION_AND_MAGIC: Final = Layout("<IQ")
 
 Handle = tuple[int, int]
-"""A block's offset and size, without what stands behind it."""
+"""A block's offset and size, without its trailer."""
 
 
 class Label(msgspec.Struct, frozen=True, array_like=True):
-    """``kind`` and ``name`` (the 48 bytes of ID and suffix) of a file. ``cut_by`` are split parameters that make this tree of a
-    metarange's objects: minimum, maximum, raggedness. Others may make the same one."""
+    """The ``kind`` and ``name`` (the 48 bytes of ID and suffix) of a file. ``cut_by`` are split parameters that make this tree of
+    a metarange's objects: minimum, maximum, raggedness. Others may make the same one."""
 
     kind: str
     name: bytes
@@ -39,7 +39,7 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, kind: str, name: str, cut_by: SplitParameters | None = None) -> "Label":
-        """The label of the file ``name``, ``<ID>-<suffix>``."""
+        """Return the label of the file ``name``, ``<ID>-<suffix>``."""
         cuts = None if cut_by is None else (cut_by.min_size, cut_by.max_size, cut_by.raggedness)
         return cls(kind, bytes.fromhex(name.replace("-", "", 1)), cuts)
 
@@ -58,7 +58,7 @@ _decode = msgspec.msgpack.Decoder(Label).decode
 
 
 def read_label(data: bytes, handle: Handle) -> Label:
-    """The label in a block. :class:`MalformedTableError` if it is none."""
+    """Return the label in a block. :class:`MalformedTableError` if it is not a label."""
     try:
         return _decode(unstored(data, *handle))
     except UNREADABLE as error:
@@ -66,7 +66,7 @@ def read_label(data: bytes, handle: Handle) -> Label:
 
 
 def labelled(data: bytes, label: Label) -> bytes:
-    """A table file with this label, which has none yet. 30 µs for 500 KB."""
+    """Return a table file, which has no label yet, with this label. 30 µs for 500 KB."""
     metaindex, index = footer(data)
     body = data[: metaindex[0]]
     found = dict(zip(*entries(unstored(data, *metaindex), 0), strict=True))
@@ -74,8 +74,8 @@ def labelled(data: bytes, label: Label) -> bytes:
 
 
 def ended(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label | None = None) -> bytes:
-    """The file that begins with ``body`` and goes on with the label, the metaindex (``named``: names and packed handles) and the
-    footer."""
+    """Return the file that begins with ``body`` and continues with the label, the metaindex (``named``: names and packed handles)
+    and the footer."""
     blocks = b""
     if label is not None:
         contents = _encode(label)
@@ -89,7 +89,7 @@ def ended(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label
 
 
 def footer(data: bytes) -> tuple[Handle, Handle]:
-    """Where the metaindex and the index block are. :class:`MalformedTableError` if this is no table of ours."""
+    """Return the handles of the metaindex and the index block. :class:`MalformedTableError` if this is not a table of ours."""
     if len(data) < _FOOTER_SIZE:
         raise MalformedTableError(f"truncated to {len(data)} bytes")
     end = data[-_FOOTER_SIZE:]
@@ -104,19 +104,19 @@ def footer(data: bytes) -> tuple[Handle, Handle]:
 
 
 def read_handle(data: bytes, at: int) -> tuple[Handle, int]:
-    """A handle, and where the bytes that say it end."""
+    """Return a handle, and where its bytes end."""
     offset, at = varint(data, at)
     size, at = varint(data, at)
     return (offset, size), at
 
 
 def packed_handle(handle: Handle) -> bytes:
-    """The bytes that say where a block is."""
+    """Return a handle as bytes."""
     offset, size = handle
     return number(offset) + number(size)
 
 
 def small_table(values: Mapping[bytes, bytes]) -> bytes:
-    """A block of RocksDB's own, as it is stored: sorted, nothing shared, not compressed."""
+    """Return a block in RocksDB's own format, as it is stored: sorted, nothing shared, not compressed."""
     parts = [b"\0" + number(len(name)) + number(len(value)) + name + value for name, value in sorted(values.items())]
     return stored_plain(b"".join(parts) + pack("<2I", 0, 1))

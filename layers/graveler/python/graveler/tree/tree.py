@@ -1,7 +1,7 @@
-"""One state of the lake: a sorted list of ranges, which a metarange file holds. Reading it.
+"""One state of the lake: a sorted list of ranges, stored in a metarange file. This module reads it.
 
 A :class:`Tree` keeps its metarange in memory, packed (about 250 bytes a range; a range holds some 10,000 objects), and opens
-ranges when somebody asks for what is in them.
+ranges only to read their records.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from graveler.tree.runtime import Writes
 
 MAX_TOTAL: Final = (1 << 64) - 1
-"""The largest sum of objects' sizes that a description can say: 16 EiB."""
+"""The largest sum of objects' sizes that a description can express: 16 EiB."""
 _EXPECTED_AT_ONCE: Final = 32
 _FEW_KEYS: Final = 8
-"""So many keys are looked up in a closed file, a block each at most; for more of them it is opened."""
+"""Up to this many keys are looked up in a closed file, a block each at most; for more keys the file is opened."""
 
 Part = tuple[list[bytes], list[bytes], bytes | None]
 """Keys, the packed bytes of each, and their concatenated record IDs where these are known."""
 
 
 class Tree:
-    """One state, immutable. ``lasts`` and ``packed`` describe its ranges, in key order: last keys and packed descriptions.
-    ``cut_by`` are split parameters that are known to make this tree of its objects, if any are; others may make the same one.
-    ``unsettled`` are writes of its ranges that :meth:`settle` makes sure of: before that nobody may open or publish it.
+    """One immutable state. ``lasts`` and ``packed`` describe its ranges, in key order: last keys and packed descriptions.
+    ``cut_by`` are split parameters known to make this tree of its objects, or None; others may make the same one. ``unsettled``
+    are pending writes of its ranges, which :meth:`settle` completes: until then the tree must be neither opened nor published.
 
     Safe to share between threads.
     """
@@ -65,10 +65,10 @@ class Tree:
 
     @classmethod
     def load(cls, store: TreeStore, name: MetarangeName) -> "Tree":
-        """The tree that a metarange file describes. One object read, none for the empty tree. 0.4 µs a range.
+        """Return the tree that a metarange file describes. One object read, none for the empty tree. 0.4 µs a range.
 
         :class:`DamagedFileError` if the file is missing, damaged, or holds something else than its name says: the second part of
-        the name is compared with the digest of what was read, so that this does not rest on the label alone.
+        the name is compared with the digest of what was read, so the check does not rely on the label alone.
         """
         if not name:
             return cls(store)
@@ -83,8 +83,8 @@ class Tree:
         return loading.tree
 
     def save(self) -> MetarangeName:
-        """Write the metarange file and return its name. One object write, none for the empty tree. Ranges that are unsettled are
-        written at the same time; all is durable afterwards."""
+        """Write the metarange file and return its name. One object write, none for the empty tree. Unsettled ranges are written
+        at the same time; everything is durable afterwards."""
         name = self.name()
         if name:
             writes = self.unsettled or self.store.writes()
@@ -94,58 +94,59 @@ class Tree:
         return name
 
     def settle(self) -> None:
-        """All ranges are durable afterwards."""
+        """Make all ranges durable."""
         if self.unsettled is not None:
             self.unsettled.settle()
             self.unsettled = None
 
     def file(self) -> bytes:
-        """The metarange file. No request."""
+        """Return the bytes of the metarange file. No request."""
         label = Label.of(METARANGES, self.name(), self.cut_by)
         return table_file(self.lasts, self.packed, label, self.store.scratch)
 
     def name(self) -> MetarangeName:
-        """Name of the metarange file: its ID and what pins the descriptions. Empty for the empty tree. No request."""
+        """Return the name of the metarange file: its ID, and a suffix that pins the descriptions. Empty for the empty tree. No
+        request."""
         if not self.lasts:
             return MetarangeName("")
         return MetarangeName(f"{self.id()}-{self._suffix()}")
 
     def id(self) -> MetarangeID:
-        """Digest of the contents: of keys and identities alone (law F1). Empty for the empty tree. No request."""
+        """Return the digest of the contents: of keys and identities alone (law F1). Empty for the empty tree. No request."""
         return MetarangeID(sha256(record_ids(self.lasts, self.packed)).hexdigest() if self.lasts else "")
 
     def _suffix(self) -> str:
         return plain_suffix(self.packed).hex()
 
     def __len__(self) -> int:
-        """Number of ranges."""
+        """Return the number of ranges."""
         return len(self.lasts)
 
     def info(self, number: int) -> RangeInfo:
-        """The description of range ``number``."""
+        """Return the description of range ``number``."""
         return RangeInfo.unpack(self.lasts[number], self.packed[number])
 
     def range_id(self, number: int) -> bytes:
-        """ID of range ``number``, without unpacking the rest."""
+        """Return the ID of range ``number``, without unpacking the rest."""
         return self.packed[number][ID]
 
     def count(self) -> int:
-        """Number of records. No request."""
+        """Return the number of records. No request."""
         return sum(self.info(number).count for number in range(len(self)))
 
     def open(self, number: int) -> Table:
-        """The file of range ``number``; one object read unless it is open already."""
+        """Return the file of range ``number``; one object read unless it is open already."""
         info = self.info(number)
         return self.store.open(RANGES, info.name, info)
 
     def look_into(self, number: int) -> Lookups:
-        """As :meth:`open`, for who looks up single records: of a file that was closed to make room, its index."""
+        """Return the file of range ``number`` for looking up single records: only its index if it was closed to make room."""
         info = self.info(number)
         return self.store.look_into(info.name, info)
 
     def get(self, key: bytes) -> bytes | None:
-        """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges, or one that was
-        looked up lately. 1 µs for such a one."""
+        """Return the packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges or one that
+        was looked up lately (1 µs)."""
         number = bisect_left(self.lasts, key)
         if number == len(self.lasts):
             return None
@@ -164,7 +165,7 @@ class Tree:
         return found
 
     def get_many(self, keys: Sequence[bytes]) -> Iterator[bytes | None]:
-        """The packed bytes of each of these keys, which ascend, or None; in their order. Opens each range once.
+        """Yield the packed bytes of each of these ascending keys, or None, in their order. Opens each range once.
 
         0.7 µs a key where the keys are dense, 10 µs where each lies in a block of its own.
         """
@@ -193,7 +194,7 @@ class Tree:
             at = stop
 
     def ranges_of(self, keys: Sequence[bytes]) -> Iterator[RangeInfo]:
-        """The ranges in which these ascending keys may be. Opens nothing."""
+        """Yield the ranges that may hold these ascending keys. Opens nothing."""
         at = 0
         while at < len(keys) and (number := bisect_left(self.lasts, keys[at])) < len(self.lasts):
             info = self.info(number)
@@ -202,9 +203,10 @@ class Tree:
                 yield info
 
     def blocks(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
-        """The records with ``start <= key < end``, some hundred at a time. Opens the ranges that hold them, in their order."""
+        """Yield the records with ``start <= key < end``, some hundred at a time. Opens the ranges that hold them, in their
+        order."""
         numbers = iter(range(bisect_left(self.lasts, start), len(self.lasts)))
-        for number in islice(numbers, 1):  # many want no more than its first block
+        for number in islice(numbers, 1):  # many callers want no more than its first block
             yield from self._blocks_of(number, start, end)
         with self.store.reading_ahead() as ahead:
             for number in numbers:
@@ -215,7 +217,7 @@ class Tree:
                 yield from self._blocks_of(number, start, end)
 
     def _from(self, first: int, end: bytes | None) -> Iterator[RangeInfo]:
-        """Of some ranges from ``first`` on, those that begin before ``end``."""
+        """Yield some ranges from ``first`` on, as long as they begin before ``end``."""
         for number in range(first, min(first + _EXPECTED_AT_ONCE, len(self))):
             info = self.info(number)
             if end is not None and info.first >= end:
@@ -234,26 +236,27 @@ class Tree:
             yield keys, packed
 
     def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The records with ``start <= key < end``, one by one."""
+        """Yield the records with ``start <= key < end``, one by one."""
         for keys, packed in self.blocks(start, end):
             yield from zip(keys, packed, strict=True)
 
     def run(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
-        """As :meth:`blocks`, for who may stop at any time: no range is fetched before it is needed."""
+        """Yield the same as :meth:`blocks`, for a caller that may stop at any time: no range is fetched before it is needed."""
         for number in range(bisect_left(self.lasts, start), len(self.lasts)):
             if end is not None and self.info(number).first >= end:
                 return
             yield from self._blocks_of(number, start, end)
 
     def range_blocks(self, number: int, start: bytes = b"") -> Iterator[Records]:
-        """The records of range ``number`` from ``start`` on, a block at a time."""
+        """Yield the records of range ``number`` from ``start`` on, a block at a time."""
         try:
             yield from self.open(number).blocks(start)
         except MalformedTableError as error:
             raise self.damaged(number, error) from None
 
     def parts(self, number: int, start: bytes = b"") -> Iterator[Part]:
-        """As :meth:`range_blocks`, each with the record IDs, if they are noted: for who writes the records into another tree."""
+        """Yield the same as :meth:`range_blocks`, each block with its record IDs if they are noted, for writing the records into
+        another tree."""
         note = self.note(number)
         at = -1
         for keys, packed in self.range_blocks(number, start):
@@ -267,7 +270,7 @@ class Tree:
             at = end
 
     def note(self, number: int) -> RangeNote | None:
-        """What is noted of range ``number``, if anything is. 25 ns a record."""
+        """Return the note on range ``number``, or None. 25 ns a record."""
         info = self.info(number)
         note = self.store.notes.get(info.id, info.suffix)
         return (
@@ -275,7 +278,7 @@ class Tree:
         )
 
     def _count_before(self, number: int, key: bytes, note: RangeNote) -> int:
-        """How many records of range ``number`` come before one that it holds."""
+        """Return the number of records of range ``number`` before a key that it holds."""
         try:
             table = self.open(number)
             table.tell(note.layout, note.counts)
@@ -285,13 +288,13 @@ class Tree:
             raise self.damaged(number, error) from None
 
     def damaged(self, number: int, error: MalformedTableError) -> DamagedFileError:
-        """What to raise when range ``number`` turns out to be malformed."""
+        """Return the error to raise if range ``number`` turns out to be malformed."""
         info = self.info(number)
         return DamagedFileError("range", info.name, wrong_with(error), info.first, info.last)
 
 
 class _Loading:
-    """The metarange that is expected, and its tree when it has come."""
+    """The expected metarange, and its tree once it is read."""
 
     first = last = None
 
@@ -312,7 +315,7 @@ class _Loading:
 
 
 class Trees:
-    """Loads and saves trees; keeps the ones used last, as long as they have at most ``max_ranges`` ranges together."""
+    """Loads and saves trees. Keeps the most recently used ones, as long as they have at most ``max_ranges`` ranges together."""
 
     def __init__(self, store: TreeStore, max_ranges: int = 200_000) -> None:
         self._store = store
@@ -322,11 +325,11 @@ class Trees:
         self._lock = new_lock()
 
     def empty(self) -> Tree:
-        """The tree without objects. No request."""
+        """Return the tree without objects. No request."""
         return Tree(self._store)
 
     def load(self, name: MetarangeName) -> Tree:
-        """The tree of a metarange file. One object read, none if it was used lately."""
+        """Return the tree of a metarange file. One object read, none if it was used lately."""
         with self._lock:
             tree = self._cached.get(name)
             if tree is not None:
@@ -335,8 +338,8 @@ class Trees:
         return self._keep(name, Tree.load(self._store, name))
 
     def load_many(self, names: Sequence[MetarangeName]) -> list[Tree]:
-        """The trees of some metarange files, in their order. As :meth:`load` of each; where waiting for a file costs something,
-        they are read at the same time."""
+        """Return the trees of some metarange files, in their order. As :meth:`load` of each, but the reads are concurrent where
+        waiting for a file costs something."""
         with self._lock:
             missing = [name for name in dict.fromkeys(names) if name and name not in self._cached]
         if len(missing) > 1 and self._store.runtime.reads_at_once > 1:

@@ -2,8 +2,8 @@
 
 A cut depends only on what follows the cut before it. So when a cut of the new tree falls on one of an old tree's cuts, the two
 are *in step*: old ranges behind it are taken by reference, unopened, as long as nothing changes in them. When it does not, the
-writer keeps reading into the next old range until it does; closing a range only because a reusable one begins would make
-the tree depend on its history. ``docs/format.md`` has the argument, ``tests/tree`` the proof by exhaustion.
+writer keeps reading into the next old range until it does; closing a range only because a reusable one begins would make the tree
+depend on its history. ``docs/format.md`` has the argument, ``tests/tree`` the proof by exhaustion.
 """
 
 from bisect import bisect_left, bisect_right
@@ -31,16 +31,16 @@ from graveler.tree.tail import Label
 from graveler.tree.tree import MAX_TOTAL, Tree
 
 Stop = Callable[[], bool]
-"""Says that whoever builds a tree is to stop."""
+"""Returns True if the building of a tree should stop."""
 
 BATCH: Final = 4096
-"""Records that a stream of single ones is gathered to."""
+"""Number of records to which single ones are batched."""
 _SIZE: Final = itemgetter(slice(2, 10))
 
 
 class StoppedError(Exception):
-    """Building a tree was stopped. ``tree`` has what was built of it, whole ranges that are durable: all keys up to ``upto``,
-    inclusive; None: nothing yet. For the verbs that hand work over only."""
+    """The building of a tree was stopped. ``tree`` holds the part that was built, whole durable ranges: all keys up to ``upto``,
+    inclusive (None: nothing yet). Only for the verbs that hand work over."""
 
     def __init__(self, tree: Tree, upto: bytes | None) -> None:
         super().__init__("building a tree was stopped")
@@ -51,9 +51,9 @@ class TreeWriter:
     """Builds one tree from left to right: :meth:`add` records and :meth:`take` ranges in ascending key order, then
     :meth:`finish`.
 
-    Holds the records of one range in memory (at most ``max_size`` of logical size). ``known`` are ranges that are already
-    stored: one that comes out like one of these is not written again. Range files are durable when it has finished.
-    With ``stop``, :meth:`add` and :meth:`take` raise :class:`StoppedError` at the end of a range if that says so.
+    Holds the records of one range in memory (at most ``max_size`` of logical size). ``known`` are trees whose ranges are already
+    stored: a range equal to one of these is not written again. Range files are durable when it has finished. With ``stop``,
+    :meth:`add` and :meth:`take` raise :class:`StoppedError` at the end of a range once it returns True.
     """
 
     def __init__(
@@ -67,27 +67,27 @@ class TreeWriter:
         self._ids = bytearray()
         self._size = 0
         self._before_window = (0, 0)
-        """How many of the records come, surely, before those that :func:`graveler.tree.split.slack` looks at, and their size."""
+        """Number and size of records that surely come before those that :func:`graveler.tree.split.slack` looks at."""
         self._tree = Tree(store)
         self._tail_open = False
-        """The last range taken was ended by the end of its tree's data and not by the rule: what follows reopens it."""
+        """True if the last range taken ended with its tree's data and not by the rule: the next record reopens it."""
         self._known = tuple(known)
         self._stop = stop
         self._writes = store.writes()
 
     @property
     def at_cut(self) -> bool:
-        """Does the next record begin a range?"""
+        """True if the next record begins a range."""
         return not self._keys and not self._tail_open
 
     def add(
         self, keys: Sequence[bytes], packed: Sequence[bytes], ids: bytes | None = None, *, inside_range: bool = False
     ) -> None:
-        """Append records, in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends.
+        """Append records in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends.
 
-        ``ids`` are their record IDs where the caller knows them; else they are computed, which is most of the work. With
-        ``inside_range``, all keys since the last cut are those of a canonical tree with the same split parameters since one of
-        its cuts, and none of its ranges ends among them: so nobody has to look for a cut.
+        ``ids`` are their record IDs if the caller knows them; otherwise they are computed, which is most of the work. With
+        ``inside_range``, the caller asserts that all keys since the last cut are those of a canonical tree with the same split
+        parameters since one of its cuts, and none of its ranges ends among them: so no cut has to be looked for.
         """
         if not keys:
             return
@@ -116,7 +116,7 @@ class TreeWriter:
         self._packed += packed[done:]
 
     def _cuts(self, keys: Sequence[bytes]) -> Iterator[int]:
-        """After how many of these keys ranges end. Leaves in ``_size`` what comes after the last cut."""
+        """Yield the number of keys after which each range ends. Leaves in ``_size`` what comes after the last cut."""
         split = self._split
         smallest, largest, raggedness = split.min_size, split.max_size, split.raggedness
         size = self._size
@@ -129,8 +129,8 @@ class TreeWriter:
         self._size = size
 
     def take(self, tree: Tree, start: int = 0, stop: int | None = None) -> None:
-        """Append the ranges ``start`` to ``stop`` of a canonical tree with the same split parameters: by reference where the
-        cuts are in step, and otherwise record by record until they are."""
+        """Append the ranges ``start`` to ``stop`` of a canonical tree with the same split parameters: by reference where the cuts
+        are in step, and otherwise record by record until they are."""
         stop = len(tree) if stop is None else stop
         if start >= stop:
             return
@@ -166,8 +166,8 @@ class TreeWriter:
             self._copy_part(tree, number, after, upto)
 
     def patch(self, tree: Tree, number: int, changes: Sequence[Change]) -> bool:
-        """Append range ``number`` of a canonical tree with these changes, which ascend and belong to it, by copying what stays of
-        its file. False, and nothing is done, where that cannot be or does not pay: then the records have to be added.
+        """Append range ``number`` of a canonical tree with these ascending changes, which belong to it, by copying the unchanged
+        blocks of its file. Returns False, and does nothing, where that is impossible or does not pay: then add the records.
 
         Cost: one range read and one written; time follows the changes, but for 50 ns a record of the range.
         """
@@ -190,8 +190,8 @@ class TreeWriter:
         return True
 
     def stop_if_asked(self, reached: bytes | None = None) -> None:
-        """:class:`StoppedError` if ``stop`` says so. Whoever calls it has appended all keys up to ``reached`` (None: does not
-        know). What is not the end of a range yet is dropped: it was not put."""
+        """Raise :class:`StoppedError` if ``stop`` returns True. The caller has appended all keys up to ``reached`` (None:
+        unknown). Records of a range that has not ended yet are dropped: they were not put."""
         if self._stop is None or not self._stop():
             return
         tree = self._tree
@@ -204,8 +204,8 @@ class TreeWriter:
         raise StoppedError(tree, reached or (tree.lasts[-1] if tree.lasts else None))
 
     def finish(self, *, settle: bool = True) -> Tree:
-        """The tree of all that was appended. Its metarange is not written yet (:meth:`Tree.save`); without ``settle``, its last
-        ranges may not be either: whoever saves the tree next has one thing less to wait for."""
+        """Return the tree of everything appended. Its metarange is not written yet (:meth:`Tree.save`); without ``settle``, its
+        last ranges may not be either, so that the caller that saves the tree next waits only once."""
         if self._keys:
             self._cut()
         if settle:
@@ -224,7 +224,7 @@ class TreeWriter:
             self.add(keys, packed, ids)
 
     def _reopen(self) -> None:
-        """Take the last range back as records, since it goes on."""
+        """Take the last range back as records, since it continues."""
         self._tail_open = False
         self._writes.settle()  # it may be one of our own
         last, description = self._tree.lasts.pop(), self._tree.packed.pop()
@@ -251,7 +251,7 @@ class TreeWriter:
         if not self._is_known(info.last, description):
             data = table_file(keys, packed, Label.of(RANGES, info.name), self._store.scratch)
             self._writes.put(RANGES, info.name, data)
-            # Of one block nothing can be copied when it changes, and its few records are hashed as soon as a note is read.
+            # A changed single-block file has no blocks to copy, and hashing its few records is as fast as reading a note.
             if self._store.notes.kept and not fit_one_block(keys, packed):
                 layout, counts = layout_of(data, keys)
                 room = slack(self._split, keys, *self._before_window)
@@ -274,13 +274,14 @@ def _not_in_order(one: bytes, other: bytes) -> InvalidError:
 
 
 def _object_bytes(packed: Sequence[bytes]) -> int:
-    """Sum of the objects' sizes: the first eight bytes of each identity. Stops at what MessagePack can say, 16 EiB."""
+    """Return the sum of the objects' sizes: the first eight bytes of each identity. Capped at what MessagePack can express, 16
+    EiB."""
     sizes: tuple[int, ...] = unpack(f">{len(packed)}Q", b"".join(map(_SIZE, packed)))
     return min(sum(sizes), MAX_TOTAL)
 
 
 def build(store: TreeStore, split: SplitParameters, records: Iterable[tuple[bytes, bytes]]) -> Tree:
-    """The tree of records in ascending order of their keys. Streaming: one range in memory. 2.0 µs a record."""
+    """Return the tree of records in ascending order of their keys. Streaming: one range in memory. 2.0 µs a record."""
     writer = TreeWriter(store, split)
     for keys, packed in batches(records):
         writer.add(keys, packed)
@@ -288,7 +289,8 @@ def build(store: TreeStore, split: SplitParameters, records: Iterable[tuple[byte
 
 
 def join(store: TreeStore, split: SplitParameters, trees: Iterable[Tree]) -> Tree:
-    """The tree of several canonical trees over adjacent, ascending key intervals. Opens under two ranges a seam on average."""
+    """Return the tree of several canonical trees over adjacent, ascending key intervals. Opens under two ranges a seam on
+    average."""
     writer = TreeWriter(store, split)
     for tree in trees:
         writer.take(tree)
@@ -296,7 +298,7 @@ def join(store: TreeStore, split: SplitParameters, trees: Iterable[Tree]) -> Tre
 
 
 def batches(records: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """Records as lists of keys and packed bytes, some thousand at a time. 45 ns a record."""
+    """Yield records as lists of keys and packed bytes, some thousand at a time. 45 ns a record."""
     source = iter(records)
     while batch := list(chain.from_iterable(islice(source, BATCH))):
         yield batch[::2], batch[1::2]
