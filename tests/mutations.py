@@ -48,7 +48,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what was read under a branch's tokens counts only if it has them still",
+        "a read under a branch's tokens counts only if the branch still has them",
         "lake/reading/reader.py",
         "if seen is not None and read.items == seen.items:",
         "if seen is not None:",
@@ -56,7 +56,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "sealed tokens are published the oldest first: a later commit waits",
+        "sealed tokens are published oldest first: a later commit waits",
         "lake/committing/commit.py",
         "if adopted is not None:",
         "if adopted is None: adopted = []\n        if True:",
@@ -72,7 +72,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what is staged and changes nothing is put aside before a merge",
+        "staged items that change nothing are put aside before a merge",
         "lake/committing/clean_heads.py",
         "if found is not Staging.NO_CHANGE:",
         "if True:",
@@ -80,7 +80,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a creator's transaction checks the branch that it looked at",
+        "a creating transaction checks that the branch is as it was read",
         "lake/objects/create.py",
         "repository.refs.unchanged_check(state),",
         "",
@@ -104,7 +104,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a collector that was stopped watches transactions anew",
+        "a collector that was suspended watches transactions again from the start",
         "retention/abandoned.py",
         "if left > 0 and self._was_stopped(min(left, _PAUSE)):",
         "if left > 0 and self._was_stopped(min(left, _PAUSE)) and False:",
@@ -112,7 +112,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a reset drops nothing that a commit has read: it checks the branch",
+        "a reset checks the branch, and drops nothing that a commit has read",
         "lake/committing/restage.py",
         "repository.tables.transact([*left, check])",
         "repository.tables.transact(left)",
@@ -120,7 +120,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what a dead commit had taken is staged again before its token goes",
+        "the changes that a dead commit had taken are staged again before its token goes",
         "lake/objects/reset.py",
         "stage_again(repository, state, kept)",
         "list(kept)",
@@ -128,7 +128,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a refusal is told only once the put is shown to have no effect",
+        "a refusal is reported only once the put is shown to have no effect",
         "lake/objects/stage.py",
         "if not self._withdrawer().withdraw(branch, placed):\n"
         '                    raise _unclear(branch, "then it was refused")',
@@ -137,7 +137,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a repository in which nothing could be staged is looked for anew under its name",
+        "a repository in which nothing could be staged is looked up again by its name",
         "lake/lake.py",
         "if now is opened and not allowed_by_now:\n                raise\n",
         "if True:\n                raise\n",
@@ -169,7 +169,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what a reset of a path staged again may hold a refused put",
+        "items that a reset of a path has staged again may include a refused put",
         "lake/objects/reset.py",
         "token, TokenState.RESET, event.operation_id, into=into)",
         "token, TokenState.RESET, event.operation_id)",
@@ -185,7 +185,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a commit has read a put if it has its object, whatever the record",
+        "a commit has read a put if it has the same object, whatever the record says",
         "lake/objects/withdraw.py",
         "return changes_anything(self._committed(outcome.commit_id, put.key), put.packed)",
         "return self._committed(outcome.commit_id, put.key) != put.packed",
@@ -193,7 +193,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what an item hides is left out only once the item is firm",
+        "changes that an item hides are left out only once the item is firm",
         "lake/committing/restage.py",
         "if number not in failed or _is_free_again(repository, write, failed[number], check)",
         "if number not in failed",
@@ -201,7 +201,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what was put over a refused write is made firm",
+        "an item that was put over a refused write is made firm",
         "lake/objects/withdraw.py",
         "and self._staged.firm(outcome.into, put.key, again)",
         "and True",
@@ -209,7 +209,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "no record comes back whose object a collector did not see",
+        "a record comes back only if a collector has seen its object",
         "lake/objects/withdraw.py",
         "if replaced is not None and not kept:",
         "if False:",
@@ -217,7 +217,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "no record comes back while a collector is at work",
+        "no record comes back while a collector is running",
         "lake/parts.py",
         "if needed and is_collecting(tables, uid):",
         "if False:",
@@ -225,7 +225,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what a put replaced that may have been written twice nobody knows",
+        "if a put may have been written twice, it is unknown what it replaced",
         "storage/dynamodb_tables.py",
         "if Outcome.LOST in failures:",
         "if False:",
@@ -233,7 +233,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a batch looks before it puts",
+        "a batch reads the branch before it puts",
         "lake/objects/stage.py",
         "token = self._branches.state(branch, intent).open\n        for at",
         "token = self._open.get(branch) or self._branches.state(branch, intent).open\n        for at",
@@ -241,7 +241,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a rename stages what is uncommitted under a token that the old name never had",
+        "a rename stages uncommitted changes under a token that the old name never had",
         "lake/refs/rename.py",
         "closed.commit_id, into, (), closed.hidden",
         "closed.commit_id, into, tokens, closed.hidden",
@@ -257,7 +257,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a branch whose rename died is opened again",
+        "a branch is opened again after its rename died",
         "lake/refs/branches.py",
         'if self._leases.is_held(f"rename/{found.renaming.into}", found.renaming.beat, RENAME_LEASE):',
         "if True:",
@@ -265,7 +265,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "an import whose source lists nothing removes nothing, unless it may",
+        "an import with an empty source removes nothing, unless it is allowed to",
         "lake/importing/importer.py",
         "if empty and not allow_empty:",
         "if False:",
@@ -273,7 +273,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a listing that says that there is more and not where is not complete",
+        "a listing that announces more, but not where, is incomplete",
         "storage/s3_objects.py",
         'if following in ("", token):',
         "if False:",
@@ -305,7 +305,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "a record that is not synced waits in the table to be made durable",
+        "an unsynced record is queued in the table until it is durable",
         "lake/committing/records.py",
         'return [Put(Key(self._queue, _sort_key(now) + bytes.fromhex(commit.id)), {"unsynced": True})]',
         "return []",
@@ -313,7 +313,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "a dump makes the records durable on which it relies",
+        "a dump first makes the records durable on which it relies",
         "lake/dump/take.py",
         "    CommitRecords(tables, objects, known).settle()\n",
         "",
@@ -321,7 +321,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a tree whose writer died before all of its ranges had come stops no collector",
+        "a tree whose writer died before writing all ranges stops no collector",
         "retention/collector.py",
         "                numbers = [number for number in numbers if number in there]\n",
         "                pass\n",
@@ -329,7 +329,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "a dump is listed when its manifest is there, which comes last",
+        "a dump is listed once its manifest exists, which is written last",
         "lake/dump/take.py",
         "            writer.add(entry)\n        chunks = ",
         "            writer.add(entry)\n        put_manifest(objects, Manifest(version=VERSION, id=dump_id, created=int(now), "
@@ -339,7 +339,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C3",
-        "a reader looks below the tokens too that commits have sealed",
+        "a reader also reads below the tokens that commits have sealed",
         "lake/reading/reader.py",
         "(state.open, *state.sealed[::-1])",
         "(state.open,)",
@@ -347,7 +347,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C3",
-        "what was staged stays for readers that took the branch before",
+        "staged items stay for readers that read the branch earlier",
         "staging/cleanup.py",
         "LONGEST_REQUEST: Final = 15 * 60",
         "LONGEST_REQUEST: Final = -1",
@@ -355,7 +355,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "the result of a request with an id is part of its transaction",
+        "the result of a request with an ID is part of its transaction",
         "lake/committing/publish.py",
         "mine = [results.done_write(request_id, commit.id, now, None)] if request_id else []",
         "mine: list[Write] = []",
@@ -363,7 +363,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "a merge beside what is staged changes no key that is staged",
+        "a merge beside staged changes changes no staged key",
         "lake/committing/landing.py",
         "if staged is Staging.CHANGES:",
         "if False:",
@@ -371,7 +371,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "what is staged and no change by itself hides no merge either",
+        "a staged item that is no change does not hide a merged change",
         "lake/committing/clean_heads.py",
         'if changed or differ(before, after, key, key + b"\\0"):',
         'if changed or (changes_anything(before.get(key), packed) and differ(before, after, key, key + b"\\0")):',
@@ -387,7 +387,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "a numbered write that lost a race looks what the application has written since",
+        "a numbered write that lost a race checks what the application has written since",
         "lake/committing/landing.py",
         "                    numbered.read()",
         "                    pass",
@@ -403,7 +403,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "what applications wrote to a branch is not replaced by a rename that comes too late",
+        "a rename that comes too late does not replace the versions of a branch's applications",
         "lake/committing/applications.py",
         "self._tables.transact([*puts[at : at + _TOGETHER], free])",
         "self._tables.transact(puts[at : at + _TOGETHER])",
@@ -411,7 +411,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "a renamed branch knows what applications have written to it",
+        "a renamed branch keeps the versions of its applications",
         "lake/refs/rename.py",
         "applications_of(repository).copy(old, new)",
         "pass",
@@ -419,7 +419,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "who adopts a request's changes writes its result",
+        "a commit that adopts a request's changes writes the request's result",
         "lake/committing/publish.py",
         "for id_, seen in results.undone(adopted - {request_id}).items():",
         "for id_, seen in dict[str, None]().items():",
@@ -427,7 +427,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "an answer that was lost is looked for",
+        "the outcome behind a lost answer is looked up",
         "lake/committing/publish.py",
         "return bool(repository.commits.read([commit.id]))",
         "return False",
@@ -435,7 +435,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "where the branch has moved, what the parts came to is made anew",
+        "where the branch has moved, the results of the parts are made again",
         "lake/in_parts/joined.py",
         "anew = moved(zip(self._trees, trees, strict=True))",
         "anew = []",
@@ -443,7 +443,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "a branch that moves again while an operation publishes is followed from where it was",
+        "if a branch moves again while an operation publishes, it is followed from its last state",
         "lake/in_parts/joined.py",
         "        self._trees = trees\n        return",
         "        return",
@@ -451,7 +451,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "what others change meanwhile is another round only if it is much",
+        "concurrent changes need another round only if there are many",
         "lake/in_parts/joined.py",
         "if load_in(trees, anew).records > self._limit:",
         "if True:",
@@ -459,7 +459,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "an operation whose time is over ends, and is not tried again",
+        "an operation past its deadline ends, and is not tried again",
         "errors.py",
         " and not issubclass(kind, TooLateError)",
         "",
@@ -467,7 +467,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "no step is begun when an operation's time is over",
+        "no step begins past an operation's deadline",
         "lake/in_parts/parted.py",
         "        self._deadline.check(_DOING)\n        plan = self._files.plan(round_number)",
         "        plan = self._files.plan(round_number)",
@@ -475,7 +475,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "what a request has built is used only on the head, and with the changes, that it saw",
+        "ranges that a request has built are used only on the same head, with the same changes",
         "lake/in_parts/work.py",
         "if begun is None or part.name != begun.part:",
         "if begun is None or part.interval != (None, begun.upto):",
@@ -491,7 +491,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "a range that the rule has not ended is not handed over",
+        "a range that the cut rule has not ended is not handed over",
         "tree/writer.py",
         "            del tree.lasts[-1:], tree.packed[-1:]\n        self._writes.settle()",
         "            pass\n        self._writes.settle()",
@@ -499,7 +499,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "keys that are only gathered for the next range are not handed over as done",
+        "keys gathered for the next range are not handed over as done",
         "tree/writer.py",
         "        if not self.at_cut:\n            reached = None\n",
         "",
@@ -515,7 +515,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a process that stays first in the line of its machine is passed over",
+        "a process that stays first in its machine's line for too long is passed over",
         "lake/turns.py",
         "elif clock.monotonic() - since > TURN:",
         "elif False:",
@@ -523,7 +523,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "whoever leaves the line of its machine lets go of its place, though a forked child has the file open",
+        "a process that leaves its machine's line gives up its place, even if a forked child has the file open",
         "storage/lines.py",
         "self._lock(fcntl.F_UNLCK, self._first + self.number)",
         "pass",
@@ -531,7 +531,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "who goes away leaves those before it in line",
+        "a verb that gives up leaves those before it in line",
         "lake/turns.py",
         "if self._ticket and self._has_come and self._line",
         "if self._ticket and self._line",
@@ -539,7 +539,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a turn that is kept is believed as long as it shows beats, and not much longer",
+        "a kept turn is believed as long as it shows beats, and not much longer",
         "lake/turns.py",
         "str(beat), self._seconds[ticket])",
         "str(beat), 3600.0)",
@@ -547,7 +547,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a part whose process died is begun again",
+        "a part is begun again after its process died",
         "operations/claims.py",
         "return wait_for(self._leases, self._clock, lease, LEASE, look, told)",
         "return wait_for(self._leases, self._clock, lease, 3600.0, look, told)",
@@ -555,7 +555,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "a part that somebody works on is not begun again",
+        "a part that a living process works on is not begun again",
         "operations/machine.py",
         "with self._claims.working_on(self._operations(repository), this_round, number, report.check):",
         "if True:",
@@ -563,7 +563,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "parts of an operation that are done are not invoked again",
+        "finished parts of an operation are not invoked again",
         "operations/machine.py",
         "numbers=planned.left",
         "numbers=tuple(range(planned.parts))",
@@ -571,7 +571,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "an operation publishes under its own id if its request has none",
+        "an operation publishes under its own ID if its request has none",
         "lake/repository.py",
         "request_id or operation_id",
         "request_id",
@@ -579,7 +579,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a lease runs out",
+        "a lease expires",
         "lake/leases.py",
         "seen[1] + seconds - now",
         "seconds",
@@ -603,7 +603,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "temporary files of a living process are not swept: it holds their lock",
+        "temporary files of a living process, which holds their lock, are not swept",
         "temporary.py",
         "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n                remove(path, status)",
         "remove(path, status)",
@@ -611,7 +611,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "who was swept between making and locking begins again",
+        "a process begins again if its temporary file was swept before it could be locked",
         "temporary.py",
         "return os.path.samestat(os.fstat(descriptor), os.lstat(path))",
         "return True",
@@ -619,7 +619,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "who deletes a transaction's branch removes its lease with it",
+        "deleting a transaction's branch removes its lease, too",
         "lake/refs/branches.py",
         "                writes.append(self._owners.gone_write(name))\n            try:",
         "                pass\n            try:",
@@ -635,7 +635,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C3",
-        "undo goes by the order of the log, and the log by a counter",
+        "undo follows the order of the log, and the log that of a counter",
         "history/refs.py",
         "LogEntry(event, old, new), number)",
         "LogEntry(event, old, new))",
@@ -643,7 +643,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C3",
-        "a name that is taken again goes on counting",
+        "a reused name continues its counter",
         "lake/refs/branches.py",
         'return self._reflog.last_number("branch", name) + 1',
         "return 1",
@@ -651,7 +651,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ends",
-        "an operation publishes on condition that it still runs",
+        "an operation publishes on condition that it is still running",
         "operations/store.py",
         "Matches({_ENDED: None})",
         "Matches({})",
@@ -659,7 +659,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ends",
-        "the commit of an operation's request is looked for before an end is said",
+        "the commit of an operation's request is looked up before an end is recorded",
         "operations/store.py",
         "if commit is not None:\n                ended",
         "if False:\n                ended",
@@ -675,7 +675,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ends",
-        "an end without a commit stays when somebody else commits the changes",
+        "an end without a commit stays, even if somebody else commits the changes",
         "operations/store.py",
         "certain=ended.kind in COMMITTING and commit is None",
         "certain=False",
@@ -683,7 +683,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ends",
-        "an import whose time cannot be noted any more ends as one that made its commit",
+        "an import whose time can no longer be noted still ends as completed",
         "operations/parted.py",
         "raise  # tried again, which finds the commit\n",
         "raise\n            raise\n",
@@ -691,7 +691,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "an attempt counts when somebody begins to work on it",
+        "an attempt counts once somebody begins to work on it",
         "operations/operator.py",
         "elif operation.begun >= MAX_ATTEMPTS and not operation.is_waited_for:",
         "elif operation.attempt >= MAX_ATTEMPTS:",
@@ -699,7 +699,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "an operation that cannot be begun keeps no other waiting",
+        "an operation that cannot be begun does not delay others",
         "operations/operator.py",
         "except Exception:  # noqa: BLE001 - of",
         "except ZeroDivisionError:  # of",
@@ -723,7 +723,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "who works on a step gives signs of life",
+        "a worker gives signs of life during a step",
         "operations/machine.py",
         "self._clock.monotonic() - seen[1] >= RENEWAL",
         "False",
@@ -731,7 +731,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "what a creator that died had claimed can be claimed",
+        "a claim of a dead creator can be taken over",
         "lake/opening/repositories.py",
         "if dead is not None:",
         "if False:",
@@ -739,7 +739,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a restore makes the repository's item last",
+        "a restore writes the repository's item last",
         "lake/dump/restore.py",
         "    _publish(tables, refs, known, item, tokens, beside)\n",
         "",
@@ -747,7 +747,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "on a head that moved, only what differs is applied anew",
+        "on a moved head, changes are applied again only where the heads differ",
         "lake/committing/commit.py",
         "if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:",
         "if True:",
@@ -755,7 +755,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C6",
-        "a merge whose destination moved is built again on it",
+        "a merge is built again if its destination has moved",
         "lake/committing/landing.py",
         "turn.wait()",
         "raise",
@@ -763,7 +763,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a COMMIT of SQLite that fails is an answer that was lost",
+        "a failed COMMIT of SQLite is a lost answer",
         "storage/sqlite_tables.py",
         'raise AnswerLostError(\n                f"the table {self._path} was written',
         'raise UnavailableError(\n                f"the table {self._path} was written',
@@ -771,7 +771,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what is recovered from SQLite's log is synced before it is read",
+        "transactions recovered from SQLite's log are synced before they are read",
         "storage/sqlite_tables.py",
         "                self._sync_log()",
         "                pass",
@@ -779,7 +779,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a folder that is made is durable, with those above it",
+        "a new folder is durable, and so are those above it",
         "storage/folders.py",
         "in enumerate(real.parents):",
         "in enumerate(()):",
@@ -787,7 +787,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C2",
-        "a file whose name could not be synced is not built on",
+        "nothing is built on a file whose name could not be synced",
         "storage/files.py",
         "        except NotSyncedError:  # it is there, and must not be built on\n            raise\n",
         "",
@@ -795,7 +795,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what is sealed too often is staged again before its tokens go",
+        "if too many tokens are sealed, their changes are staged again before the tokens go",
         "lake/committing/restage.py",
         "stage_again(repository, state, repository.staged.scan(state.sealed[::-1]))",
         "pass",
@@ -811,7 +811,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "turns",
-        "a verb that loses takes a ticket, and those that come later wait for it",
+        "a verb that loses a race takes a ticket, and later verbs wait for it",
         "lake/turns.py",
         "self._must_join = self._must_join or ticket",
         "pass",
@@ -827,7 +827,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F1",
-        "a tree that was built elsewhere is cut as its branch is",
+        "a tree that was built elsewhere is cut like its branch",
         "lake/committing/recut.py",
         "return tree if tree.cut_by == split or is_canonical(tree, split, like) else recut(tree, split)",
         "return tree",
@@ -835,7 +835,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F1",
-        "whether a range should have ended earlier is read from its keys",
+        "a range's keys show whether it should have ended earlier",
         "tree/canonical.py",
         "return first_cut(split, keys) < len(keys)",
         "return not keys",
@@ -843,7 +843,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a file is the one that its label names, or is not believed",
+        "a file is believed only if its label names it",
         "tree/files.py",
         "        expect_label(table, kind, name)\n",
         "",
@@ -851,7 +851,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a file without a label has the ends, count and size of its description",
+        "a file without a label must have the ends, count and size of its description",
         "tree/range_info.py",
         "        if wrong:\n",
         "        if False:\n",
@@ -859,7 +859,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a metarange digests to the second part of its name",
+        "a metarange's digest is the second part of its name",
         "tree/tree.py",
         'if self._name.partition("-")[2] != tree._suffix():',
         "if False:",
@@ -867,7 +867,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a record that is kept counts in the range that holds it, and in no other one",
+        "a remembered record counts only in the range that holds it",
         "tree/files.py",
         "        record = self._records.get((description, key))\n",
         "        record = next((kept for (_, known), kept in self._records._new.items() if known == key), None)\n",
@@ -875,7 +875,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a copy that is another file is fetched again",
+        "a cached copy of another file is fetched again",
         "tree/files.py",
         "table = self._read(kind, name, expected, fresh=True)",
         "raise",
@@ -883,7 +883,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a block of a closed file has the checksum that it had",
+        "a block of a closed file must still have its checksum",
         "tree/sstable.py",
         "if data[size + 1 : size + END_SIZE] != self._checksums[position : position + CHECKSUM_SIZE]:",
         "if False:",
@@ -891,7 +891,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a page goes on, or fails",
+        "a page advances, or fails",
         "tree/listing.py",
         "if keys[0] < start or keys[-1] < keys[0]:",
         "if False:",
@@ -899,7 +899,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "a page that is rendered goes on, or fails",
+        "a rendered page advances, or fails",
         "tree/rendered.py",
         "if not before < keys[0] <= keys[-1] <= table.bounds[block]:",
         "if False:",
@@ -907,7 +907,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "what was rendered has the checksum that it had, under its name",
+        "rendered text must have the checksum recorded under its name",
         "tree/rendered.py",
         "if _checksum(name, noted) != data[:_CHECKSUM_BYTES]:",
         "if False:",
@@ -915,7 +915,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "what was rendered shows another repository's addresses to nobody",
+        "rendered text shows nobody another repository's addresses",
         "tree/rendered.py",
         "{sha256(namespace.encode()).hexdigest()[:32]}",
         "all",
@@ -923,7 +923,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "text of what is committed ends where something is staged",
+        "rendered text of a commit ends at the first staged item",
         "lake/reading/snapshot.py",
         "upto = staged.keys[at] if at < len(staged.keys) else end",
         "upto = end",
@@ -931,7 +931,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
-        "the collector believes no other file than the one it asked for",
+        "the collector believes only the file that it requested",
         "retention/marking.py",
         "        if table.label is None:\n            expect_name(table, name)\n",
         "",
@@ -939,7 +939,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a row of SQLite that is not what was written under its key is not believed",
+        "a row of SQLite is believed only as it was written under its key",
         "storage/rows.py",
         "    if row[1:_HEAD] != xxh3_64_digest(key.sort + body, _seed(key.partition) ^ len(key.sort)):",
         "    if False:",
@@ -947,7 +947,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a folder to which no link led is known by its inode, not by its name",
+        "a folder to which no link led is recognised by its inode, not by its name",
         "lake/opening/folder.py",
         "(found.st_dev, found.st_ino) == identity and not",
         "not",
@@ -955,7 +955,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "an object in a known folder that has become a link is looked at anew",
+        "an object in a known folder is checked again if it has become a link",
         "lake/opening/folder.py",
         "== identity and not _is_link(file)",
         "== identity",
@@ -963,7 +963,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "bytes",
-        "a whole object has the MD5 that was noted",
+        "a whole object must have the recorded MD5",
         "lake/objects/checked.py",
         "if comparison.asks and (found := comparison.found(vouch)) is not None:",
         "if False and (found := comparison.found(vouch)) is not None:",
@@ -971,7 +971,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "bytes",
-        "a part of an object is as long as was noted",
+        "a part of an object must have its recorded length",
         "lake/objects/checked.py",
         "if comparison.size < expected and not comparison.hashes:",
         "if False:",
@@ -979,7 +979,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "bytes",
-        "no byte behind the noted end is handed on",
+        "no byte after the recorded end is passed on",
         "lake/objects/checked.py",
         "        if comparison.size > expected:\n",
         "        if False:\n",
@@ -987,7 +987,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "bytes",
-        "an ETag that looks like an MD5 is no digest",
+        "an ETag that looks like an MD5 need not be a digest",
         "lake/objects/checked.py",
         "return stored.encrypted or stored.etag == checksum",
         "return False",
@@ -1011,7 +1011,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "bytes",
-        "a server keeps the last piece back until it has compared",
+        "a server holds back the last piece until it has compared",
         "server/data_plane.py",
         "            if not self._left:\n",
         "            if False:\n",
@@ -1027,7 +1027,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "spark",
-        "a frame of files is known by repository, commit, path and files: no others share its plan",
+        "a frame of files is identified by repository, commit, path and files, and shares its plan with no others",
         "spark/inside.py",
         'return f"{_ROOT}/{shown}/{digest}"',
         'return f"{_ROOT}/{len(shown + digest) * 0}"',
@@ -1035,7 +1035,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "spark",
-        "tasks that write know the settings of the frame's session",
+        "writing tasks know the settings of the frame's session",
         "spark/inside.py",
         "context.setLocalProperty(name, value)",
         "context.getLocalProperty(name)",
@@ -1051,7 +1051,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "a numbered write that a later one has overtaken is not told as done",
+        "a numbered write that a later one has overtaken is not reported as done",
         "spark/landing.py",
         "if application is not None and later is not None and later.id == merged.id:",
         "if application is None and later is not None and later.id == merged.id:",
@@ -1059,7 +1059,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "a batch of a checkpoint that is older than its branch is not passed over",
+        "a batch is not skipped if its checkpoint is older than the branch",
         "spark/batches.py",
         "elif app_id is None and (later := tx.later) is not None:",
         "elif app_id is not None and (later := tx.later) is not None:",
@@ -1067,7 +1067,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
-        "a second part of a batch is not taken for the first one, repeated",
+        "a second part of a batch is not taken for a repetition of the first one",
         "spark/batches.py",
         "if context.getLocalProperty(written) == str(number):",
         "if False:",
@@ -1075,7 +1075,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a landing notes which commit it became before it gives the tag",
+        "a landing records its commit before it creates the tag",
         "spark/landing.py",
         "_note_landed(found, hidden, whole, named, merged, by)",
         "pass",
@@ -1083,7 +1083,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "spark",
-        "threads of one transaction link one after the other",
+        "threads of one transaction link one after another",
         "spark/transactions.py",
         "with self._linking:",
         "if True:",
@@ -1091,7 +1091,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "spark",
-        "a stream follows first parents: what a merge brings comes once",
+        "a stream follows first parents, so it has the changes of a merge once",
         "spark/feed_line.py",
         "self._repository.log(at, first_parent=True, ",
         "self._repository.log(at, ",
@@ -1107,7 +1107,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F1",
-        "no tree of a partition reaches over what an earlier run has built",
+        "no tree of a partition extends over intervals that an earlier run has built",
         "spark/subtrees.py",
         "if writer is None or here != gap:",
         "if writer is None:",
@@ -1115,7 +1115,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "spark",
-        "what looks too crowded is cut again",
+        "intervals that look too crowded are cut again",
         "spark/cutting.py",
         "large = [(piece, seen) for piece, seen in open_ones if seen.keys > goal]",
         "large = open_ones[:0]",
@@ -1123,7 +1123,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "an event that is not newer than the last one is stale",
+        "an event is stale unless it is newer than the last one",
         "ingest/judging.py",
         "if seen is not None and event.sequencer <= seen.sequencer:",
         "if False:",
@@ -1131,7 +1131,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "of two at one key the one that read first does not overwrite the other's event",
+        "of two processes at one key, the first reader does not overwrite the other's event",
         "ingest/ledger.py",
         'condition = Absent() if before is None else Matches({"sequencer": before.sequencer})',
         "condition = None",
@@ -1139,7 +1139,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "after a reconciling the source is asked about older events",
+        "after a reconciliation the source is asked about older events",
         "ingest/judging.py",
         "self._old = bool(reconciled) and (event.time <= reconciled or event.bucket == FILES)",
         "self._old = False",
@@ -1147,7 +1147,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a clock that is set back hides no change of a file",
+        "setting back a clock hides no change of a file",
         "ingest/judging.py",
         "return bool(reconciled) and event.bucket == FILES and not rule.is_marker(event.key)",
         "return False",
@@ -1163,7 +1163,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "of what was told before a rule was made the source is asked",
+        "the source is asked about events from before a rule was created",
         "ingest/ingester.py",
         "rule.since + repository.skew if rule.since else 0",
         "0",
@@ -1171,7 +1171,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "what a rule of before has kept gives way to nothing older",
+        "nothing older replaces objects that an earlier rule has kept",
         "ingest/judging.py",
         "if self._has_kept_younger(found):",
         "if False:",
@@ -1179,7 +1179,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "reconciling a folder that is gone deletes nothing",
+        "reconciling a missing folder deletes nothing",
         "ingest/reconcile.py",
         "expect_there(rule)\n",
         "pass\n",
@@ -1187,7 +1187,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "who has read a rule's state before a reconciling does not stage",
+        "a process that read a rule's state before a reconciliation does not stage",
         "ingest/pending.py",
         'condition: Condition = Matches({"version": before.version}) if before.version else Absent()',
         "condition = None",
@@ -1195,7 +1195,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "where deletes are kept, none is remembered",
+        "a rule that keeps deleted objects remembers no deletes",
         "ingest/judging.py",
         "if not created and rule.deletes is Deletes.KEEP:",
         "if False:",
@@ -1203,7 +1203,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "what is kept gives way to no older version",
+        "no older version replaces a kept object",
         "ingest/judging.py",
         "and int(found.modified) < int(event.time)",
         "and False",
@@ -1211,7 +1211,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a marker that reconciling has counted counts no more",
+        "a marker that reconciliation has counted does not count again",
         "ingest/judging.py",
         "marks = self._marks and not (self._old and self._was_counted(found))",
         "marks = self._marks",
@@ -1219,7 +1219,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a marker waits while an object of its batch is to come again",
+        "a marker waits while an object of its batch has to be redelivered",
         "ingest/ingester.py",
         "if rule.id in again and rule.is_marker(tasks[0].event.key):",
         "if False:",
@@ -1227,7 +1227,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "before a marker counts, its folder is looked into again",
+        "before a marker counts, its folder is checked once more",
         "ingest/reconcile.py",
         'self._repair_all(f"{below}/" if below else "")',
         "pass",
@@ -1235,7 +1235,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a watch tries again what failed",
+        "a watch retries failures",
         "ingest/watching.py",
         "events = self._events.due()",
         "events = []",
@@ -1243,7 +1243,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "an object counts to a window in the future only if somebody waits for it",
+        "an object counts in a future window only if that window is awaited",
         "ingest/windows.py",
         "return self.at(now) if self.is_ahead(stated, now) else stated",
         "return stated",
@@ -1251,7 +1251,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "the oldest window that waits says when a commit is due",
+        "the oldest waiting window determines when a commit is due",
         "ingest/pending.py",
         "return min(waiting or (found.since for _, found in counted))",
         "return max(waiting or [found.since for _, found in counted])",
@@ -1259,7 +1259,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "what is late joins the commit of a window that waits",
+        "late objects join the commit of a waiting window",
         "ingest/pending.py",
         "if found.waits(window, begin)]",
         "]",
@@ -1275,7 +1275,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a state in which no window is counted counts to that in which it was staged",
+        "changes that no window counts belong to the window in which they were staged",
         "ingest/pending.py",
         "begin = min(begin, self.window)",
         "begin = self.window",
@@ -1283,7 +1283,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "an item counts so many windows, and no more",
+        "an item counts a bounded number of windows",
         "ingest/pending.py",
         "if len(windows) <= MAX_WINDOWS:",
         "if True:",
@@ -1291,7 +1291,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a backfill is few commits",
+        "a backfill makes few commits",
         "ingest/ingester.py",
         "apart = [over[begin] for begin in begins[: WINDOWS_APART - 1]]",
         "apart = [over[begin] for begin in begins[: WINDOWS_APART * 9]]",
@@ -1299,7 +1299,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "no commit is begun when the time is over",
+        "no commit begins when the time is over",
         "ingest/ingester.py",
         "if pending.wants_commit(rule.commit, self._clock.now()) and go_on():",
         "if pending.wants_commit(rule.commit, self._clock.now()):",
@@ -1307,7 +1307,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "no commit is known by the request of an older one",
+        "no commit has the request ID of an older one",
         "ingest/pending.py",
         '+ (f"-{self.request}" if self.request else "")',
         "",
@@ -1315,7 +1315,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "an event that a damaged rule may take comes again",
+        "an event that a damaged rule may take is redelivered",
         "ingest/ingester.py",
         "if damaged.may_take(event.address):",
         "if False:",
@@ -1323,7 +1323,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a damaged item is read past",
+        "reading continues after a damaged item",
         "storage/walking.py",
         'start = damaged + b"\\0"\n            continue',
         "return",
@@ -1331,7 +1331,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "what makes a repository's first change pending marks it",
+        "the transaction of a repository's first pending change marks the repository",
         "ingest/pending.py",
         "            writes.append(mark_write(uid))",
         "            pass",
@@ -1339,7 +1339,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a mark is taken away only if it is the one that was seen",
+        "a mark is removed only if it is the one that was read",
         "ingest/waiting.py",
         'tables.delete(Key(PARTITION, uid.encode()), Matches({"mark": mark}))',
         "tables.delete(Key(PARTITION, uid.encode()))",
@@ -1347,7 +1347,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "all repositories are looked at now and then",
+        "all repositories are checked now and then",
         "ingest/waiting.py",
         "not isinstance(looked, int) or not 0 <= now - looked < ALL_EVERY",
         "False",
@@ -1355,7 +1355,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "who has little time begins elsewhere in the next minute",
+        "if time is short, the next minute begins with another repository",
         "ingest/due.py",
         "first = int(now // _MINUTE) % len(current) if current else 0",
         "first = 0",
@@ -1363,7 +1363,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "what waits for too long is told",
+        "changes that wait for too long are reported",
         "ingest/due.py",
         "if waits and late >= LATE:",
         "if False:",
@@ -1371,7 +1371,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
-        "a window that waits is counted by itself, however many are late",
+        "a waiting window is counted by itself, however many windows are late",
         "ingest/pending.py",
         "joined = late[:2] if len(late) > 1 else begins[-2:]",
         "joined = begins[-2:]",
@@ -1379,7 +1379,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a commit's own date does not age what it replaces",
+        "a commit's own date does not age the commit that it replaces",
         "retention/roots.py",
         "made = published_at(commit.created, item)",
         "made = commit.created",
@@ -1387,7 +1387,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a writer gives no branch a protected name",
+        "a writer cannot give a branch a protected name",
         "api/resources/branches.py",
         "if _is_admins(call, opened, body.name) and not opened.branch(branch).hidden:",
         "if False:",
@@ -1395,7 +1395,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "no repository is made where another one ingests from",
+        "no repository is created in another one's ingest source",
         "lake/opening/nesting.py",
         "self._refuse_ingested(repository)",
         "",
@@ -1403,7 +1403,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a rule of ingest takes nothing of another repository's for a limited key",
+        "a limited key's ingest rule takes nothing from another repository",
         "api/resources/ingest.py",
         "require_own(call, body.source, prefix=True)",
         "",
@@ -1411,7 +1411,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "it is known whose a body is before more of it is kept than anybody may send",
+        "a caller is identified before more of a body is kept than anybody may send",
         "server/gateway.py",
         "if self._keeps_more_than_anybodys(request, limit):",
         "if False:",
@@ -1427,7 +1427,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "another page logs nobody in",
+        "another web page cannot log anybody in",
         "api/resources/auth.py",
         "expect_no_other_page(call.headers)",
         "",
@@ -1435,7 +1435,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a restored commit is as old as its record, and not as it says",
+        "a restored commit has the age of its record, not that of its date",
         "lake/dump/history.py",
         "else records.publication(number)",
         "else {}",
@@ -1443,7 +1443,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a repaired commit is as old as its record, and not as it says",
+        "a repaired commit has the age of its record, not that of its date",
         "lake/fsck/commits.py",
         "write = self._commits.put_write(commit, published)",
         "write = self._commits.put_write(commit, commit.created)",
@@ -1451,7 +1451,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "what is no plain file is no object, and keeps nobody waiting",
+        "only plain files are objects, and others delay nobody",
         "storage/folder_objects.py",
         "if not stat.S_ISREG(os.fstat(descriptor).st_mode):",
         "if False:",
@@ -1459,7 +1459,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "nobody makes the first key over HTTP",
+        "nobody can create the first key over HTTP",
         "api/resources/setup.py",
         "if not call.settings.open_setup:",
         "if False:",
@@ -1467,7 +1467,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "setup is open on this machine's own address alone",
+        "setup is open on this machine's own address only",
         "cli/verbs/serve.py",
         "if open_setup and not _is_loopback(host):",
         "if False:",
@@ -1475,7 +1475,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "the first key of a deployment is written down before it is made",
+        "the first key of a deployment is stored before it is created",
         "functions/first_key.py",
         "(kept.access_key_id, kept.secret_access_key)",
         "new_pair()",
@@ -1483,7 +1483,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "secrets lie in the table sealed",
+        "secrets are sealed in the table",
         "storage/keyring.py",
         'self._tables.put(row, {"sealed": _seal(key, row, token_bytes(KEY_BYTES))}, Absent())',
         'self._tables.put(row, {"secret": token_bytes(KEY_BYTES)}, Absent())',
@@ -1499,7 +1499,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "what is sealed by two at once stays the same secret",
+        "if two processes seal a secret at once, it stays the same",
         "storage/keyring.py",
         'Matches({"secret": secret})',
         "None",
@@ -1507,7 +1507,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a lost key is never replaced in silence",
+        "a lost key is never replaced silently",
         "storage/keyring.py",
         'if record.get("fingerprint") != fingerprint:',
         "if False:",
@@ -1515,7 +1515,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a secret that was replaced does not stay in the file",
+        "a replaced secret does not stay in the file",
         "storage/sqlite_tables.py",
         "PRAGMA secure_delete = FAST",
         "PRAGMA secure_delete = OFF",
@@ -1531,7 +1531,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a server is executed again without its secrets",
+        "a server re-executes itself without its secrets",
         "cli/main.py",
         "execute_again()  # before",
         "pass  # before",
@@ -1563,7 +1563,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "gzip unpacks to no more than a listing can be",
+        "gzip unpacks to no more than a listing's maximum size",
         "lake/importing/unpacking.py",
         "if self._left < 0:",
         "if False:",
@@ -1571,7 +1571,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a page of Parquet is looked at before it is unpacked",
+        "the size of a Parquet page is checked before it is unpacked",
         "lake/importing/listing_tables.py",
         "if page.unpacked > _LARGEST_PAGE:",
         "if False:",
@@ -1579,7 +1579,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "nothing outside of the lake is a source unless it is named",
+        "nothing outside the lake is a source unless it is named",
         "access/sources.py",
         "if not self.allows(address):",
         "if False:",
@@ -1587,7 +1587,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a server follows no link on its way",
+        "a server follows no link on the way to an object",
         "storage/beneath.py",
         "os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
         "os.O_DIRECTORY | os.O_CLOEXEC",
@@ -1595,7 +1595,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a server follows no link at its end",
+        "a server follows no link in the place of an object",
         "storage/beneath.py",
         "os.O_CLOEXEC if confinement is None else os.O_CLOEXEC | os.O_NOFOLLOW",
         "os.O_CLOEXEC",
@@ -1603,7 +1603,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "no way leads through the lake's own folder",
+        "no path leads through the lake's own folder",
         "storage/beneath.py",
         "if (status.st_dev, status.st_ino) in self.confinement.never:",
         "if False:",
@@ -1611,7 +1611,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "a signed URL opens the namespaces of repositories and sources alone",
+        "a signed URL opens only namespaces of repositories and sources",
         "server/namespaces.py",
         "if not self._repositories.has_namespace(namespace):",
         "if False:",
@@ -1619,7 +1619,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "no namespace is made in another one's",
+        "no namespace is created within another one",
         "lake/opening/nesting.py",
         "writes.append(Check(namespace_key(namespace), Absent()))",
         "pass",
@@ -1627,7 +1627,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "no namespace is made around another one's",
+        "no namespace is created around another one",
         "lake/opening/nesting.py",
         'writes.append(Put(_note_key(namespace), {_BY: repository.uid, "namespace": namespace}))',
         "pass",
@@ -1635,7 +1635,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "what is another repository's is no source",
+        "another repository's data is not a source",
         "api/staging.py",
         "if not all(call.identity.sees(owner.name) for owner in owners):",
         "if False:",
@@ -1643,7 +1643,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
-        "an uploaded listing names nothing that is another repository's",
+        "an uploaded listing cannot name another repository's data",
         "operations/listings.py",
         "if others and address.startswith(others):",
         "if False:",
@@ -1659,7 +1659,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a transaction of many that fails is told to all of them",
+        "if a transaction of several jobs fails, all of them are told",
         "storage/sqlite_writer.py",
         "for ticket in done:\n                    ticket.fail(",
         "for ticket in done[-1:]:\n                    ticket.fail(",
@@ -1667,7 +1667,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "who fails when it has written takes the whole transaction back",
+        "a job that fails after it has written rolls back the whole transaction",
         "storage/sqlite_writer.py",
         "if transaction.written != before:",
         "if False:",
@@ -1675,7 +1675,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what a job has written is seen by those behind it",
+        "later jobs see what a job has written",
         "storage/sqlite_writer.py",
         "self._rows[row_key] = self._unwritten[row_key] = row",
         "self._unwritten[row_key] = row",
@@ -1683,7 +1683,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a row that damage made NULL is told of, and not taken for none",
+        "a row damaged to NULL is reported, not taken for a missing one",
         "storage/sqlite_writer.py",
         "ifnull(body, 0)",
         "body",
@@ -1691,7 +1691,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "nobody is told before the sync that covers it",
+        "no job is answered before the sync that covers it",
         "storage/sqlite_tables.py",
         'connection.execute("PRAGMA synchronous = FULL")',
         'connection.execute("PRAGMA synchronous = NORMAL")',
@@ -1699,7 +1699,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "a request that has written is not asked again",
+        "a request that has written is not run again",
         "server/short.py",
         "waiting.has_written = True",
         "pass",
@@ -1707,7 +1707,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what another request has written before counts for none",
+        "the writes of an earlier request do not count for a later one",
         "server/short.py",
         "self.has_written = False",
         "pass",
@@ -1715,7 +1715,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a request whose loop has ended keeps the table's writer from nobody",
+        "a request whose loop has ended does not block the table's writer",
         "server/short.py",
         "if not self._loop.is_closed():\n                    raise",
         "raise",
@@ -1723,7 +1723,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
-        "a file of a tree that is not in memory is not read in an event loop",
+        "a tree's file that is not in memory is not read in an event loop",
         "storage/files.py",
         "        expect_at_hand()\n",
         "",
@@ -1731,7 +1731,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "import sources are those of the look at the branch",
+        "import sources are those read together with the branch",
         "lake/settings/rules.py",
         "self.accept(decode_settings(repository, item))",
         "pass",
