@@ -1,5 +1,5 @@
-"""For the whole run: the order of the tests, Hypothesis on a busy machine, which tests are left to ``make test-all``, and
-at the end how much campaigns tried."""
+"""For the whole run: the order of the tests, Hypothesis on a busy machine, which tests are left to ``make test-all``, and at
+the end the number of cases that campaigns tried."""
 
 import signal
 from random import Random

@@ -1,8 +1,8 @@
 """The promises of ``docs/concurrency.md``, the lines that keep them, and the tests that fail without those lines.
 
-``python -m tests.mutations`` copies the package, takes one line away after the other, and runs the line's test on the copy: each
-has to fail; and to pass on the copy as it is. It prints the table, and ends with status 1 if a line is missed by nobody.
-``tests/test_promises.py`` sees to it that the table fits the code.
+``python -m tests.mutations`` copies the package, removes one line after the other, and runs the line's test on the copy: each
+test has to fail, and to pass on the unchanged copy. It prints the table, and exits with status 1 if a line can be removed
+unnoticed. ``tests/test_promises.py`` keeps the table consistent with the code.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Threads that nobody waits for after an exception, and that are waited for otherwise."""
+"""Threads that are waited for, except after an exception."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Every command that the documents show is run, and prints what they show.
+"""The commands in the documents are run, and print what the documents show.
 
 Blocks fenced as ``console`` are sessions: lines that begin with ``$`` are commands, the lines below one what it prints. All
 blocks of a document are one session, in one empty folder. IDs, times and durations are compared by their form; ``…`` alone on

@@ -1,4 +1,4 @@
-"""A temporary folder that is full: whoever keeps bytes there on their way says so, and leaves nothing behind."""
+"""A temporary folder that is full: everything that keeps bytes there says so, and leaves nothing behind."""
 
 from pathlib import Path
 

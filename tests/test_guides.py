@@ -1,4 +1,4 @@
-"""What the guides for people who work on the code name is there: files, functions, methods, targets, commands."""
+"""The files, functions, methods, targets and commands that the guides for developers name exist."""
 
 import ast
 import re

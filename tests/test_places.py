@@ -1,4 +1,4 @@
-"""Where a lake is: what options, the environment and the working folder say, and what makes no sense."""
+"""Where a lake is: by options, the environment and the working folder; contradictions are refused."""
 
 import os
 from pathlib import Path

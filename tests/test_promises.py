@@ -1,4 +1,4 @@
-"""The table of promises, lines and tests is about this code, and the document tells all of it."""
+"""The table of promises, lines and tests fits the code, and the document has all of it."""
 
 import ast
 from pathlib import Path

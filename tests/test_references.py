@@ -1,4 +1,4 @@
-"""What docstrings refer to by its whole name is there: modules, classes, functions, methods and constants of the package."""
+"""Modules, classes, functions, methods and constants that docstrings refer to by their whole name exist."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What killed processes left in temporary folders goes at the next start; what belongs to anybody else stays."""
+"""Files of killed processes in temporary folders are removed at the next start; those of living ones stay."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""The audit log's lines: what they hold, and what never."""
+"""The audit log's lines: what they contain, and what they never contain."""
 
 import json
 import logging

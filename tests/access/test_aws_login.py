@@ -1,4 +1,4 @@
-"""Logging in by AWS, against an STS that checks signatures: who is believed, and every way in which somebody else is not."""
+"""Logging in by AWS, against an STS that checks signatures: the right caller is believed, and every imitation is refused."""
 
 import threading
 import time

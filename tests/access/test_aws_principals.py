@@ -1,4 +1,4 @@
-"""Patterns of AWS principals: whom they match, and which could match somebody else's."""
+"""Patterns of AWS principals: whom they match, and which are refused since they could match somebody else's."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which addresses may be imported: what lies below a prefix, spelled as the list spells it."""
+"""Which addresses may be imported: those below a prefix, in the list's own spelling."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The table of AWS's STS hosts is that of AWS's own SDK, and nothing besides."""
+"""The table of AWS's STS hosts equals that of AWS's own SDK."""
 
 from urllib.parse import urlsplit
 

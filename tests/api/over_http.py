@@ -1,4 +1,4 @@
-"""The server in a thread of this process, so that a test's lake in memory can be asked over HTTP."""
+"""The server in a thread of this process, so that a test's lake in memory can be reached over HTTP."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Who is let in over HTTP, with which texts; login, users and their keys; set-up."""
+"""Credentials over HTTP, with the texts of refusals; login, users and their keys; set-up."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""One operation whose item is damaged keeps nobody from the others."""
+"""One damaged operation does not make the others unreachable."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What clients once said of an object cannot act in the answers that others get."""
+"""What one client says about an object cannot inject anything into others' responses."""
 
 import logging
 from email.utils import formatdate

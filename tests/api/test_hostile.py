@@ -1,4 +1,4 @@
-"""Nothing that a client can send makes a server error, on any route, and every refusal is a documented one."""
+"""No request of a client causes a server error, on any route, and every refusal is documented."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""A POST that is repeated under its key gives the first answer, whatever happened to that."""
+"""A POST that is repeated under its key gives the first answer, even if that one was lost."""
 
 import time
 from collections.abc import Iterator

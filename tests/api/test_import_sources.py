@@ -1,4 +1,4 @@
-"""From where objects may be linked, staged and imported: what the deployment allows, and of that what the repository does."""
+"""Sources from which objects may be linked, staged and imported: those that both the deployment and the repository allow."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Listings that a client has uploaded, imported: what they may say, where from, and who may."""
+"""Imports of listings that a client has uploaded: their contents, their sources, and the necessary permissions."""
 
 import csv
 import gzip

@@ -1,4 +1,5 @@
-"""Verbs that take longer than a request: waited for, answered 202 or 429, joined by the same request, with one effect."""
+"""Verbs that take longer than a request: waited for, answered 202 or 429, joined by the same request, and still with one
+effect."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Imports of more sources than one operation can note: the answer says how many there are, how many fit, and what else to do."""
+"""Imports of more sources than one operation can store: the error says how many there are, how many fit, and what else to do."""
 
 import re
 import time

@@ -1,5 +1,5 @@
-"""A large commit through the API with a simulated clock: it ends in the right commit, in the request or handed over, wherever its
-time is up. ``GRAVELER_WHOLE`` makes it a million records; without, it is enough of them for some forty ranges."""
+"""A large commit through the API with a simulated clock: it ends in the right commit, within the request or handed over,
+wherever its time runs out. With ``GRAVELER_WHOLE`` it has a million records, else enough for some forty ranges."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What clients send as parameters and bodies, and how it is meant."""
+"""Parameters and bodies as clients send them, and their meaning."""
 
 import json
 

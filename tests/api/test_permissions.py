@@ -1,4 +1,4 @@
-"""Every route against every kind of access key: nothing is open that is not meant to be, and nothing shut."""
+"""Every route against every kind of access key: exactly the intended routes are open."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Answers in pages say which commit they were read of; with it as the ref, all pages show one state."""
+"""Pages name the commit that they were read from; with it as the ref, all pages show one state."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The header ``Range`` asks for what RFC 9110 says it does."""
+"""The header ``Range`` has the meaning of RFC 9110."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Who may what, what is not implemented, what goes wrong inside."""
+"""Missing permissions, operations that are not implemented, internal errors."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Which route answers, what is decoded, and what is refused before a handler runs."""
+"""The choice of a route, decoding, and refusals before a handler runs."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Two servers of one lake, each of which remembers branches of its own: what one refuses, or renames, the other does not undo."""
+"""Two servers of one lake, each with its own memory of branches: neither undoes what the other one refuses or renames."""
 
 import pytest
 

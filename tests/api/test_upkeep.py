@@ -1,4 +1,4 @@
-"""Checks, space, dumps, garbage collection, leftovers and keys: the pages, and what is refused."""
+"""Checks, space, dumps, garbage collection, leftovers and keys: their pages and refusals."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Credentials that the servers of the tests take, and nothing of the person who runs them; proxies before the servers."""
+"""Credentials for the tests' servers, none of the person who runs them; proxies in front of the servers."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The units that are computed are those that DynamoDB's engine tells, where it counts as AWS does."""
+"""Computed capacity units equal those reported by DynamoDB's engine, where it counts like AWS."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""What AWS refuses, or what is set up wrong: verbs say what, where and what to do; nothing is lost, and afterwards they go on."""
+"""Refusals by AWS, and wrong configuration: verbs report the request, its target and a remedy; nothing is lost, and afterwards
+they work."""
 
 from bisect import bisect_left
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Verbs through a network and services in trouble: proxies before DynamoDB's own engine and a real S3 server.
+"""Verbs through a faulty network and faulty services: proxies in front of DynamoDB's own engine and a real S3 server.
 
-The worst that can be: the first try of *every* request of a verb meets the trouble. The verb succeeds.
+In the worst case the first try of *every* request of a verb fails; the verb succeeds.
 """
 
 from copy import deepcopy

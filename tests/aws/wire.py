@@ -1,4 +1,4 @@
-"""What really goes to the servers: every request of this process to DynamoDB and S3, repetitions among them."""
+"""The requests that really reach the servers: all of this process to DynamoDB and S3, including repetitions."""
 
 from collections import Counter
 from threading import Lock

@@ -1,4 +1,4 @@
-"""The simulation of a hot branch: its partitions take what they are said to, and its time is nobody's but its own."""
+"""The simulation of a hot branch: its partitions have the stated capacity, and it uses simulated time only."""
 
 from functools import partial
 

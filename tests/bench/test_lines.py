@@ -1,4 +1,4 @@
-"""What a table of a run says of goals, and how tables are kept."""
+"""The goals in a run's table, and how tables are kept."""
 
 from bench.lines import Goal, Line
 from bench.results import replaced

@@ -1,4 +1,4 @@
-"""The clients of the load bench: what they ask is what they were told to, and what is not 2xx is counted."""
+"""The clients of the load bench: they send the intended requests, and count all responses but 2xx."""
 
 import json
 import re

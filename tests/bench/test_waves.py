@@ -1,4 +1,4 @@
-"""How often somebody waits, from what went through the proxies."""
+"""The number of waits, computed from the requests that passed the proxies."""
 
 from bench.aws import Exchange, at_once, story, waves
 

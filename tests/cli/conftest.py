@@ -1,4 +1,4 @@
-"""A working folder of its own for each test, without the user's environment; and a lake in it for those that ask."""
+"""A working folder of its own for each test, without the user's environment; and a lake in it for tests that request one."""
 
 from pathlib import Path
 

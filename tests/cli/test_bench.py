@@ -1,4 +1,4 @@
-"""bench as a command: what it measures, and that it leaves a lake as it was."""
+"""bench as a command: it measures, and leaves the lake as it was."""
 
 from pathlib import Path
 

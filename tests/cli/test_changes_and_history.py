@@ -1,4 +1,4 @@
-"""status, commit, diff, merge, import, log, show, reflog: what they do, their JSON, their errors."""
+"""status, commit, diff, merge, import, log, show, reflog: their effects, JSON and errors."""
 
 from hashlib import md5
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Completion: the shell asks the command what may follow."""
+"""Completion: the shell asks the command for possible words."""
 
 import os
 import shlex

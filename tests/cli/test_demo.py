@@ -1,4 +1,4 @@
-"""The demo: it does what it says, its command lines work when typed, and it deletes nothing but its own lake."""
+"""The demo: its text is true, its command lines work when typed, and it deletes nothing but its own lake."""
 
 import os
 import shlex

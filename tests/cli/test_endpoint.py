@@ -1,4 +1,4 @@
-"""The command line on a lake behind a server: what other modules tell of a lake in a folder, told again of a real server."""
+"""The command line on a lake behind a server: the tests of other modules for a lake in a folder, repeated with a real server."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Exit codes, how errors are told, and how the lake is found."""
+"""Exit codes, error messages, and how the lake is found."""
 
 import json
 from pathlib import Path

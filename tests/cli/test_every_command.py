@@ -1,4 +1,4 @@
-"""What holds of every command that there is: examples, JSON, dry runs, one sentence for wrong use."""
+"""Properties of every command: examples, JSON, dry runs, one sentence for wrong use."""
 
 import json
 from collections.abc import Iterator

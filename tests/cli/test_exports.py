@@ -1,4 +1,4 @@
-"""export: what it writes, says, and refuses."""
+"""export: its files, output and refusals."""
 
 import os
 import signal

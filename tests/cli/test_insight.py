@@ -1,4 +1,4 @@
-"""log with filters, blame, du and summaries as commands: what they show, their JSON, their errors."""
+"""log with filters, blame, du and summaries as commands: their output, JSON and errors."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The commit graph against drawn examples, and its invariants on random histories."""
+"""The commit graph compared with drawn examples, and its invariants on random histories."""
 
 from textwrap import dedent
 

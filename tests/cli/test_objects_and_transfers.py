@@ -1,4 +1,4 @@
-"""put, get, cat, ls, stat, rm: what they do, their JSON, their errors."""
+"""put, get, cat, ls, stat, rm: their effects, JSON and errors."""
 
 import os
 import stat

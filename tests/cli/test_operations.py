@@ -1,4 +1,4 @@
-"""Operations, seen from the command line."""
+"""Operations on the command line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""init, repo, branch, tag: what they do, their JSON, their errors."""
+"""init, repo, branch, tag: their effects, JSON and errors."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""repo metadata, protect, unprotect, import-sources, read-only: what they show, change and refuse."""
+"""repo metadata, protect, unprotect, import-sources, read-only: their output, changes and refusals."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""URIs: what is read from them, and that nothing but InvalidError comes of nonsense."""
+"""Parsing of URIs; nonsense gives InvalidError and nothing else."""
 
 from collections.abc import Callable
 

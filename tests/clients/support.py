@@ -1,4 +1,4 @@
-"""A running server, and plain requests to it: what the replays of other clients speak with."""
+"""A running server, and plain requests to it, for the replays of other clients."""
 
 import json
 import os

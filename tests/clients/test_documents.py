@@ -1,6 +1,8 @@
-"""What the documents show for the field's clients is run: blocks fenced as ``python served`` and ``bash served``, in their order.
+"""The examples for other clients in the documents are run: blocks fenced as ``python served`` and ``bash served``, in their
+order.
 
-They find the server by the environment, as their readers' do. The repository that they name is another one for each document.
+They find the server by the environment, as for readers. Each document gets its own repository in place of the one that it
+names.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""What ``hadoop-lakefs`` sends (Spark's ``lakefs://``), replayed request for request: the Java client cannot be had here.
+"""The requests of ``hadoop-lakefs`` (Spark's ``lakefs://``), replayed one by one, since the Java client is not available here.
 
-It builds on a Java SDK that sends empty parameters, checks statuses exactly, and reads and writes presigned URLs by itself.
+It uses a Java SDK that sends empty parameters, checks statuses exactly, and reads and writes presigned URLs by itself.
 """
 
 from collections.abc import Iterator

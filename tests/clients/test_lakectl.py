@@ -1,4 +1,4 @@
-"""What ``lakectl`` sends, replayed command by command: the binary cannot be had here.
+"""The requests of ``lakectl``, replayed command by command, since the binary is not available here.
 
 The Go client decodes an error only of type JSON and of a documented status; it reads times of presigned URLs from their query.
 """

@@ -1,4 +1,4 @@
-"""The published Python package ``lakefs``: every flow of it, against a running server."""
+"""Every flow of the published Python package ``lakefs``, against a running server."""
 
 import io
 import json

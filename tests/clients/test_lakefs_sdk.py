@@ -1,4 +1,5 @@
-"""The published package ``lakefs-sdk``: what ``lakefs`` does not reach. Its models check every answer for its types."""
+"""The parts of the published package ``lakefs-sdk`` that ``lakefs`` does not reach. Its models check the types of every
+answer."""
 
 import json
 from hashlib import md5

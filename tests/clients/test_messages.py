@@ -1,7 +1,7 @@
-"""What clients print, or compare, of the server's answers: messages to the letter.
+"""The messages of the server that clients print or compare, to the letter.
 
-lakectl prints ``message`` and status as they are, and scripts (and its own tests) compare that; lakefs-spec makes the text
-of its errors of it.
+lakectl prints ``message`` and status as they are, and scripts (and its own tests) compare that; lakefs-spec derives the text
+of its errors from it.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Requests made from the OpenAPI document by schemathesis: no answer is a 5xx, and each is one that the document describes.
+"""Requests made from the OpenAPI document by schemathesis: no answer is a 5xx, and the document describes each one.
 
-``GRAVELER_FUZZ_EXAMPLES`` is how many requests are tried of each operation.
+``GRAVELER_FUZZ_EXAMPLES`` is the number of requests for each operation.
 """
 
 import json

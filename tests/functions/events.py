@@ -1,4 +1,4 @@
-"""Events of API Gateway, as small as they may be."""
+"""Minimal events of API Gateway."""
 
 import json
 from typing import Any

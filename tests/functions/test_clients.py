@@ -1,4 +1,4 @@
-"""Whoever sends word to another service gives up in some seconds, and says so."""
+"""Requests to other services are given up within seconds, with an error that says so."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The costs in docs/deploy.md are of requests and units that the functions still make."""
+"""The costs in docs/deploy.md are based on the requests and units that the functions use now."""
 
 from pathlib import Path
 

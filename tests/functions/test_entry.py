@@ -1,4 +1,4 @@
-"""An event comes in, the application's answer goes out, and the log says what it cost."""
+"""An event comes in, the application's answer goes out, and the log has its cost."""
 
 import json
 import os

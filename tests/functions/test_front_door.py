@@ -1,4 +1,4 @@
-"""Behind a firewall, functions answer only what CloudFront passed on: what has its secret."""
+"""Behind a firewall, functions answer only requests that CloudFront passed on, with its secret."""
 
 import json
 import logging

@@ -1,5 +1,5 @@
-"""Functions that are killed, as Lambda kills them at the end of their time, behind every second of their requests to DynamoDB and
-S3, in ``make soak`` behind each: the next function goes on, nothing is lost, nothing happens twice.
+"""Functions killed, as Lambda kills them at the end of their time, after every second of their requests to DynamoDB and S3, in
+``make soak`` after each: the next function continues, nothing is lost, nothing happens twice.
 
 Started as Lambda starts them: from the built layer, by the runtime's own client; on DynamoDB's own engine and a real S3 server.
 """

@@ -1,7 +1,7 @@
-"""What Lambda and API Gateway do not carry, and what DynamoDB and S3 refuse: answered with a sentence that says what to do, or
-led to S3.
+"""Requests too large for Lambda and API Gateway, and refusals of DynamoDB and S3: the answer says what to do, or redirects to
+S3.
 
-By functions as Lambda starts them, on DynamoDB's own engine and a real S3 server.
+With functions as Lambda starts them, on DynamoDB's own engine and a real S3 server.
 """
 
 import base64

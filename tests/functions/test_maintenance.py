@@ -1,4 +1,4 @@
-"""What runs without a client that waits."""
+"""Work that no client waits for."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Copies of a process that Lambda starts from one snapshot: nothing is the same in two of them that must not be."""
+"""Copies of a process that Lambda starts from one snapshot differ in everything that must be unique."""
 
 import json
 import os

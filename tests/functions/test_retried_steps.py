@@ -1,5 +1,5 @@
-"""Each way in which the state machine tries again or gives up: its own definition, by an interpreter, with the real handler, in
-which DynamoDB and S3 refuse requests by their own errors."""
+"""Each way in which the state machine retries or gives up: its own definition, run by an interpreter, with the real handler,
+for which DynamoDB and S3 refuse requests with their own errors."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Functions open what signs tokens by KMS: one request in a process, and none without a token."""
+"""Functions open the secret that signs tokens with KMS: one request for each process, and none without a token."""
 
 import json
 from collections import Counter

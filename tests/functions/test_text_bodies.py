@@ -1,4 +1,4 @@
-"""Bodies that API Gateway hands over as text: what is not what was sent is refused, and nothing of it is stored."""
+"""Bodies that API Gateway passes as text: altered ones are refused, and nothing of them is stored."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A function knows how much of its time is left: what it has not done by half of it goes to an operation, which goes on."""
+"""A function knows how much of its time is left: when half of it is used, an operation continues the work."""
 
 import json
 import os

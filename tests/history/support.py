@@ -1,4 +1,4 @@
-"""Builders and oracles: histories in memory, and the definitions that the walks are held against."""
+"""Builders and oracles: histories in memory, and the definitions that walks are compared with."""
 
 import os
 from collections.abc import Sequence

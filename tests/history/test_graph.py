@@ -1,4 +1,4 @@
-"""Walks over the commit graph, held against their definitions on random histories."""
+"""Walks over the commit graph, compared with their definitions on random histories."""
 
 from collections.abc import Sequence
 from itertools import pairwise

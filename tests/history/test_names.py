@@ -1,4 +1,4 @@
-"""Which names there may be."""
+"""Valid and invalid names."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Where a branch was: by moves and by time, against the definition, with clocks that are wrong."""
+"""Earlier states of a branch, by moves and by time, compared with the definition, with wrong clocks."""
 
 import time
 from datetime import UTC, datetime

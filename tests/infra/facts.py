@@ -1,5 +1,5 @@
-"""What AWS says of a template only when it is deployed, or never: sizes, quotas, and times that must fit each other. Each
-function tells what is wrong, a sentence for each finding."""
+"""Facts that AWS checks only when a template is deployed, or never: sizes, quotas, and times that must fit each other. Each
+function returns a sentence for each finding."""
 
 import json
 import re

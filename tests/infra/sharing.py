@@ -1,4 +1,4 @@
-"""What is made once for all workers of a test run, by whoever needs it first."""
+"""Things made once for all workers of a test run, by the first one that needs them."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""The acceptance run, in the same code as for an account: on an emulator, as far as that goes."""
+"""The acceptance run, with the same code as in an account, as far as an emulator goes."""
 
 import json
 from collections.abc import Iterator

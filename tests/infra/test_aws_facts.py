@@ -1,4 +1,4 @@
-"""What AWS does with the templates and emulators do not: who may call whom, which metrics there are, how long things may be."""
+"""Facts about the templates that AWS checks and emulators do not: who may call whom, existing metrics, maximum lengths."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""docs/deploy.md says what there is: settings, functions, alarms, costs. Its story is told by test_deployed.py."""
+"""docs/deploy.md is complete and right about settings, functions, alarms and costs. test_deployed.py runs its story."""
 
 import json
 import re

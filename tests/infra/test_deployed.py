@@ -1,4 +1,4 @@
-"""The whole, deployed: the stacks by `cdk deploy`, the functions from the built layer, called by the field's own client."""
+"""A whole deployment: the stacks by `cdk deploy`, the functions from the built layer, called by the published client."""
 
 from contextlib import closing
 

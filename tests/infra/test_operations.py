@@ -1,8 +1,8 @@
 """Long operations as they are deployed: the state machine's own definition, run by an interpreter, with the real function, table
 and objects.
 
-``saboteur`` is the same function from the same layer, behind a few lines that make it fail as a test says, and a state machine of
-the same definition that calls it.
+``saboteur`` is the same function from the same layer, wrapped in a few lines that make it fail as a test requires, and a state
+machine of the same definition calls it.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""The templates: what matters to safety, money and the night's sleep of whoever runs it."""
+"""The templates: properties that matter for safety, cost and quiet nights."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A bucket that tells what happens in it, a lake with a rule about it, and what the branch should then have."""
+"""A bucket that emits events, a lake with a rule about it, and the expected contents of the branch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The clock: it asks for little, forgets nobody, and tells what waits for too long."""
+"""The clock: it sends few requests, forgets no repository, and reports commits that are overdue."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""When what was ingested becomes a commit, and what the commit says."""
+"""When ingested changes become a commit, and what the commit says."""
 
 from calendar import timegm
 

@@ -1,4 +1,4 @@
-"""What random batches cost, for random rules: the formulas of docs/ingest.md hold, and are not far from what is asked."""
+"""What random batches cost, for random rules: the formulas of docs/ingest.md are bounds, and close ones."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

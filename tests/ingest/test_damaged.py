@@ -1,4 +1,4 @@
-"""A damaged item stops what it is about, by name, and nothing else; when it is mended, nothing is lost."""
+"""A damaged item is reported by name, and stops nothing else; after its repair, nothing is lost."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Keys as others choose them: what S3 has is taken by events, by reconciling and by imports; what no lake can name is told."""
+"""Unusual keys: events, reconciliation and imports take every key of S3; keys that no lake can have are reported."""
 
 import os
 from pathlib import Path

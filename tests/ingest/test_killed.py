@@ -1,4 +1,4 @@
-"""Killed between any two requests, or answered wrongly at any one, and processed again: the end is the same."""
+"""Ingest killed between any two requests, or with any request answered wrongly, and run again: the result is the same."""
 
 from collections.abc import Callable
 from typing import get_args

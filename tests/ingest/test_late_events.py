@@ -1,4 +1,4 @@
-"""One history has one answer: whatever is late, comes twice or in pieces, and whenever somebody reconciles meanwhile."""
+"""One history has one result, whatever is late, duplicated or split, and whenever somebody reconciles."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product

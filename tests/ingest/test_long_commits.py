@@ -1,4 +1,4 @@
-"""Commits of ingest that are too much for one call: operations, whoever looks at the rule when they end."""
+"""Commits of ingest that are too much for one call become operations, and any process may find their end."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Matching by the tree of folders finds what asking each rule finds; and what a batch of events costs, counted."""
+"""Matching by the tree of folders gives the same rules as asking each one; and the counted cost of a batch of events."""
 
 from math import ceil
 

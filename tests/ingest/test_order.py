@@ -1,4 +1,4 @@
-"""Whatever comes twice, late or in another order: the branch ends with exactly what the bucket holds."""
+"""Whatever events are duplicated, late or reordered, the branch ends with exactly the bucket's contents."""
 
 import os
 from random import Random

@@ -1,4 +1,4 @@
-"""Reconciling: whatever events were lost, the branch ends with what the source holds, and nothing else is touched."""
+"""Reconciliation: whatever events were lost, the branch ends with the source's contents, and nothing else is touched."""
 
 from collections import Counter
 from math import ceil

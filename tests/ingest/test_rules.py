@@ -1,4 +1,4 @@
-"""Rules: which can be, which may stand side by side, and that nobody's change of them is lost."""
+"""Rules: which are valid, which may coexist, and that no change of them is lost."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A folder that is looked at now and then: what lands there comes to the branch."""
+"""A folder that is checked now and then: files that land there come to the branch."""
 
 import json
 import os

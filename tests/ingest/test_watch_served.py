@@ -1,4 +1,4 @@
-"""Ingest from the command line over an endpoint: what is told of a lake in a folder, told again of a real server."""
+"""Ingest from the command line over an endpoint: the tests for a lake in a folder, repeated with a real server."""
 
 from collections.abc import Iterator
 from pathlib import Path

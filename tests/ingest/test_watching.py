@@ -1,4 +1,4 @@
-"""A watch takes in the end whatever it could not take at first, and tells each failure once."""
+"""A watch finally takes whatever it could not take at first, and reports each failure once."""
 
 import time
 from collections.abc import Callable, Sequence

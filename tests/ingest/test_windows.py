@@ -1,4 +1,4 @@
-"""Clock windows, counted one by one: when the changes of each are committed, whatever comes beside them and in which order."""
+"""Clock windows, counted one by one: each window's changes are committed at the right time, whatever else comes, in any order."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A bucket with versions or without, that tells what happens in it, and what a rule's branch should have of it in the end."""
+"""A bucket with or without versions that emits events, and the expected contents of a rule's branch in the end."""
 
 from dataclasses import dataclass, field
 from random import Random

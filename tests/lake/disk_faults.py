@@ -1,4 +1,5 @@
-"""Runs verbs on SQLite and folders, in processes whose writes and syncs fail, and compares what they said with what is there.
+"""Runs verbs on SQLite and folders, in processes whose writes and syncs fail, and compares their answers with the lake's
+state.
 
 A program for :func:`tests.support.brittle.run`; its one argument is a :class:`Campaign` in JSON. It prints a :class:`Outcome` in
 JSON for each run. The process that ran the verb ends without closing anything, as one that is killed: whoever opens the table

@@ -1,4 +1,4 @@
-"""What the verbs should answer, by their definitions, on plain dicts."""
+"""The right answers of verbs, by their definitions, on plain dicts."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Names and namespaces that two claim at once, or whose claims arrive twice or unanswered, have one owner."""
+"""A name or namespace has one owner, even if two claim it at once, or a claim arrives twice or unanswered."""
 
 from collections.abc import Callable
 

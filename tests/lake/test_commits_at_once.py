@@ -1,4 +1,5 @@
-"""Several commits of one branch at once keep each other's work and their order (C6); and commits whose branch goes away."""
+"""Several commits of one branch at once keep each other's work and their order (C6); and commits whose branch is deleted
+meanwhile."""
 
 from functools import partial
 from threading import Event, Thread, current_thread

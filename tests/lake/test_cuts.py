@@ -1,4 +1,4 @@
-"""Law F1 on branches: equal contents under equal split parameters have one ID, by whatever door they came."""
+"""Law F1 on branches: equal contents under equal split parameters have one ID, whichever verb made them."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial

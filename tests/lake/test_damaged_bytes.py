@@ -1,5 +1,4 @@
-"""Bytes that are not those that the lake noted never pass for them, whichever way they are read; and what only looks like
-damage is no error."""
+"""Damaged bytes of objects are never accepted, whichever way they are read; what only looks like damage is no error."""
 
 import io
 from collections.abc import Callable, Generator, Iterator

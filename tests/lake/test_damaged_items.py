@@ -1,4 +1,4 @@
-"""Items with a byte changed, in a table without checksums: whatever reads them raises graveler's errors, and no others."""
+"""Items with a byte changed, in a table without checksums: reading them raises graveler's errors, and no others."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Committers that die, are slow, or get no answer: what they took is neither lost nor published twice (C1, C5)."""
+"""Committers that die, are slow, or get no answer: the changes that they took are neither lost nor published twice (C1, C5)."""
 
 import pytest
 

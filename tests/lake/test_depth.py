@@ -1,4 +1,4 @@
-"""Requests that wait for one another are as many as docs/performance.md says: what could go out at the same time does."""
+"""The number of requests that wait for one another is that of docs/performance.md; others are sent at the same time."""
 
 from tests.lake.depth import documented, measure, table
 

@@ -1,4 +1,4 @@
-"""Verbs on a disk whose syncs and writes fail: what they say is so. See :mod:`tests.lake.disk_faults`, ``docs/faults.md``.
+"""Verbs on a disk whose syncs and writes fail: their answers are true. See :mod:`tests.lake.disk_faults`, ``docs/faults.md``.
 
 ``GRAVELER_FAULTS`` tries all verbs and all calls.
 """

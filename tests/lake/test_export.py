@@ -1,4 +1,4 @@
-"""Exports: the folder holds what the commit holds, whatever it held before and whatever ended an earlier export."""
+"""Exports: the folder has the commit's contents, whatever it had before, and however an earlier export ended."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager

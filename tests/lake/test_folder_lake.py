@@ -1,4 +1,4 @@
-"""The lake in a folder: what lies in it can be read through its repositories only."""
+"""The lake in a folder: its files can be read through its repositories only."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""fsck: a clean lake is clean; each damage is found, named with the refs, commits and paths that it affects, and nothing else
-is; what can be had from elsewhere is rebuilt, and what cannot is said to be lost."""
+"""fsck: a clean lake is clean; each damage is found and named with the refs, commits and paths that it affects, and nothing
+else is; recoverable files are rebuilt, and others reported as lost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

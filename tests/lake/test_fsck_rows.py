@@ -1,4 +1,4 @@
-"""fsck of the table: a damaged row is found, named with what it affects, and nothing else is; what can be mended is."""
+"""fsck of the table: a damaged row is found and named with what it affects, and nothing else is; repairable rows are repaired."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Verbs whose time is up hand over at the end of a range, whichever that is: the operation goes on from there, and makes the
-commit of one call."""
+"""When its time is up, a verb hands over at the end of any range: the operation continues from there, and makes the commit of
+one call."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""An import that is given up does not wait for a huge file to be read."""
+"""An abandoned import does not wait for the reading of a huge file."""
 
 import os
 from pathlib import Path

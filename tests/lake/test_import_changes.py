@@ -1,4 +1,4 @@
-"""Imports of sources that list nothing are refused, and every import says what it changes, before and after."""
+"""Imports of empty sources are refused, and every import reports its changes, before and after."""
 
 import csv
 import gzip

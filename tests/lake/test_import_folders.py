@@ -1,4 +1,4 @@
-"""Folders are listed quickly, in batches, by several processes; what comes of it is what reading one file after another gives."""
+"""Folders are listed quickly, in batches, by several processes; the result equals that of reading one file after another."""
 
 import os
 import signal

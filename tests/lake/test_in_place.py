@@ -1,5 +1,5 @@
-"""What others change on a branch while parts are worked on is applied by who publishes: the tree is that of one call on the head
-that the branch has then, at the cost of what was changed, and in no other round."""
+"""The publisher applies concurrent changes of a branch: the tree is that of one call on the branch's head at that time, at the
+cost of the changes, without another round."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product

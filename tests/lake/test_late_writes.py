@@ -1,5 +1,5 @@
-"""Writers and deleters whose token a commit seals meanwhile (C1), and writers of what is there already: each case was wrong
-in some draft of the protocol, or is its neighbour. Clients step in at each other's requests."""
+"""Writers and deleters whose token a commit seals meanwhile (C1), and writers of existing values: each case was wrong in some
+draft of the protocol, or is close to one. Clients step in at each other's requests."""
 
 import pytest
 

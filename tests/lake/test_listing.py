@@ -1,4 +1,4 @@
-"""Listings of branches: what is staged lies over what is committed, with nasty keys, in any number of tokens and shards."""
+"""Listings of branches: staged changes overlay the commit, with unusual keys, in any number of tokens and shards."""
 
 from random import Random
 

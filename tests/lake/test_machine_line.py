@@ -1,4 +1,4 @@
-"""The line of one machine's processes before a branch: they take turns without a race or a ticket, and nobody is stuck in it."""
+"""The line of one machine's processes before a branch: they take turns without races or tickets, and nobody gets stuck."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

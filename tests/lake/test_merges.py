@@ -1,4 +1,4 @@
-"""Three-way merges through the lake against dicts, and the choice of the base on histories made of real merges.
+"""Three-way merges of a lake compared with dicts, and the choice of the base on histories of real merges.
 
 ``GRAVELER_MERGES=n`` makes n random merges instead of the short form.
 """

@@ -1,4 +1,4 @@
-"""Merges and imports among commits and writers: the work of both sides is there (C1, C6), and what is staged stays."""
+"""Merges and imports among commits and writers: both sides' work is kept (C1, C6), and staged changes stay."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""No namespace lies in another one's, whoever creates them, however many at once, and whenever somebody dies."""
+"""Namespaces do not nest, however many are created at once, and whenever a creator dies."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Listings made elsewhere: whatever their form and order, the same records come out; what is wrong is told with its place."""
+"""Listings made elsewhere give the same records in any form and order; mistakes are reported with their place."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Readers that took the branch before a commit still find what was staged, and clean-up goes on where it stopped (C3)."""
+"""Readers that read the branch before a commit still find the staged changes, and clean-up continues where it stopped (C3)."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""A write that is refused has no effect, and no write under a branch's old name reaches it under the new one (promise C1).
+"""A refused write has no effect, and no write under a branch's old name reaches it under the new one (promise C1).
 
-The writer remembers the branch's open token: it puts first, and learns afterwards that it may not.
+The writer remembers the branch's open token, so it puts first, and is refused afterwards.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Work that is repeated while something else goes on: by one thread, and never afterwards."""
+"""Work that one thread repeats while something else runs, and never afterwards."""
 
 import os
 from threading import Event, Thread

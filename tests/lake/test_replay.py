@@ -1,4 +1,4 @@
-"""Revert and cherry-pick, squash, dry runs: what they do to a branch, and what they refuse."""
+"""Revert and cherry-pick, squash, dry runs: their effects on a branch, and their refusals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random schedules of clients, some of which protect the branch and lift that again: what was acknowledged is not lost to it."""
+"""Random schedules of clients, some of which protect and unprotect the branch: no acknowledged write is lost."""
 
 import os
 from contextlib import suppress

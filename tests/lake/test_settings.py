@@ -1,4 +1,4 @@
-"""Settings of a repository: none is lost to a race or a lost answer; what they forbid is refused in every verb, at no request."""
+"""Settings of a repository: none is lost to a race or a lost answer; every verb refuses what they forbid, without a request."""
 
 from collections.abc import Callable
 from pathlib import Path

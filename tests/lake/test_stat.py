@@ -1,4 +1,4 @@
-"""A look at one object is one read of the table, and says what was true in a moment of the call, whoever changed it before."""
+"""A stat is one read of the table, and its answer was true at some moment of the call, whoever changed the object before."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,4 +1,5 @@
-"""Many objects are looked up as each would be alone, in a few requests: what is staged, under several tokens, and the tree."""
+"""Looking up many objects gives the result of looking up each, in a few requests: staged under several tokens, and in the
+tree."""
 
 import random
 

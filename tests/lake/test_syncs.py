@@ -1,4 +1,4 @@
-"""What a folder lake makes sure of on its disk, and when: each sync of a commit and of a merge, with its reason."""
+"""The syncs of a folder lake: each one of a commit and of a merge, with its reason."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Imports that trust a file's size and time: what they find, what they miss, and that nobody takes that for a checksum."""
+"""Imports that trust a file's size and time: what they find and miss, and that nothing takes size and time for a checksum."""
 
 import os
 from collections.abc import Callable

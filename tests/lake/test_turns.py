@@ -1,4 +1,4 @@
-"""Turns: whoever waits for a branch is not overtaken for ever, and who died in line holds nobody up for longer than one turn."""
+"""Turns: a waiting verb is not overtaken for ever, and one that died in line delays others for one turn at most."""
 
 import os
 import signal

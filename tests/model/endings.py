@@ -12,7 +12,7 @@ A history is bad if
 - the operation has failed or was cancelled, and its commit is there, or it is completed, and its commit is not;
 - there are two commits;
 - a worker is kept from publishing, although nobody has ended the operation and there is no commit;
-- who ends it is refused for a commit that was there when they looked: trying again would not help.
+- an ender is refused because of a commit that it has already seen: trying again would not help.
 
 With any of :data:`RULES` switched off, the search prints one.
 """

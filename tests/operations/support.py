@@ -1,4 +1,4 @@
-"""Branches that differ all over, and requests to bring them together in parts."""
+"""Branches that differ everywhere, and requests to merge them in parts."""
 
 from threading import Event
 

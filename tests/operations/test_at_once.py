@@ -1,4 +1,5 @@
-"""Parts that one process works on at the same time, and worker processes that are killed over them: the commit of one call."""
+"""Parts that one process works on at the same time, with worker processes that are killed: the result is the commit of one
+call."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
-"""A long merge into a branch that others change every few seconds lands, after one round or two, and nobody is called for a part
-that is done."""
+"""A long merge into a branch that others change every few seconds lands after one or two rounds, and no finished part is
+invoked again."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

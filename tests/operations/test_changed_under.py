@@ -1,4 +1,4 @@
-"""What an operation says at its end is so when its branch or its repository changes under it, before any of its requests."""
+"""An operation's final state is true even if its branch or repository changes before any of its requests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""A part that somebody works on is not begun again, as long as that one is alive."""
+"""A part is not begun again as long as its worker is alive."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress

@@ -1,4 +1,4 @@
-"""What operations leave in the object store is safe while they run, and garbage afterwards."""
+"""Files of operations in the object store are safe while these run, and garbage afterwards."""
 
 import pytest
 

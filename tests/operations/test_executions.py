@@ -1,7 +1,6 @@
-"""Random executions of the state machine's own definition, in which whatever can go wrong does: calls that are throttled, killed
-or whose answers are lost, requests that fail, hang or arrive twice, payloads that come again, executions that end without a word,
-two of them at once, clocks that differ; and others who change the branch, cancel and sweep. What the operation says in the end is
-so.
+"""Random executions of the state machine's own definition, in which everything goes wrong: calls are throttled or killed, or
+their answers are lost; requests fail, hang or arrive twice; payloads come again; executions end silently, or two run at once;
+clocks differ; and others change the branch, cancel and sweep. The operation's final state is true.
 
 ``GRAVELER_EXECUTIONS=n`` runs that many; ``make soak`` runs thousands.
 """

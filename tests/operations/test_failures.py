@@ -1,4 +1,4 @@
-"""An operation's failure is told as the verb's own, whatever its class."""
+"""An operation's failure is reported as the verb's own error, whatever its class."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The figures that the pages tell of long operations and of ingest are those of the code."""
+"""The figures about long operations and ingest in the documents are those of the code."""
 
 import ast
 from pathlib import Path

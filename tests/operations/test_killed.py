@@ -1,4 +1,4 @@
-"""Operations outlive the processes that work on them, wherever these are killed: others end them, as one commit."""
+"""Operations outlive the processes that work on them, wherever these are killed: others finish them, as one commit."""
 
 import subprocess
 import sys

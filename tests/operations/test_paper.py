@@ -1,4 +1,4 @@
-"""The largest merge on paper: what code says of parts, payloads, history, requests and dollars stays within the limits."""
+"""The largest merge on paper: parts, payloads, history, requests and dollars, computed by the code, stay within the limits."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""A part over which every worker dies: the operation ends, says of what, has changed nothing and holds nothing; others go on."""
+"""A part on which every worker dies: the operation ends with the reason, has changed nothing and blocks nothing; others
+continue."""
 
 from collections.abc import Callable
 from typing import Any, Final

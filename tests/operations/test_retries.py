@@ -1,4 +1,4 @@
-"""What the state machine does with each error that a step can raise: by its own definition, for every class there is."""
+"""The state machine's reaction to each error that a step can raise: by its own definition, for every class."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,5 @@
-"""Rewriting a branch by other split parameters: the same objects, the tree of a fresh build, and every verb goes on so."""
+"""Rewriting a branch by other split parameters: the same objects, the tree of a fresh build, and every verb keeps the
+parameters."""
 
 from collections.abc import Callable
 from random import Random

@@ -1,4 +1,4 @@
-"""What an operation says at its end is so: whatever happens at whichever of its requests, to every kind, whoever works on it."""
+"""An operation's final state is true, whatever happens at any of its requests, for every kind, whoever works on it."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

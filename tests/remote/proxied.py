@@ -1,4 +1,4 @@
-"""A real HTTP proxy, and what its clients asked it for. It takes every host for this machine, so that names can be tested."""
+"""A real HTTP proxy that records its clients' requests. It resolves every host to this machine, so that names can be tested."""
 
 import socket
 from collections.abc import Iterator

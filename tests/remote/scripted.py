@@ -1,4 +1,4 @@
-"""A real HTTP server that answers what a test has written down, in order, and notes what it was asked."""
+"""A real HTTP server that sends scripted answers in order, and records the requests."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

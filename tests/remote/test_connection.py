@@ -1,4 +1,4 @@
-"""Requests: what is sent, what is repeated, what a refusal becomes."""
+"""Requests: their contents, their repetition, and the errors made of refusals."""
 
 import socket
 from base64 import b64encode

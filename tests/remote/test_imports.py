@@ -1,4 +1,4 @@
-"""Imports through a server: what is asked of one that is older than this client."""
+"""Imports through a server that is older than this client."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What changes uncommitted objects does the same in a lake here and behind a server."""
+"""Changes of uncommitted objects have the same effect on a local lake and behind a server."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Stored operations keep their request, and those that the version before wrote are understood."""
+"""Stored operations keep their request, and those of the previous version are understood."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What each request declares is so, and who does it returns what it says."""
+"""The declarations of each request are true, and its function returns the declared result."""
 
 import inspect
 import re

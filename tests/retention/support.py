@@ -1,4 +1,4 @@
-"""Builders for tests of garbage collection: a small lake whose objects have bytes, and what in it is needed, by brute force."""
+"""Builders for tests of garbage collection: a small lake whose objects have bytes, and its needed files, found by brute force."""
 
 from graveler.lake.clock import GRACE, SystemClock
 from graveler.lake.deadline import SKEW

@@ -1,4 +1,4 @@
-"""Histories that were thought up to make a collector, or a purge, take what somebody still needs."""
+"""Histories devised to make a collector, or a purge, remove something that is still needed."""
 
 from collections.abc import Callable
 from contextlib import suppress

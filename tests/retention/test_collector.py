@@ -1,4 +1,4 @@
-"""What the collector keeps, what it takes, and what it refuses."""
+"""The collector: what it keeps, removes and refuses."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The collector dies before or after each of its requests, and is run again: the end is as if nothing had happened.
+"""The collector dies before or after each of its requests, and is run again: the result is as if nothing had happened.
 
 Every third request, in turns before and after; with ``GRAVELER_FAULTS=1`` each of them, both ways.
 """

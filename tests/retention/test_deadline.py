@@ -1,7 +1,7 @@
 """Nothing is published later than half the grace, less the skew, after the work for it began.
 
-Each verb is interrupted before each of its requests in turn, for longer than that: as a process is that was stopped. Unless it is
-the very request that publishes, which nobody can hold back any more, the verb is refused, and nothing has changed.
+Each verb is interrupted before each of its requests in turn for longer than that, like a stopped process. The verb is refused
+and nothing has changed, unless the interrupted request is the one that publishes, which cannot be held back any more.
 """
 
 from collections.abc import Callable

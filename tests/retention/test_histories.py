@@ -1,7 +1,7 @@
 """Random histories of everything that moves objects and commits, with collections in between.
 
-After each collection everything that refs and uncommitted changes name is there. At the end, when its grace is over, nothing is
-there that nobody needs. ``GRAVELER_EXAMPLES=n`` for another number of histories.
+After each collection everything that refs and uncommitted changes name exists. At the end, when the grace is over, nothing
+else does. ``GRAVELER_EXAMPLES=n`` for another number of histories.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What deleted repositories leave: who removes it, when, and what stays safe."""
+"""Leftovers of deleted repositories: how and when they are removed, and what stays safe."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,5 +1,5 @@
-"""What moves while a mark reads, or goes while a dump does: at each of its requests, in turn. Without traces an object is lost;
-with them none is."""
+"""Records that move while a mark reads, or disappear while a dump does, at each of its requests in turn. Without traces an
+object is lost; with them none is."""
 
 from collections.abc import Callable, Iterator
 

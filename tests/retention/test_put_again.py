@@ -1,4 +1,4 @@
-"""A store whose ETag is a digest of the contents, as S3's is: a tree's file that is put again is told from the old one."""
+"""A store whose ETag is a digest of the contents, as S3's is: a tree's file that is put again can be told from the old one."""
 
 from collections.abc import Sequence
 from hashlib import md5

@@ -1,4 +1,4 @@
-"""Files of rows: what they hold is read from anywhere, and no damage to them goes unnoticed. Damaged marks stop the collector."""
+"""Files of rows: they can be read from any place, and no damage goes unnoticed. Damaged marks stop the collector."""
 
 from random import Random
 

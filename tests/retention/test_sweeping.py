@@ -1,4 +1,4 @@
-"""Stores that refuse, are busy, or take many at a time; uploads that nobody finished; what was read when."""
+"""Stores that refuse, are busy, or delete many objects at once; unfinished uploads; the order of reads."""
 
 import builtins
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a collector deleted comes back from a bucket that keeps versions: a drill of restoring a table of some days ago."""
+"""Deleted files come back from a bucket that keeps versions: a drill of restoring a table from some days ago."""
 
 import os
 import subprocess

@@ -1,6 +1,6 @@
-"""The collector through a network and an S3 in trouble: a proxy before a real S3 server that refuses, loses and delays.
+"""The collector through a faulty network and a faulty S3: a proxy in front of a real S3 server refuses, loses and delays.
 
-The first try of *every* request of a run that removes something meets the trouble. Nothing that is needed goes, all else does.
+The first try of *every* request of a run that removes something fails. Nothing needed is removed, and everything else is.
 """
 
 import os

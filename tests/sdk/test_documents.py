@@ -1,5 +1,5 @@
-"""What the documents show of lakes on AWS and behind servers is run: blocks fenced as ``python`` or ``sh``, and ``aws`` or
-``endpoint``. They are told of the lake by the environment, as their readers are, or by the names in capitals that they use."""
+"""The documents' examples for lakes on AWS and behind servers are run: blocks fenced as ``python`` or ``sh``, and ``aws`` or
+``endpoint``. They find the lake by the environment, as for readers, or by the names in capitals that they use."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Objects as files: reading is as of BytesIO, writing is all or nothing."""
+"""Objects as files: reading works as on a BytesIO, writing is all or nothing."""
 
 import csv
 import gc

@@ -1,4 +1,4 @@
-"""Lakes and repositories: opening, creating, listing, and what asks nothing."""
+"""Lakes and repositories: opening, creating, listing, and calls without a request."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Listings ask when they are read that far, and what has pages speaks of one state where it can."""
+"""Listings send requests only as far as they are read, and all pages show one state where possible."""
 
 from itertools import islice
 

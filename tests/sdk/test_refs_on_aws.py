@@ -1,4 +1,4 @@
-"""What test_refs tells, of a lake on AWS."""
+"""The tests of test_refs, for a lake on AWS."""
 
 from collections.abc import Iterator
 from secrets import token_hex

@@ -1,4 +1,4 @@
-"""What test_refs tells, of a lake behind a server."""
+"""The tests of test_refs, for a lake behind a server."""
 
 from collections.abc import Iterator
 from secrets import token_hex

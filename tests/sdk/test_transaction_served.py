@@ -1,4 +1,4 @@
-"""What test_transaction tells, of a lake behind a server."""
+"""The tests of test_transaction, for a lake behind a server."""
 
 from collections.abc import Iterator
 from secrets import token_hex

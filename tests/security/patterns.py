@@ -1,4 +1,4 @@
-"""Which regular expressions may take time that grows faster than what they are matched against.
+"""Regular expressions whose matching time may grow faster than the text.
 
 Python's matcher tries one way after the other. It takes the square of the length, or more, where two repetitions without a small
 bound stand behind each other, or in each other, and may share out the same characters. ``regexploit`` looks for that too, but for

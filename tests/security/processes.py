@@ -1,4 +1,4 @@
-"""What the system shows of a process and its children."""
+"""What the system shows about a process and its children."""
 
 from pathlib import Path
 

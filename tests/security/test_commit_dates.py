@@ -1,4 +1,4 @@
-"""A writer gives a commit another date: that neither ages the commits below it, nor lies where nobody can mean it."""
+"""A writer gives a commit another date: it does not age the commits below it, and impossible dates are refused."""
 
 from collections.abc import Callable
 

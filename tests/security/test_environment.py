@@ -1,4 +1,4 @@
-"""5: what ``/proc`` shows of a server and of graveler's other processes has no secret in it."""
+"""5: ``/proc`` shows no secret of a server or of graveler's other processes."""
 
 import json
 import os

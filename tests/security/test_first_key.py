@@ -1,4 +1,4 @@
-"""14: whoever comes first makes no key."""
+"""14: the first to reach a lake cannot create its key."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Whoever may write in a folder that a server serves, or has read the secret that signs URLs, tries to lead it elsewhere."""
+"""An attacker who may write in a folder that a server serves, or who knows the secret that signs URLs, tries to reach other
+files."""
 
 import json
 from base64 import b64encode

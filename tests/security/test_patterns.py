@@ -1,4 +1,4 @@
-"""Every regular expression of the package takes time that grows with what it is matched against, and no faster."""
+"""Every regular expression of the package takes time that grows linearly with the text."""
 
 import ast
 import re

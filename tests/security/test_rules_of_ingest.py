@@ -1,4 +1,4 @@
-"""An admin of some repositories tries to have what is another one's taken by a rule of ingest."""
+"""An admin of some repositories tries to take another one's data by a rule of ingest."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""What a writer who is limited to one repository tries to read through the server, by linking and importing it."""
+"""A writer who is limited to one repository tries to read other data through the server, by linking and importing it."""
 
 import contextlib
 import json

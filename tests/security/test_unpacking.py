@@ -1,4 +1,4 @@
-"""A little that unpacks to a lot: what a listing makes somebody keep in memory has a bound."""
+"""Small files that unpack to large ones: the memory that a listing takes is bounded."""
 
 import gzip
 import subprocess

@@ -1,4 +1,4 @@
-"""Whoever has uploaded an object in parts, and committed it, tries to exchange its bytes."""
+"""An uploader tries to exchange the bytes of a committed object that was uploaded in parts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Requests without a server, and servers of their own processes."""
+"""Requests without a server, and servers in processes of their own."""
 
 import http.client
 import json

@@ -1,5 +1,5 @@
-"""Damaged bytes do not get through a server: neither to graveler's own client, which compares them itself, nor, by their size or
-with --verify-bytes by all of them, to anybody else."""
+"""Damaged bytes do not pass a server: graveler's own client compares them itself, and for other clients the server compares
+their size, or with --verify-bytes all of them."""
 
 from collections.abc import Iterator
 from http.client import IncompleteRead

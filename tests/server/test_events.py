@@ -1,4 +1,4 @@
-"""What a client asked is in the event, as API Gateway would have said it; what the application answers reaches the client."""
+"""The event contains the client's request as API Gateway would state it; the application's answer reaches the client."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the log and the figures say of a request, and when; and whom long requests keep waiting."""
+"""A request's log line and metrics, and their time; long requests delay only each other."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Ctrl-C while bytes come through a network that says nothing any more: it ends soon, and what it says holds."""
+"""Ctrl-C while bytes come through a network that has gone silent: the command ends soon, and its message is true."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
-"""Workers of two servers that are killed under load, while other processes of the same lake write by themselves: what was
-acknowledged is there, and what was refused is not.
+"""Workers of two servers that are killed under load, while other processes of the same lake write by themselves: acknowledged
+writes exist, and refused ones do not.
 
 ``GRAVELER_SOAK_SECONDS=n`` lets them work for n seconds.
 """

@@ -1,4 +1,4 @@
-"""Which namespaces a server hands out, and what it costs to know."""
+"""The namespaces that a server serves, and the cost of knowing them."""
 
 from collections.abc import Iterator
 from pathlib import Path

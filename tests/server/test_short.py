@@ -1,4 +1,4 @@
-"""Short requests in the event loop: who goes on while one of them waits, and what is for a thread."""
+"""Short requests in the event loop: others continue while one of them waits, and long work goes to a thread."""
 
 import asyncio
 import gc

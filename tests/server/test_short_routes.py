@@ -1,4 +1,4 @@
-"""The short routes on a real lake in a folder, in the event loop: what waits there holds no lock, and holds nobody back."""
+"""The short routes on a real lake in a folder, in the event loop: a waiting request holds no lock, and delays no other."""
 
 import asyncio
 import gc

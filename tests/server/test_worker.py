@@ -1,4 +1,4 @@
-"""What the one who starts a server allows its clients."""
+"""What the options of a server allow its clients."""
 
 import re
 from pathlib import Path

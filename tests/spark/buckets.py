@@ -1,4 +1,4 @@
-"""Buckets with more objects than fit anywhere: their keys are made when somebody asks for them, in order, from their numbers."""
+"""Buckets with more objects than fit anywhere: their keys are made on request, in order, from their numbers."""
 
 from collections.abc import Callable
 from typing import Any, Final

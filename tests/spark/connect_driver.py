@@ -1,4 +1,4 @@
-"""A client of Spark Connect, with a real server of its own: what works there, and what is refused before anything is done.
+"""A client of Spark Connect, with a real server of its own: what works there, and what is refused beforehand.
 
 A process has a session of Spark Connect or one of Spark itself, so this is not the tests' own. Prints one JSON object.
 """

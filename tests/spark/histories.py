@@ -1,4 +1,4 @@
-"""Random histories of small objects, for tests that compare what Spark reads with what the library says."""
+"""Random histories of small objects, for tests that compare what Spark reads with the library."""
 
 from collections.abc import Iterable
 from random import Random

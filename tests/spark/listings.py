@@ -1,4 +1,4 @@
-"""Listings for tests of imports: rows, the tree that one process builds of them, and ways to go wrong on the way."""
+"""Listings for tests of imports: rows, the tree that one process builds of them, and faults on the way."""
 
 import os
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A branch as a stream of its commits: each change once, whatever is killed, reset or begun again in between."""
+"""A branch as a stream of its commits: each change once, whatever is killed, reset or restarted in between."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""Records as columns: the same values as of the codec, whatever the layout of their bytes."""
+"""Records as columns: the same values as from the codec, whatever the layout of their bytes."""
 
 from random import Random
 

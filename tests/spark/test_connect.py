@@ -1,4 +1,4 @@
-"""Spark Connect: a client with a real server does what needs no JVM, and is told in words what does."""
+"""Spark Connect: a client with a real server can do everything that needs no JVM; the rest is refused with a reason."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""``make demo-spark`` tells what the documents show; the package for clusters holds what jobs need."""
+"""``make demo-spark`` prints what the documents show; the package for clusters has what jobs need."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What goes wrong around a job: throttling, rights that are missing or end, processes that die in the middle."""
+"""Faults around a job: throttling, missing and expiring rights, processes that die."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Garbage collection on Spark finds, removes and reports what one process does."""
+"""Garbage collection on Spark finds, removes and reports the same as one process."""
 
 import json
 import os

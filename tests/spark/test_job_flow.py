@@ -1,4 +1,4 @@
-"""The flow of a job as Step Functions would run it: its own definition, with the job run for real and calls of a real server."""
+"""The flow of a job as Step Functions would run it: its own definition, with a real run of the job and calls of a real server."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Jobs as spark-submit runs them: arguments, what they say, exit codes; and the job that imports."""
+"""Jobs as spark-submit runs them: arguments, output, exit codes; and the job that imports."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What stands in the way of a transaction: nothing that is elsewhere; and where it cannot land, its work is kept."""
+"""Obstacles of a transaction: changes elsewhere are none; if it cannot land, its work is kept."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the page on Spark shows in Python is run, from top to bottom."""
+"""The page on Spark: its Python examples are run, from top to bottom."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the page says of an import of a billion objects is what the code counts, at the prices that are there."""
+"""The page's figures about an import of a billion objects are those that the code computes, at the stated prices."""
 
 from pathlib import Path
 

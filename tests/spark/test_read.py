@@ -1,4 +1,4 @@
-"""What Spark reads of a lake, as rows: the data source, and data frames of objects, ranges, commits, branches, tags."""
+"""A lake's contents as rows in Spark: the data source, and data frames of objects, ranges, commits, branches, tags."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Imports and reads with a server of the HTTP API beside the job: it keeps the refs, judges who may, and makes the commit."""
+"""Imports and reads with a server of the HTTP API beside the job: it keeps the refs, checks permissions, and makes the commit."""
 
 import json
 import os

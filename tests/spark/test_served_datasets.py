@@ -1,5 +1,5 @@
-"""Transactions, reads and exports with a server beside the job: it keeps the refs, judges who may, links and merges; files go
-straight to the object store."""
+"""Transactions, reads and exports with a server beside the job: it keeps the refs, checks permissions, links and merges; files
+go directly to the object store."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which lake a transaction writes to, where the thread has no session, or another one."""
+"""The lake that a transaction writes to, if the thread has no session, or another one."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

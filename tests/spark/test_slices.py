@@ -1,4 +1,4 @@
-"""What tasks read: everything once, and no range without need."""
+"""Tasks read everything once, and no range unnecessarily."""
 
 from itertools import pairwise
 from random import Random

@@ -1,4 +1,4 @@
-"""Steps on an EMR cluster: those of the page fit the API, and are run by spark-submit against a server."""
+"""Steps on an EMR cluster: those of the page fit the API, and spark-submit runs them against a server."""
 
 import json
 import os

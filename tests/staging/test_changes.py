@@ -1,4 +1,4 @@
-"""What is staged under tokens: the newest token counts, tombstones stay, scans are whole and in order, in bounded pages."""
+"""Items staged under tokens: the newest token counts, tombstones stay, scans are whole and in order, in bounded pages."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Batches of a table's writer in processes whose disk fails, and what each job of them was told.
+"""Batches of a table's writer in processes whose disk fails, and the answer that each of their jobs got.
 
 A program for :func:`tests.support.brittle.run`; its one argument is a :class:`Campaign` in JSON. It prints an :class:`Outcome` in
 JSON for each run. The process that wrote ends without closing anything, as one that is killed: whoever opens the table next

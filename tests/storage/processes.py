@@ -1,4 +1,4 @@
-"""What the tests run in processes of their own (importable, so that ``spawn`` finds it)."""
+"""Functions that tests run in separate processes (importable, so that ``spawn`` finds them)."""
 
 import multiprocessing
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Which hosts AWS's requests and presigned URLs go to: by region, bucket, and what the environment and the profile say."""
+"""Which hosts AWS's requests and presigned URLs go to: by region, bucket, environment and profile."""
 
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit

@@ -1,5 +1,5 @@
-"""What S3 and DynamoDB do when they are in trouble, played to the adapters at the SDK's own connection: nothing is lost, nothing
-is reported that is not known, and what has to be mended is said."""
+"""Faults of S3 and DynamoDB, simulated at the SDK's own connection: nothing is lost, nothing unknown is reported as known, and
+errors say what to fix."""
 
 import os
 import pickle

@@ -1,5 +1,5 @@
-"""Group commit on disks that fail, wait and are busy; with files that are replaced, with forks, and at its end: every job is told
-the truth, nobody waits for ever, and the writer goes on.
+"""Group commit on disks that fail, wait and are busy; with files that are replaced, with forks, and at its end: every job gets
+a true answer, nobody waits for ever, and the writer continues.
 
 ``GRAVELER_FAULTS`` fails every call of the disk, once and from then on.
 """

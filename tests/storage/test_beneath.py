@@ -1,4 +1,4 @@
-"""Confined files: nothing behind a symbolic link, and nothing in what is forbidden; others follow links."""
+"""Confined files: nothing behind a symbolic link, and nothing in forbidden folders; other adapters follow links."""
 
 import os
 import pickle

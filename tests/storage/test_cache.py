@@ -1,4 +1,4 @@
-"""The cache is bounded, forgets what was used longest ago, and never makes an operation fail."""
+"""The cache is bounded, forgets the least recently used files, and never makes an operation fail."""
 
 import multiprocessing
 import os

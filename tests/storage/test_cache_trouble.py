@@ -1,4 +1,4 @@
-"""Whatever the file system does, a cache loses copies at most: what it says is right, and nobody who asks it fails."""
+"""Whatever the file system does, a cache loses copies at most: its answers are right, and no caller fails."""
 
 import logging
 import multiprocessing

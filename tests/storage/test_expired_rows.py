@@ -1,4 +1,4 @@
-"""Rows whose ``expires`` has passed, and all of some partitions, are removed by tables that have no service for that."""
+"""Tables without a service for it remove rows whose ``expires`` has passed, and whole partitions."""
 
 from pathlib import Path
 

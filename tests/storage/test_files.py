@@ -1,4 +1,4 @@
-"""Immutable files: cached for ever, but not believed in for ever; young again when they are put again."""
+"""Immutable files: cached for ever, but not trusted for ever; young again when they are put again."""
 
 import pickle
 from pathlib import Path

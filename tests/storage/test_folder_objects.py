@@ -1,4 +1,4 @@
-"""What is special to objects in a folder: processes, crashes, the disk, other people's files."""
+"""Properties of objects in a folder: processes, crashes, the disk, other people's files."""
 
 import errno
 import multiprocessing

@@ -1,4 +1,4 @@
-"""The instruments count and break what they say."""
+"""The instruments count and break requests as documented."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Lines of the processes of one machine: in order, left at death, passed over, and never a reason to fail."""
+"""Lines of the processes of one machine: in order, left at a process's death, passed over, and never a reason to fail."""
 
 import fcntl
 import os

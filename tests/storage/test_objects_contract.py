@@ -1,4 +1,4 @@
-"""What every adapter of the port *objects* does."""
+"""The contract of every adapter of the port *objects*."""
 
 import time
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""What is special to the table in an SQLite file: processes, crashes, damage, refusals."""
+"""Properties of the table in an SQLite file: processes, crashes, damage, refusals."""
 
 import multiprocessing
 import os

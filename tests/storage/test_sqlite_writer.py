@@ -1,4 +1,4 @@
-"""Group commit: what each of many who wait is told, and that they share transactions."""
+"""Group commit: the answer to each of many waiting jobs, and that they share transactions."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""What every adapter of the port *tables* does."""
+"""The contract of every adapter of the port *tables*."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

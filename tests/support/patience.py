@@ -1,4 +1,4 @@
-"""How long a test waits for what has to come."""
+"""How long a test waits for something that has to happen."""
 
 from typing import Final
 

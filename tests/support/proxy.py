@@ -1,4 +1,4 @@
-"""An HTTP proxy before a real server, that does to requests and answers what networks and services do in trouble.
+"""An HTTP proxy in front of a real server that treats requests and answers as faulty networks and services do.
 
 with FaultyProxy(dynamodb_local()) as proxy:
     proxy.begin(lambda operation, ordinal: Lost() if ordinal == 3 else None)

@@ -1,4 +1,4 @@
-"""Telling tests of one module again in another, where a fixture of the same name is something else."""
+"""Repeating the tests of one module in another one, where a fixture of the same name is something else."""
 
 from collections.abc import Mapping
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""What the tests of the tree compare with: the rules of the format in their plainest form, and stores that are watched."""
+"""References for tests of the tree: the rules of the format in their plainest form, and stores that record requests."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Blocks and files of our own making are RocksDB's: its bytes where it makes the same, its approval where it does not."""
+"""Our own blocks and files are RocksDB's: identical to its own where it makes the same, and accepted by it elsewhere."""
 
 from itertools import pairwise
 from pathlib import Path

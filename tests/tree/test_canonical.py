@@ -1,4 +1,4 @@
-"""Law F1: the same contents make the same tree, whatever way they took. Law F2: cuts and IDs follow the written rule alone."""
+"""Law F1: the same contents make the same tree, whatever their history. Law F2: cuts and IDs follow the written rule alone."""
 
 import os
 from collections.abc import Iterable

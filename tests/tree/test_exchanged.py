@@ -1,4 +1,4 @@
-"""Law F5: a file that stands under another one's name is never taken for it, whole and valid as it may be."""
+"""Law F5: a file that stands under another one's name is never taken for it, however complete and valid it is."""
 
 from collections.abc import Callable, Iterator
 from itertools import permutations, repeat

@@ -1,4 +1,5 @@
-"""The store that opens files: a damaged copy is fetched anew, a damaged original is named; what is open is bounded."""
+"""The store that opens files: a damaged copy is fetched again, a damaged original is named; the number of open files is
+bounded."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What is written must stay readable for ever, and the same contents must have the same IDs in every release.
+"""Written files must stay readable for ever, and the same contents must have the same IDs in every release.
 
 The constants here and the files under ``tests/golden`` are promises to existing lakes. If one of these tests fails, the code is
 wrong, not the test.

@@ -1,4 +1,4 @@
-"""Record IDs that are kept near: worth what they digest to, and never needed."""
+"""Noted record IDs: believed only by their digest, and never needed."""
 
 from collections.abc import Callable
 from hashlib import sha256

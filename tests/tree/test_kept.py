@@ -1,4 +1,4 @@
-"""What point lookups keep: the right answers whatever is kept, within a bound, and few decompressions."""
+"""What point lookups remember: the answers are right whatever it is, it is bounded, and it saves decompressions."""
 
 from concurrent.futures import ThreadPoolExecutor
 from random import Random

@@ -1,4 +1,4 @@
-"""Listing with prefix, delimiter and paging against the plainest definition, with the nastiest keys."""
+"""Listing with prefix, delimiter and paging compared with the plainest definition, with unusual keys."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Looking up many keys at once: what looking up each of them finds, and each range is opened once."""
+"""Looking up many keys at once: the same results as one by one, and each range is opened once."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Law L1: the tree asks nothing of the system around it. What of ours it may not import stands in ``pyproject.toml``."""
+"""Law L1: the tree asks nothing of the system around it. ``pyproject.toml`` lists our modules that it may not import."""
 
 import ast
 from pathlib import Path

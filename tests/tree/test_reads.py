@@ -1,4 +1,4 @@
-"""Ranges that are fetched before they are opened: the same results from the same requests, and hardly any that nobody wanted."""
+"""Ranges that are fetched before they are opened: the same results from the same requests, and hardly any unnecessary ones."""
 
 import os
 import subprocess

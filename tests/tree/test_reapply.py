@@ -1,4 +1,4 @@
-"""Applying anew when the head has moved meanwhile (promise C6): the result is what applying to the new head makes."""
+"""Applying again after the head has moved (promise C6): the result equals that of applying to the new head."""
 
 import itertools
 from random import Random

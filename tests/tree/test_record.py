@@ -1,4 +1,4 @@
-"""Records in bytes: what comes back, what is equal to what, and what is refused."""
+"""Records in bytes: decoding, equality and refusals."""
 
 from hashlib import md5
 from random import Random

@@ -1,4 +1,4 @@
-"""A block with other values is the block that is encoded of them."""
+"""A block with spliced values equals the block encoded from them."""
 
 from struct import error as StructError  # noqa: N812
 

@@ -1,4 +1,4 @@
-"""Files of sorted records: what RocksDB wrote is what we read, RocksDB reads the same, and damage never passes unseen."""
+"""Files of sorted records: we read what RocksDB wrote, RocksDB reads the same, and damage never passes unnoticed."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Who is asked to stop building a tree has whole ranges of the final one, up to a key: with the rest, they are that tree."""
+"""A stopped build of a tree has whole ranges of the final one, up to a key: with the rest, they are that tree."""
 
 from random import Random
 

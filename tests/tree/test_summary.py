@@ -1,4 +1,4 @@
-"""Summaries and "does it differ" against plain dicts, and what they open."""
+"""Summaries and "does it differ" compared with plain dicts, and the ranges that they open."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Several files of a tree under way to the store at once: the same trees, durable when they are handed over."""
+"""Several files of a tree under way to the store at once: the same trees, durable once they are handed over."""
 
 from threading import Barrier, BrokenBarrierError, Event, Lock
 

@@ -1,6 +1,6 @@
 """IAM, evaluated offline: whether what the deployment does is allowed by the policies that it is deployed with.
 
-Emulators let everything pass, or pass over what they do not know. Here, what is not known is a failure.
+Emulators allow everything, or ignore what they do not know. Here, anything unknown is a failure.
 
 ==================  ==================================================================================
 ``conditions``      wildcards, policy variables, condition operators

@@ -1,6 +1,6 @@
 """Calls that the templates themselves ask services to make: each needs a right that no emulator asks for.
 
-What a service does, and as whom, is from its developer guide; the address stands with each.
+The developer guides say what a service does, and in whose name; each entry has the address.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,5 +1,5 @@
-"""What services ask KMS for where a bucket, table or queue is encrypted by a key of the account: they ask on behalf of whoever
-asks them, who needs the right to it, and no emulator looks.
+"""Requests of services to KMS for a bucket, table or queue that a key of the account encrypts. They ask on behalf of their
+callers, who need the right to it; no emulator checks that.
 
 Sources: for S3 https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html, and for uploads in parts
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html; for DynamoDB

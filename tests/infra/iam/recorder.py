@@ -1,4 +1,4 @@
-"""The calls that the functions of a deployment made, and what the policies say to them."""
+"""The calls that a deployment's functions made, judged by the policies."""
 
 import shutil
 from collections.abc import Callable, Iterator

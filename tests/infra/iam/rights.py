@@ -1,4 +1,4 @@
-"""Rights of a deployment that no call of :mod:`tests.infra.iam.test_rights` may use, each with the reason why it stays."""
+"""Rights of a deployment that no call of :mod:`tests.infra.iam.test_rights` may use, each with the reason to keep it."""
 
 import re
 from collections.abc import Iterable

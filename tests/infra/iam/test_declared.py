@@ -1,4 +1,4 @@
-"""What the templates ask services to do is allowed by the policies in them; and whatever is wrong with those is found."""
+"""The policies in the templates allow what the templates ask services to do; planted mistakes are found."""
 
 import copy
 import json

@@ -1,5 +1,5 @@
-"""Whoever may use the deployment's buckets, table and queues may use the key that encrypts them, through those services; nobody
-else may, and nobody may do more."""
+"""Principals that may use the deployment's buckets, table and queues may use the key that encrypts them, through those
+services; nobody else may, and nobody may do more."""
 
 import copy
 from collections.abc import Callable

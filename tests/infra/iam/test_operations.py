@@ -1,4 +1,4 @@
-"""Calls of clients, and the rights that they need."""
+"""The rights that calls of clients need."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""No right is granted that nothing needs."""
+"""Every granted right is needed."""
 
 import re
 from pathlib import Path
