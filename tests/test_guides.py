@@ -49,14 +49,29 @@ def is_path(text: str) -> bool:
 
 
 def file_of(path: str) -> Path | None:
-    """The file or folder that a guide names, from the top of the repository or of the package."""
-    return next((base / path for base in (ROOT, PACKAGE) if (base / path).exists()), None)
+    """The file or folder that a guide names, from the top of the repository, of the package, or from its name on."""
+    return next((base / path for base in (ROOT, PACKAGE, PACKAGE.parent) if (base / path).exists()), None)
 
 
 @each
 def test_files_are_there(guide: str, heading: str, text: str) -> None:
     for path in filter(is_path, quoted(text)):
         assert path in MADE or file_of(path) is not None, path
+
+
+PAGES = sorted(path.relative_to(ROOT).as_posix() for folder in ("", "docs") for path in (ROOT / folder).glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_files_that_a_page_names_are_there(page: str) -> None:
+    """Also by their last part alone, where the text around it tells the folder."""
+    for path in re.findall(r"`([\w./-]+\.py)`", (ROOT / page).read_text()):
+        assert file_of(path) is not None or path in named_alone(), path
+
+
+@cache
+def named_alone() -> set[str]:
+    return {path.name for folder in ("tests", "infra") for path in (ROOT / folder).rglob("*.py")}
 
 
 @each
