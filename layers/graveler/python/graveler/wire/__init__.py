@@ -1,1 +1,1 @@
-"""Documents of the HTTP API that its server and its clients share. Values only."""
+"""Documents of the HTTP API, shared by its server and its clients. Values only."""

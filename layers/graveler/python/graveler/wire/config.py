@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct, field
 
 COMPATIBLE_VERSION: Final = "1.84.0"
-"""The lakeFS whose API this one is. Clients parse it, and refuse what they take for too old."""
+"""The lakeFS version whose API this one matches. Clients parse it, and refuse versions they consider too old."""
 
 
 class VersionConfig(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Documents about differences: between refs, of uncommitted changes, in sums."""
+"""Documents about differences: between refs, of uncommitted changes, and as totals."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -56,7 +56,7 @@ class ConflictDocument(Struct, frozen=True):
     destination: ObjectVersion | None
 
     def value(self) -> Conflict:
-        """As a conflict of the lake. Where the bytes of the versions lie is not told."""
+        """Return it as the lake's own conflict. The addresses of the versions' bytes are not included."""
         return Conflict(
             self.path,
             _entry(self.path, self.base),
@@ -93,7 +93,7 @@ class SummaryDocument(Struct, frozen=True):
     results: list[SummaryPartDocument]
 
     def value(self) -> Summary:
-        """As a sum of the lake."""
+        """Return it as the lake's own summary."""
         return Summary(self.total, tuple(SummaryPart(part.path, part.totals) for part in self.results))
 
 
@@ -113,7 +113,7 @@ class UsageDocument(Struct, frozen=True):
     results: list[UsagePartDocument]
 
     def value(self) -> Usage:
-        """As a sum of the lake."""
+        """Return it as the lake's own sums."""
         parts = tuple(UsagePart(part.path, part.objects, part.size_bytes) for part in self.results)
         return Usage(self.objects, self.size_bytes, parts)
 

@@ -1,6 +1,6 @@
-"""The JSON bodies of the API, by the names that its clients know, and how a value of the lake becomes one.
+"""The JSON bodies of the API, under the names its clients know, and the conversion of the lake's values to them.
 
-Numbers are plain integers, maps are there even if empty: the published clients are strict about both.
+Numbers are plain integers, and maps are present even if empty: the published clients are strict about both.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class Pagination(Struct, frozen=True):
 
     @property
     def next_after(self) -> str | None:
-        """What continues the listing; None on the last page."""
+        """The position that continues the listing; None on the last page."""
         return self.next_offset if self.has_more else None
 
 
@@ -36,11 +36,11 @@ class Ref(Struct, frozen=True):
     commit_id: str
 
     def branch(self, *, hidden: bool = False) -> model.Branch:
-        """As a branch of the lake."""
+        """Return it as a branch of the lake."""
         return model.Branch(self.id, CommitID(self.commit_id), hidden)
 
     def tag(self) -> model.Tag:
-        """As a tag of the lake."""
+        """Return it as a tag of the lake."""
         return model.Tag(self.id, CommitID(self.commit_id))
 
 
@@ -65,7 +65,7 @@ class Commit(Struct, frozen=True):
     version: int = COMMIT_VERSION
 
     def value(self) -> model.Commit:
-        """As a commit of the lake; of the name of its metarange, the part that pins addresses is not told."""
+        """Return it as a commit of the lake; the part of the metarange's name that pins addresses is not included."""
         return model.Commit(
             CommitID(self.id),
             tuple(map(CommitID, self.parents)),
@@ -97,7 +97,7 @@ class Repository(Struct, frozen=True):
     read_only: bool = False
 
     def value(self, settings: model.Settings | None = None) -> model.Repository:
-        """As a repository of the lake. Its namespace, which is its own for good, stands for its UID, which is not told."""
+        """Return it as a repository of the lake. Its permanent namespace stands in for its UID, which is not included."""
         return model.Repository(
             self.id,
             RepositoryUID(self.storage_namespace),
@@ -125,24 +125,24 @@ D = TypeVar("D")
 
 
 def pagination(page: model.Page[T]) -> Pagination:
-    """Where a page of the lake stands."""
+    """Return the pagination of a page of the lake."""
     return Pagination(page.next_after is not None, page.next_after or "", len(page.results))
 
 
 def commit_headers(page: model.Page[T]) -> dict[str, str]:
-    """Which commits a page was read of."""
+    """Return the headers naming the commits that a page was read from."""
     if len(page.commits) > 1:
         return {COMMIT_HEADER: page.commits[-1], LEFT_COMMIT_HEADER: page.commits[0]}
     return {COMMIT_HEADER: page.commits[0]} if page.commits else {}
 
 
 def results(page: model.Page[T], render: Callable[[T], D]) -> list[D]:
-    """The results of a page, each as a document."""
+    """Return the results of a page, each as a document."""
     return [render(item) for item in page.results]
 
 
 def commit_document(commit: model.Commit) -> Commit:
-    """A commit as clients read it."""
+    """Return a commit as clients read it."""
     return Commit(
         commit.id,
         list(commit.parents),
@@ -156,12 +156,12 @@ def commit_document(commit: model.Commit) -> Commit:
 
 
 def ref_document(ref: model.Branch | model.Tag) -> Ref:
-    """A branch or tag as clients read it."""
+    """Return a branch or tag as clients read it."""
     return Ref(ref.name, ref.commit_id)
 
 
 def repository_document(repository: model.Repository) -> Repository:
-    """A repository as clients read it."""
+    """Return a repository as clients read it."""
     return Repository(
         repository.name,
         repository.created,
@@ -172,6 +172,6 @@ def repository_document(repository: model.Repository) -> Repository:
 
 
 def commits_read(headers: Mapping[str, str]) -> tuple[CommitID, ...]:
-    """Which commits a page was read of: the left one first, of a difference."""
+    """Return the commits that a page was read from; for a difference, the left one first."""
     found = (headers.get(LEFT_COMMIT_HEADER), headers.get(COMMIT_HEADER))
     return tuple(CommitID(commit) for commit in found if commit)

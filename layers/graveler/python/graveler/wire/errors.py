@@ -1,4 +1,4 @@
-"""Errors on the wire: what published clients compare, the lake's own sentence, and a code and fields for programs."""
+"""Errors on the wire: the words that published clients compare, the lake's own sentence, and a code and fields for programs."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,14 +9,14 @@ from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError
 
 UNEXPECTED_CODE: Final = "unexpected"
-"""A bug, or a status of which nobody knows more."""
+"""A bug, or a status about which nothing more is known."""
 NOT_IMPLEMENTED_CODE: Final = "not_implemented"
 NO_COMMON_HISTORY_CODE: Final = "no_common_history"
 """Two refs have no common ancestor."""
 NO_RULES_CODE: Final = "retention_rules_not_found"
-"""The repository has no rules about retention."""
+"""The repository has no retention rules."""
 UNKNOWN_ROUTE_CODE: Final = "unknown_route"
-"""Nothing answers to this method and path: the server is older than its client, or the path is wrong."""
+"""No route has this method and path: the server is older than its client, or the path is wrong."""
 
 
 class Error(Struct, frozen=True, omit_defaults=True):
@@ -30,7 +30,7 @@ class Error(Struct, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """What a person is shown."""
+        """The sentence to show to people."""
         return self.detail or self.message
 
 
@@ -45,7 +45,7 @@ class ObjectError(Struct, frozen=True):
 
 
 def document(error: GravelerError, words: str = "") -> Error:
-    """An error as a document; ``words`` are those that published clients compare, if there are any."""
+    """Return an error as a document; ``words`` are those that published clients compare, if any."""
     sentence = str(error)
     code, fields = code_of(error), fields_of(error)
     return Error(words, sentence, code, fields) if words else Error(sentence, "", code, fields)

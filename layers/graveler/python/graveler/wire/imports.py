@@ -25,7 +25,7 @@ class CommitCreation(Struct, frozen=True):
 
 
 class ImportTerms(Struct, frozen=True, kw_only=True):
-    """What an import may do."""
+    """The options of an import."""
 
     commit: CommitCreation = CommitCreation()
     force: bool = False

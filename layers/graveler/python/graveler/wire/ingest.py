@@ -73,7 +73,7 @@ class Reconciliation(Struct, frozen=True):
 
 
 MAX_MESSAGES: Final = 480
-"""Recorded messages of one request: as many as a batch of a deployment's queue has."""
+"""Recorded messages per request: as many as a batch of a deployment's queue has."""
 
 
 class IngestReplay(Struct, frozen=True):

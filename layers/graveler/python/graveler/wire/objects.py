@@ -1,4 +1,4 @@
-"""Documents about objects: what is known of them, staging, linking, uploads in parts."""
+"""Documents about objects: entries, staging, linking, multipart uploads."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):
     content_type: str | UnsetType = UNSET
 
     def entry(self) -> ObjectEntry:
-        """As an object of the lake."""
+        """Return it as an object of the lake."""
         return ObjectEntry(
             self.path,
             self.physical_address,
@@ -36,7 +36,7 @@ class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def item(self) -> ObjectEntry | CommonPrefix:
-        """As what a listing has."""
+        """Return it as an item of a listing."""
         return CommonPrefix(self.path) if self.path_type == "common_prefix" else self.entry()
 
 
@@ -48,8 +48,8 @@ class ListedObject(
     tag="object",
     rename={"address": "physical_address", "size": "size_bytes"},
 ):
-    """An :class:`ObjectStats` of an object with its address, made of the fields of an :class:`ObjectEntry` in their order:
-    listings have many."""
+    """An :class:`ObjectStats` of an object with its address, with the fields of an :class:`ObjectEntry` in their order, for fast
+    conversion: listings have many."""
 
     path: str
     address: str
@@ -68,19 +68,19 @@ class ObjectStatsList(Struct, frozen=True):
 
 
 class ListedPage(Struct, frozen=True):
-    """An :class:`ObjectStatsList` with listed objects in it."""
+    """An :class:`ObjectStatsList` of listed objects."""
 
     pagination: Pagination
     results: Sequence[ObjectStats | ListedObject]
 
 
 def prefix_document(prefix: CommonPrefix) -> ObjectStats:
-    """A prefix that stands for many objects."""
+    """Return the document of a common prefix."""
     return ObjectStats(path=prefix.path, path_type="common_prefix")
 
 
 def object_document(entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
-    """An object with its address."""
+    """Return the document of an object, with its address."""
     return ObjectStats(
         path=entry.path,
         physical_address=entry.address,

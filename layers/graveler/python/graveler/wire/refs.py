@@ -1,4 +1,4 @@
-"""Documents about branches, tags and commits, and about what makes commits."""
+"""Documents about branches, tags and commits, and the operations that create commits."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -93,7 +93,7 @@ class Reflog(Struct, frozen=True):
     results: list[ReflogEntry]
 
     def entries(self) -> list[LogEntry]:
-        """As rows of the lake's log."""
+        """Return it as entries of the lake's log."""
         return [
             LogEntry(
                 Event(one.time_ns, one.operation, one.operation_id, one.by),

@@ -46,7 +46,7 @@ class GCRules(Struct, frozen=True):
     branches: list[GCRule]
 
     def value(self) -> RetentionRules:
-        """As rules of the lake."""
+        """Return it as rules of the lake."""
         return RetentionRules(
             self.default_retention_days, {rule.branch_id: rule.retention_days for rule in self.branches}
         )
