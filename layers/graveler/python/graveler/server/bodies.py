@@ -1,8 +1,8 @@
-"""Bodies of requests: read as they arrive, bounded, large ones into a file.
+"""Request bodies: read as they arrive, bounded, large ones spooled to a file.
 
-A client that goes away in the middle must not leave half of what it sent, whatever kind of body it is: the server tells when a
-connection ends before the body does (:class:`CutShortError`). A body that is on its way occupies no thread; one of which nothing
-arrives for a minute is given up.
+A client that disconnects midway must not leave half of its data, whatever the kind of body: the server detects a connection that
+ends before the body does (:class:`CutShortError`). An arriving body occupies no thread; the server gives up on one that stays
+silent for a minute.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ from graveler.server.threads import Threads
 from graveler.storage.spooled import SpooledFile
 
 PIECE: Final = 256 << 10
-"""Bytes that are collected before a thread writes them."""
+"""Bytes collected before a thread writes them."""
 
 SILENCE_SECONDS: Final = 60.0
-"""How long nothing may arrive of a body."""
+"""Longest silence within a body."""
 
 PATIENCE_SECONDS: Final = 30.0
-"""For how long a body may arrive however slowly."""
+"""Seconds for which a body may arrive at any speed."""
 
 SLOWEST: Final = 1024
-"""Bytes a second of the whole body until now, below which it is given up after that."""
+"""Bytes per second, averaged over the body so far, below which the server gives up on it after that time."""
 
 
 class CutShortError(RequestError):
-    """The client went away before the end of its body; nobody reads the answer."""
+    """The client disconnected before the end of its body; no one reads the response."""
 
 
 class _Arrival:
-    """A body on its way."""
+    """A body in transit."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -45,8 +45,8 @@ class _Arrival:
         self.arrived = 0
 
     async def next(self) -> Message:
-        """Its next message. :class:`RequestError` (408) if nothing comes, or so little; :class:`CutShortError` (400) if the
-        client goes away."""
+        """Return its next message. :class:`RequestError` (408) if nothing or too little arrives; :class:`CutShortError` (400) if
+        the client disconnects."""
         try:
             async with asyncio.timeout(SILENCE_SECONDS):
                 message = await self._receive()
@@ -67,14 +67,14 @@ class _Arrival:
 
 
 class Body(Struct):
-    """A whole body: in memory, or in a file that is removed after the request."""
+    """A complete body: in memory, or in a file that is removed after the request."""
 
     data: bytes = b""
     file: Path | None = None
 
 
 def declared_length(request: Request) -> int | None:
-    """``Content-Length``, if there is one. :class:`RequestError` (400) for nonsense."""
+    """Return ``Content-Length``, if present. :class:`RequestError` (400) if it is no number."""
     header = request.headers.get("content-length", "")
     if not header:
         return None
@@ -84,16 +84,16 @@ def declared_length(request: Request) -> int | None:
 
 
 def has_body(request: Request) -> bool:
-    """Does anything follow the head? :class:`RequestError` as :func:`declared_length`."""
+    """Return whether a body follows the head. :class:`RequestError` as :func:`declared_length`."""
     length = declared_length(request)
     return length != 0 and (length is not None or "transfer-encoding" in request.headers)
 
 
 async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterator[bytes]:
-    """The body as it arrives, in pieces of :data:`PIECE` bytes or a little more; the last one may be smaller.
+    """Yield the body as it arrives, in pieces of :data:`PIECE` bytes or a little more; the last one may be smaller.
 
-    :class:`RequestError`: 413 beyond ``limit`` bytes, 408 if nothing comes, or less than :data:`SLOWEST`;
-    :class:`CutShortError` (400) if the client goes away before its end.
+    :class:`RequestError`: 413 beyond ``limit`` bytes, 408 if nothing arrives, or less than :data:`SLOWEST`;
+    :class:`CutShortError` (400) if the client disconnects before its end.
     """
     length = declared_length(request)
     if length is not None and length > limit:
@@ -126,14 +126,15 @@ def _check_complete(arrived: int, length: int | None) -> None:
 
 
 class SpoolRoom:
-    """Room for bodies in temporary files: ``size`` bytes for all of them together."""
+    """A quota for bodies in temporary files: ``size`` bytes for all of them together."""
 
     def __init__(self, size: int) -> None:
         self._left = size
 
     @contextmanager
     def share(self) -> Iterator[Callable[[int], None]]:
-        """What takes some bytes of the room, until the end of the block. :class:`RequestError` (503) if there is no more."""
+        """Provide a function that takes bytes from the quota until the end of the block. :class:`RequestError` (503) once it is
+        used up."""
         taken = 0
 
         def take(size: int) -> None:
@@ -150,15 +151,15 @@ class SpoolRoom:
 
 
 async def read_past(request: Request, receive: Receive, most: int) -> None:
-    """Take a body that nobody wants, and keep none of it, so that whoever sends it comes to read the answer. One that is longer
-    than ``most`` bytes, or of which not enough comes, is left."""
+    """Read and discard an unwanted body, so that its sender gets to read the response. A body longer than ``most`` bytes, or one
+    that arrives too slowly, is abandoned."""
     with suppress(RequestError):
         async for _ in pieces(request, receive, most):
             pass
 
 
 async def read_small_body(request: Request, receive: Receive, limit: int, spool_bytes: int) -> Body | None:
-    """The whole body, if its length is told and it may stay in memory; None, and nothing is read, if it is to be read by
+    """Return the whole body if its length is declared and it may stay in memory; otherwise read nothing and return None, for
     :func:`read_body`. Most requests have none, or a small one. :class:`RequestError` as :func:`pieces`."""
     if not has_body(request):
         return Body()
@@ -185,9 +186,9 @@ async def read_body(
     room: SpoolRoom,
     disk: Threads,
 ) -> AsyncIterator[Body]:
-    """The whole body, of ``limit`` bytes at most. What is larger than ``spool_bytes`` is written to a file by ``disk``, if there
-    is ``room``. :class:`RequestError` as of :func:`pieces` and :meth:`SpoolRoom.share`;
-    :class:`graveler.errors.UnavailableError` if the temporary folder is full."""
+    """Read the whole body, at most ``limit`` bytes. ``disk`` writes a body beyond ``spool_bytes`` to a file, if there is
+    ``room``. :class:`RequestError` as for :func:`pieces` and :meth:`SpoolRoom.share`; :class:`graveler.errors.UnavailableError`
+    if the temporary folder is full."""
     arriving = pieces(request, receive, limit)
     begun: list[bytes] = []
     size = 0

@@ -1,10 +1,11 @@
-"""Presigned URLs of objects in folders: reads and writes of bytes, answered as S3 answers them.
+"""Presigned URLs of objects in folders: reads and writes of bytes, served as S3 serves them.
 
-Only the signature counts: an ``Authorization`` header that comes along (clients follow redirects with it) is not looked at.
-A URL to read says what the lake noted of the object: a file of another size is refused, and by option one with another MD5. Where
-that shows only when most of it has been sent, the connection is broken before the last byte, so that nobody takes it for whole.
-Bytes are streamed in both directions, and a transfer occupies a thread only while a piece is read from disk or written to it. A
-worker has places for some transfers; who comes when all are taken is told to slow down, and the API goes on answering.
+Only the signature counts: an ``Authorization`` header, which clients send along when they follow redirects, is ignored. A URL for
+reading carries the recorded size and MD5 of the object: the server refuses a file of another size, and by option one with another
+MD5. If that shows only after most of it was sent, the connection is broken before the last byte, so that the client does not take
+the object for complete. Bytes are streamed in both directions, and a transfer occupies a thread only while a piece is read from
+or written to disk. A worker has slots for a number of transfers; once all are taken, further clients are told to slow down, and
+the API keeps responding.
 """
 
 from base64 import b64decode
@@ -28,18 +29,18 @@ from graveler.storage.objects import ObjectConditionError, StoredObject
 from graveler.storage.presigned import DAMAGED, Grant, UrlSigner
 
 MAX_PUT: Final = 5 << 30
-"""Bytes of one PUT, as in S3."""
+"""Largest PUT in bytes, as in S3."""
 
 _NO_PAGE: Final = (("x-content-type-options", "nosniff"), ("content-security-policy", "sandbox"))
-"""No browser shall take an object for a page of ours, whatever is in it."""
+"""Headers that keep browsers from treating an object as one of the server's own pages, whatever its content."""
 
 _AT_ONCE: Final = 256 << 10
-"""Bytes that are answered in one piece, whatever the client's pace."""
+"""Largest response sent in one piece, whatever the client's pace."""
 
 
 class DataPlane:
-    """Answers presigned URLs, of those ``namespaces`` alone. ``slots`` is how many transfers may go on,
-    ``disk`` reads and writes files, and with ``verify_bytes`` the MD5 of whole objects is compared."""
+    """The handler of presigned URLs, restricted to ``namespaces``. ``slots`` limits concurrent transfers, ``disk`` reads and
+    writes files, and ``verify_bytes`` also verifies the MD5 of whole objects."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class DataPlane:
         self._verify_bytes = verify_bytes
 
     async def __call__(self, request: Request, receive: Receive) -> ServerResponse:
-        """The answer to a request. A body of several pieces is to be closed whatever happens."""
+        """Return the response to a request. The caller must close a body in pieces, whatever happens."""
         operation = "putBytes" if request.method == "PUT" else "getBytes"
         try:
             response = await self._answer(request, receive)
@@ -163,8 +164,8 @@ class DataPlane:
     async def _put_once(
         self, request: Request, receive: Receive, store: FolderObjects, key: str, expected: bytes | None
     ) -> str:
-        """Write an object that is not there, and return its MD5. One that is there stays: the same bytes are answered as the
-        first time, others are refused with :class:`ObjectConditionError`."""
+        """Write an object that does not exist yet, and return its MD5. An existing one stays: a PUT of the same bytes gets the
+        original response, one of other bytes raises :class:`ObjectConditionError`."""
         try:
             writer = await self._disk.run(store.writer, key, if_absent=True)
         except ObjectConditionError as taken:
@@ -183,7 +184,7 @@ class DataPlane:
     async def _write(
         self, request: Request, receive: Receive, writer: FolderWriter, expected: bytes | None
     ) -> tuple[StoredObject, str]:
-        """What was written, and the MD5 of its bytes. :class:`_TakenError` if somebody else was faster."""
+        """Return the stored object and the MD5 of its bytes. :class:`_TakenError` if a concurrent writer was faster."""
         try:
             digest = await self._take(request, receive, writer.write, expected)
             try:
@@ -196,7 +197,7 @@ class DataPlane:
     async def _take(
         self, request: Request, receive: Receive, take: Callable[[bytes], None], expected: bytes | None
     ) -> str:
-        """Take the body as it comes, and return its MD5. :class:`_BadDigestError` if it should be another one."""
+        """Consume the body as it arrives, and return its MD5. :class:`_BadDigestError` if another one was declared."""
         digest = md5(usedforsecurity=False)
 
         def took(piece: bytes) -> None:
@@ -215,11 +216,11 @@ class DataPlane:
 
 
 class _BadDigestError(Exception):
-    """The bytes are not those that the header Content-MD5 speaks of."""
+    """The bytes do not match the header Content-MD5."""
 
 
 class _TakenError(Exception):
-    """Somebody else's object is there by now; ``md5`` is that of what arrived."""
+    """A concurrent writer's object exists by now; ``md5`` is that of the bytes that arrived."""
 
     def __init__(self, md5: str, taken: ObjectConditionError) -> None:
         self.md5, self.taken = md5, taken
@@ -227,8 +228,8 @@ class _TakenError(Exception):
 
 
 class _Sending:
-    """A part of a file on its way. To be closed, also when the client goes away before the end. With ``md5_noted`` it is a whole
-    file, whose last piece comes only if that is its MD5."""
+    """A part of a file in transit. It must be closed, even if the client disconnects early. With ``md5_noted`` it is a whole
+    file, whose last piece is sent only if that is its MD5."""
 
     def __init__(self, file: FileIO, length: int, slots: BoundedSemaphore, disk: Threads, md5_noted: str = "") -> None:
         self._file = file
@@ -253,14 +254,14 @@ class _Sending:
         return piece
 
     def close(self) -> None:
-        """Let go of the file and of the place."""
+        """Release the file and the slot."""
         if not self._file.closed:
             self._file.close()
             self._slots.release()
 
 
 def _read(file: FileIO, length: int) -> bytes:
-    """So many bytes; :class:`UnavailableError` if the file has become shorter."""
+    """Read exactly ``length`` bytes; :class:`UnavailableError` if the file has become shorter."""
     held: list[bytes] = []
     while length > 0:
         piece = file.read(length)
@@ -277,7 +278,7 @@ def _expect_md5(found: str, noted: str, size: int) -> None:
 
 
 def _expect_same(store: FolderObjects, key: str, arrived: str, taken: ObjectConditionError) -> None:
-    """``taken``, unless the object that is there has this MD5."""
+    """Raise ``taken`` unless the existing object has this MD5."""
     digest = md5(usedforsecurity=False)
     for piece in store.stream(key):
         digest.update(piece)
@@ -298,7 +299,7 @@ def _digest_of(request: Request) -> bytes | None:
 
 
 def _names(condition: str, stored: StoredObject) -> bool:
-    """Does a list of ETags (or ``*``) name this object?"""
+    """Return whether a list of ETags (or ``*``) names this object."""
     tags = [tag.strip().removeprefix("W/").strip('"') for tag in condition.split(",")]
     return "*" in tags or stored.etag in tags
 

@@ -1,7 +1,7 @@
-"""From a request of the server to an event of API Gateway (HTTP API, payload 2.0), and from an answer to what is sent.
+"""Conversion of a server request to an event of API Gateway (HTTP API, payload 2.0), and of the application's response back.
 
-Two things are ours, and Lambda never has them: ``graveler.body_file`` in an event names the file that holds a large body, and a
-small one is bytes, as they were sent.
+Two things are graveler's own and never occur on Lambda: ``graveler.body_file`` in an event names the file with a large body, and
+a small body is bytes, as they were sent.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from graveler.server.responses import ServerResponse
 
 
 def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
-    """The event of a request."""
+    """Return the event of a request."""
     headers = request.headers
     event: dict[str, Any] = {
         "version": "2.0",
@@ -46,9 +46,9 @@ def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
 
 
 def response_of(response: Response, operation: str, method: str) -> ServerResponse:
-    """What the application answers, as the server sends it."""
+    """Return the application's response in the server's form."""
     given = response.headers
-    if "content-length" in given and method != "HEAD":  # the server counts what it sends itself
+    if "content-length" in given and method != "HEAD":  # the server sets it to the length it sends
         given = {name: value for name, value in given.items() if name != "content-length"}
     headers = [*given.items()]
     if response.cookies:

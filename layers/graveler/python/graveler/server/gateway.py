@@ -1,7 +1,7 @@
-"""The ASGI application of a worker: decides who answers a request, and counts and logs it.
+"""The ASGI application of a worker: routes requests, counts and logs them.
 
-Its event loop moves bytes, and answers what is short (:mod:`graveler.server.short`). All other handlers, which may wait for a
-disk or for each other, have threads; so no request waits for another one's handler, and no handler's thread waits for a client.
+Its event loop moves bytes and handles short requests (:mod:`graveler.server.short`). All other handlers, which may wait for a
+disk or for each other, run in threads; so no request waits for another one's handler, and no handler's thread waits for a client.
 """
 
 import asyncio
@@ -40,35 +40,35 @@ HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")
 METRICS: Final = "/metrics"
 _OBJECTS: Final = f"{OBJECTS_PATH}/"
 MAX_HEADERS: Final = 32 << 10
-"""Bytes that the names and values of a request's headers may have together."""
+"""Limit on the total bytes of the names and values of a request's headers."""
 _MESSAGE: Final = 64 << 10
-"""Bytes of a body that are handed over at once: of these granian keeps 32 for a client that does not take them."""
+"""Bytes of a body sent at once: granian buffers 32 of these for a client that does not read them."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Application(Protocol):
-    """Answers events of API Gateway."""
+    """The application that responds to events of API Gateway."""
 
     def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
-        """The answer to an event, and the name of the operation."""
+        """Return the response to an event, and the name of the operation."""
 
     def body_kind(self, method: str, path: str, /) -> BodyKind:
-        """How large the body of such a request may be."""
+        """Return the size class of such a request's body."""
 
     def scans(self, method: str, path: str, /) -> bool:
-        """May the answer to such a request take long?"""
+        """Return whether such a request may take long."""
 
     def short(self, method: str, path: str, /) -> bool:
-        """Can such a request be answered without a thread?"""
+        """Return whether such a request can be handled without a thread."""
 
     def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
-        """The answer to an event whose body does not matter, because it is refused anyway."""
+        """Return the response to an event that is refused whatever its body, or None."""
 
 
 class Gateway:
-    """Answers HTTP requests. Without a ``data_plane`` no URLs of objects are its own. ``handlers`` are the threads for the
-    application, ``scanners`` those for requests that may take long, ``disk`` those for bodies in files. With ``in_loop`` short
-    requests are answered in the event loop: only where all that they ask of is on this machine."""
+    """The handler of HTTP requests. Without a ``data_plane`` it serves no object URLs. ``handlers`` are the application's
+    threads, ``scanners`` those for requests that may take long, ``disk`` those for bodies in files. With ``in_loop`` short
+    requests run in the event loop: use it only if everything they access is on this machine."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Gateway:
         self._short: ShortRequests[ServerResponse] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         began = time.perf_counter()
         request = request_of(scope, self._settings.client_address_header)
         request_id = random_bytes(8).hex()
@@ -110,8 +110,10 @@ class Gateway:
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if isinstance(response.body, bytes):
             try:
-                self._note(request, request_id, response, began)  # first, so that who has the answer finds its line
-            finally:  # a log that cannot be written keeps no answer back
+                self._note(
+                    request, request_id, response, began
+                )  # first, so that a client that has the response finds its line
+            finally:  # an unwritable log must not hold back a response
                 await send(start)
                 await send({"type": "http.response.body", "body": response.body})
             return
@@ -150,14 +152,14 @@ class Gateway:
                 return await self._threads_for(request).run(self._handle, request, body, request_id)
         except RequestError as error:
             refused = json_error(error.status, error.message)
-            refused.headers.append(("connection", "close"))  # whatever follows of the body is not read
+            refused.headers.append(("connection", "close"))  # the rest of the body is not read
             return refused
         except UnavailableError as error:  # the temporary folder is full
             return json_error(503, str(error))
 
     def _begin_small(self, request: Request, body: Body, request_id: str) -> ServerResponse | Awaitable[ServerResponse]:
-        """The answer to a request whose body is at hand, or what to await for it: of a short one from this thread, if nothing
-        keeps it there."""
+        """Return the response to a request with a complete body, or an awaitable of it: a short one runs in this thread unless it
+        has to wait."""
         if self._in_loop and self._application.short(request.method, request.path):
             short = self._short
             if short is None:
@@ -174,7 +176,7 @@ class Gateway:
         return self._scanners if self._application.scans(request.method, request.path) else self._handlers
 
     def _most_bytes(self, request: Request) -> int:
-        """How large the body may be."""
+        """Return the largest body that the request may have."""
         settings = self._settings
         match self._application.body_kind(request.method, request.path):
             case BodyKind.SMALL:
@@ -185,12 +187,12 @@ class Gateway:
                 return settings.max_upload_bytes
 
     def _keeps_more_than_anybodys(self, request: Request, limit: int) -> bool:
-        """Is it to be known who asks before the body is read, which may have ``limit`` bytes?"""
+        """Return whether to authenticate the request before its body is read, which may have ``limit`` bytes."""
         length = declared_length(request) if limit else 0
         return self._settings.max_small_bytes < (limit if length is None else length) <= limit
 
     def _refusal(self, request: Request, request_id: str) -> ServerResponse | None:
-        """The answer to a request whose body nobody needs to keep, since it is refused whatever that is."""
+        """Return the response to a request that is refused whatever its body, or None."""
         refusal = self._application.refusal(event_of(request, Body(), request_id))
         return None if refusal is None else response_of(*refusal, request.method)
 
@@ -219,8 +221,8 @@ class Gateway:
 
 
 async def _send_pieces(body: Pieces, receive: Receive, send: Send) -> None:
-    """Send them at the client's pace, until it goes away, or takes nothing for :data:`SILENCE_SECONDS`: others wait for its
-    place."""
+    """Send them at the client's pace, until it disconnects, or reads nothing for :data:`SILENCE_SECONDS`: other clients wait for
+    its slot."""
     gone = asyncio.ensure_future(_departure(receive))
     try:
         async for piece in body:
@@ -231,13 +233,13 @@ async def _send_pieces(body: Pieces, receive: Receive, send: Send) -> None:
                     await send({"type": "http.response.body", "body": piece[at : at + _MESSAGE], "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
     except TimeoutError:
-        return  # before the end, which breaks the connection
+        return  # early, which breaks the connection
     finally:
         gone.cancel()
         body.close()
 
 
 async def _departure(receive: Receive) -> None:
-    """Wait until the client has gone. Whatever it sends meanwhile is of no interest."""
+    """Wait until the client disconnects, ignoring whatever it sends meanwhile."""
     while (await receive())["type"] == "http.request":
         pass

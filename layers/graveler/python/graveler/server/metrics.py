@@ -1,7 +1,7 @@
-"""Figures for Prometheus: requests by operation and status, and how long they took.
+"""Metrics for Prometheus: requests by operation and status, and their duration.
 
-Each worker counts for itself and writes its counts to a file of its own, a second later at most; whoever is asked adds all files
-up. So a scrape finds the same figures whichever worker answers, and a worker that died keeps its share.
+Each worker counts for itself and writes its counts to its own file within a second; the worker that is scraped adds all files up.
+So every worker responds with the same figures, and those of a worker that died are kept.
 """
 
 import os
@@ -22,12 +22,12 @@ class _Counts(msgspec.Struct):
     requests: dict[str, int] = {}
     """By ``operation status``."""
     buckets: dict[str, list[int]] = {}
-    """By operation; the last is for what took longer than all bounds."""
+    """By operation; the last bucket is for durations beyond all bounds."""
     seconds: dict[str, float] = {}
 
 
 class Metrics:
-    """The figures of one worker, and those of all in ``folder``."""
+    """The metrics of one worker, and those of all in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,7 +56,7 @@ class Metrics:
             self._changed = True
 
     def text(self) -> str:
-        """All workers' figures in Prometheus' text format. Cost: one small file for each worker is read."""
+        """Return all workers' metrics in Prometheus' text format. Cost: one small file read per worker."""
         self._write()
         total = _Counts({}, {}, {})
         for file in sorted(self._folder.glob("*.json")):
@@ -64,7 +64,7 @@ class Metrics:
         return _rendered(total)
 
     def close(self) -> None:
-        """Write down the last figures."""
+        """Write the final figures."""
         self._stopping.set()
         self._writer.join()
         self._write()
@@ -83,7 +83,7 @@ class Metrics:
             try:
                 temporary.write_bytes(data)
                 temporary.rename(self._file)
-            except FileNotFoundError:  # the server is going down, and its folder is gone
+            except FileNotFoundError:  # the server is shutting down, and its folder is gone
                 return
 
 

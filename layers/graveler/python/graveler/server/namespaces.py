@@ -1,8 +1,8 @@
-"""Which namespaces' bytes a server hands out and takes: those of the lake's repositories, and of its import sources.
+"""The namespaces whose bytes a server serves: those of the lake's repositories, and of its import sources.
 
-A presigned URL names a namespace. Its signature says that this lake signed it, not that there is still a repository, and whoever
-has read the secret could sign for any folder. So a namespace is looked up, and believed for some seconds: a deleted repository's
-URLs end then.
+A presigned URL names a namespace. Its signature proves that this lake signed it, not that the repository still exists, and a
+reader of the secret could sign for any folder. So the server looks namespaces up, and caches them for some seconds: then the URLs
+of a deleted repository end.
 """
 
 import time
@@ -18,18 +18,18 @@ from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 
 BELIEVED: Final = 5.0
-"""Seconds, as for access keys."""
+"""Cache lifetime in seconds, as for access keys."""
 _KEPT: Final = 1_000
 
 
 class Namespaces(Protocol):
-    """What turns a namespace into its objects."""
+    """The lookup of a namespace's objects."""
 
     def at_hand(self, namespace: str) -> Objects | None:
-        """Its objects, if that can be said without a request."""
+        """Return its objects, if that needs no request."""
 
     def look_up(self, namespace: str) -> Objects:
-        """Its objects. :class:`NotFoundError` for one that is not served."""
+        """Return its objects. :class:`NotFoundError` for a namespace that is not served."""
 
 
 class _Known(Struct):
@@ -38,7 +38,7 @@ class _Known(Struct):
 
 
 class ServedNamespaces:
-    """Those of the lake in ``folders``, whose repositories are in ``tables``."""
+    """The namespaces of the lake in ``folders``, whose repositories are in ``tables``."""
 
     def __init__(self, folders: ServedFolders, tables: Tables, now: Callable[[], float] = time.monotonic) -> None:
         self._folders = folders
@@ -47,14 +47,14 @@ class ServedNamespaces:
         self._known: dict[str, _Known] = {}
 
     def at_hand(self, namespace: str) -> Objects | None:
-        """Its objects, if it is a source, or was looked up within the last :data:`BELIEVED` seconds."""
+        """Return its objects, if it is a source, or was looked up within the last :data:`BELIEVED` seconds."""
         known = self._known.get(namespace)
         if known is not None and self._now() < known.expires:
             return known.store
         return self._folders.source(namespace)
 
     def look_up(self, namespace: str) -> Objects:
-        """Its objects. One table read. :class:`NotFoundError` for a namespace that is no repository's."""
+        """Return its objects. One table read. :class:`NotFoundError` if no repository has this namespace."""
         expires = self._now() + BELIEVED
         if not self._repositories.has_namespace(namespace):
             self._known.pop(namespace, None)

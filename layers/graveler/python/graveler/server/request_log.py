@@ -1,4 +1,4 @@
-"""A line of JSON for each request, and where the audit log goes."""
+"""A line of JSON for each request, and the destination of the audit log."""
 
 import os
 import time
@@ -15,9 +15,9 @@ _STDERR: Final = 2
 
 
 class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. ``time`` in Unix seconds when it was answered, ``ms`` from its head until its answer was made; an answer in
-    pieces is made with its last one. The line of an answer in one piece is there before its client has it. ``query`` is empty
-    for presigned URLs, whose query is their secret."""
+    """One request. ``time`` (Unix seconds) is when the response was made, ``ms`` the duration from the head until then; a
+    response in pieces is made with its last one. The line of a response in one piece is written before the client has it.
+    ``query`` is empty for presigned URLs, whose query is their secret."""
 
     log: str = "request"
     time: float
@@ -39,11 +39,11 @@ def write_line(line: RequestLine) -> None:
 
 
 def now() -> float:
-    """Unix seconds, to milliseconds."""
+    """Return Unix seconds, rounded to milliseconds."""
     return round(time.time(), 3)
 
 
 def open_audit_log(file: Path | None) -> None:
-    """Send the audit log (:mod:`graveler.access.audit`) to a file, which is appended to, or to stderr."""
-    # Nobody else reads it: it says who did what, and from where.
+    """Send the audit log (:mod:`graveler.access.audit`) to a file, in append mode, or to stderr."""
+    # Private to its owner: it records who did what, and from where.
     write_to(_STDERR if file is None else PRIVATE.open(file, os.O_WRONLY | os.O_APPEND))

@@ -1,4 +1,4 @@
-"""Requests as they arrive over ASGI: their heads, and what is still to come of them."""
+"""Requests as they arrive over ASGI: heads, and the types for receiving bodies."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
@@ -17,8 +17,8 @@ _LONGEST_ADDRESS: Final = 64
 
 
 class Request(msgspec.Struct, frozen=True):
-    """The head of a request. ``path`` is percent-encoded, as it was sent; names of ``headers`` are in lower case, and names and
-    values have ``header_bytes`` together."""
+    """The head of a request. ``path`` is percent-encoded, as sent; ``headers`` have lower-case names, and ``header_bytes`` is the
+    size of names and values together."""
 
     method: str
     path: str
@@ -30,8 +30,8 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def request_of(scope: Scope, client_address_header: str = "") -> Request:
-    """The head of what the server hands over. Headers of one name are joined by commas; cookies by semicolons. The client's
-    address is the last one in the header that a proxy in front adds to (its name in lower case), if there is such a proxy."""
+    """Return the head of an ASGI request. Headers of the same name are joined by commas, cookies by semicolons. The client's
+    address is the last one in the header that a proxy in front appends to (its name in lower case), if there is such a proxy."""
     headers: dict[str, str] = {}
     size = 0
     for name, value in scope["headers"]:

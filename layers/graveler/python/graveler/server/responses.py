@@ -1,4 +1,4 @@
-"""Answers as the server sends them."""
+"""Responses in the server's form."""
 
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
@@ -10,13 +10,13 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class Pieces(Protocol):
-    """A body that is read little by little."""
+    """A body that is read piece by piece."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces, of which none is empty."""
+        """Yield the pieces, none of them empty."""
 
     def close(self) -> None:
-        """Let go of what they come from."""
+        """Release their source."""
 
 
 class ServerResponse(msgspec.Struct):
@@ -29,7 +29,7 @@ class ServerResponse(msgspec.Struct):
 
 
 class RequestError(Exception):
-    """A request that is refused before anybody looks at what it asks; ``status`` is HTTP's."""
+    """A request that is refused before the application sees it; ``status`` is HTTP's."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status, self.message = status, message
@@ -37,7 +37,7 @@ class RequestError(Exception):
 
 
 def json_error(status: int, message: str, operation: str = "") -> ServerResponse:
-    """An error as the API's clients read it."""
+    """Return an error as the API's clients read it."""
     return ServerResponse(
         status, [("content-type", "application/json")], _ENCODER.encode({"message": message}), operation
     )

@@ -1,4 +1,4 @@
-"""Running the worker processes until somebody stops them."""
+"""The worker processes, from start until a signal stops them."""
 
 import http.client
 import multiprocessing
@@ -21,30 +21,30 @@ from graveler.server.settings import ServerSettings
 from graveler.server.worker import build_gateway
 
 STOP_SECONDS: Final = 30
-"""How long requests under way may take after the server was told to stop."""
+"""Seconds that running requests have to finish after the server is stopped."""
 
 _HEAD_SECONDS: Final = 120
-"""How long a client may take for a request's head, or between two requests: longer than clients keep idle connections (Go 90), so
-that it is them who close, and not we just when the next request is on its way."""
+"""Seconds that a client has for a request's head, or between two requests: longer than clients keep idle connections (Go 90), so
+that the client closes them, and not the server just as the next request is in transit."""
 
 _HEAD_BYTES: Final = 128 << 10
-"""Of a head, and of what else is read of a connection before somebody wants it: what it may hold of our memory."""
+"""Limit on the bytes of a head, and of anything else read ahead from a connection: the memory it may occupy."""
 
 _CONNECTIONS: Final = 8192
-"""Connections that a worker keeps; idle ones cost little. Those beyond wait until others are closed."""
+"""Connections per worker; idle ones cost little. Further ones wait until others close."""
 
 _ASK_EVERY: Final = 0.05
 
 
 @contextmanager
 def listening_port(host: str, port: int) -> Iterator[int]:
-    """The port to listen on: ``port``, or for 0 a free one, reserved meanwhile. :class:`UnavailableError` if it cannot be
-    had."""
+    """Yield the port to listen on: ``port``, or for 0 a free one, reserved for the block. :class:`UnavailableError` if it is not
+    available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with ExitStack() as held:
         try:
             with socket.socket(family, socket.SOCK_STREAM) as probe:
-                # Workers share the port, which another server of this user could do as well: nobody may be there yet.
+                # Workers share the port, which another server of this user could do as well: check that the port is free.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind((host, port))
                 probe.listen(1)
@@ -61,13 +61,13 @@ def listening_port(host: str, port: int) -> Iterator[int]:
 
 
 def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
-    """Answer requests until SIGTERM or SIGINT, then finish those under way. ``settings.port`` is not 0.
+    """Serve requests until SIGTERM or SIGINT, then finish the running ones. ``settings.port`` must not be 0.
 
-    ``ready`` is called in another thread once the first worker answers. To be called in the main thread of a process of its own.
+    ``ready`` is called in another thread once the first worker responds. Call this in the main thread of a dedicated process.
     """
     # Forked workers would inherit the threads' locks in whatever state they are.
     multiprocessing.set_start_method("spawn", force=True)
-    # glibc gives threads heaps of their own, each of which keeps what was freed, and puts ever larger buffers into them.
+    # glibc gives threads their own heaps, which each retain freed memory, and places ever larger buffers in them.
     os.environ.setdefault("MALLOC_ARENA_MAX", "1")
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(256 << 10))
     server = Server(

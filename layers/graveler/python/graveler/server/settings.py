@@ -1,4 +1,4 @@
-"""What the one who starts the server decides."""
+"""The settings of a server process."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,11 +9,11 @@ from msgspec import Struct
 from graveler.lake.opening.location import LakeLocation
 
 OBJECTS_PATH: Final = "/objects"
-"""Presigned URLs lie below it."""
+"""The path below which presigned URLs lie."""
 
 
 class SecretVariables(Struct, frozen=True):
-    """Environment variables whose values nobody shows."""
+    """Environment variables whose values are never displayed."""
 
     values: Mapping[str, str] = {}
 
@@ -22,18 +22,18 @@ class SecretVariables(Struct, frozen=True):
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """``threads``: how many requests a worker works on at once; ``scan_threads`` are for those that may take long;
-    ``disk_threads`` read and write files besides, and ``transfers`` of presigned URLs may be under way. ``data_url`` begins the
-    presigned URLs of a lake in a folder, which the server answers itself. A JSON body may have ``max_json_bytes``, an upload
-    ``max_upload_bytes``, any other body ``max_small_bytes``; one beyond ``spool_bytes`` lies in a temporary file meanwhile, all
-    of a worker together in ``spooled_bytes``. ``log_requests`` writes a line of JSON for each request to stderr; audit lines go
-    to the file ``audit_log``, or to stderr. ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of
-    addresses outside of a repository that its objects may be linked and imported from, and presigned URLs live for
-    ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5
-    of a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository. A proxy in front tells a
-    client's address as the last one of ``client_address_header`` (its name in lower case). ``secrets`` are the variables that a
-    worker sets for itself, since none is started with them. With ``open_setup`` the first client makes the first access key.
-    AWS principals log in if their clients sign one of the names ``aws_login``."""
+    """The settings of ``graveler serve``. ``threads``: requests that a worker handles at once; ``scan_threads`` are for those
+    that may take long; ``disk_threads`` read and write files besides, and ``transfers`` of presigned URLs may run at once.
+    ``data_url`` starts the presigned URLs of a lake in a folder, which the server serves itself. A JSON body may have
+    ``max_json_bytes``, an upload ``max_upload_bytes``, any other body ``max_small_bytes``; one beyond ``spool_bytes`` is spooled
+    to a temporary file, all of a worker within ``spooled_bytes``. ``log_requests`` writes a line of JSON per request to stderr;
+    audit lines go to the file ``audit_log``, or to stderr. ``metrics`` is a folder for this run only. ``import_sources`` are the
+    address prefixes outside a repository from which objects may be linked and imported, and presigned URLs live for
+    ``presign_seconds``. Reads compare an object's size with the recorded one, with ``verify_bytes`` also the MD5 of a whole one.
+    ``memory`` is the bytes of each repository's tree that a worker caches. A proxy in front appends the client's address as the
+    last one of ``client_address_header`` (its name in lower case). ``secrets`` are variables that a worker sets for itself, since
+    no worker is started with them. With ``open_setup`` the first client creates the first access key. AWS principals log in if
+    their clients sign one of the names ``aws_login``."""
 
     lake: LakeLocation
     metrics: Path

@@ -1,13 +1,13 @@
-"""Short requests, answered in the event loop of a worker.
+"""Short requests, handled in the event loop of a worker.
 
-A thread for each request costs more than what most requests do: handing one over and back is a fight for the interpreter's lock
-(`docs/design/0011-short-requests.md`). So what is short is called in the loop's own thread. What writes runs in a greenlet: where
-it waits for the table, the loop goes on with others, and it is continued when the write is durable. The code of the verbs knows
-nothing of this but :mod:`graveler.pauses`.
+A thread per request costs more than the work of most requests: handing one over and back means contention for the interpreter's
+lock (`docs/design/0011-short-requests.md`). So short work is called in the loop's own thread. Writes run in a greenlet: while it
+waits for the table, the loop goes on with other requests, and it continues when the write is durable. The code of the verbs knows
+nothing of this except :mod:`graveler.pauses`.
 
-What may take long is not for the loop: a file that is not at hand, a pause before the next try. A request that comes to that,
-and has written nothing, is given up (:class:`graveler.pauses.WouldWaitError`) and answered by a thread, from its beginning. One
-that has written something goes on here.
+Work that may take long does not belong in the loop: a file that is not cached, a pause before the next attempt. A request that
+reaches such a point before it has written anything is aborted (:class:`graveler.pauses.WouldWaitError`) and run again by a
+thread, from its beginning. One that has already written continues here.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ from graveler import pauses
 R = TypeVar("R")
 
 _MOST_IDLE = 64
-"""Greenlets that are kept for the next requests, each with a stack of 16 KiB."""
+"""Greenlets kept for further requests, each with a stack of 16 KiB."""
 
 
 class _Short(greenlet):
-    """Works for short requests, one after the other. To begin a greenlet takes 10 µs, for the memory of its stack."""
+    """A greenlet that runs short requests, one after the other. Starting one takes 10 µs, for the memory of its stack."""
 
     future: "asyncio.Future[Any]"
     work: Callable[[], object] | None = None
     raised: BaseException | None = None
-    """By the last request."""
+    """The exception of the last request."""
     has_written = False
 
     def run(self) -> None:
@@ -44,7 +44,7 @@ class _Short(greenlet):
         self.has_written = False
         try:
             return self.work()
-        except GreenletExit:  # nobody is going to continue it
+        except GreenletExit:  # the greenlet will never be continued
             raise
         except BaseException as error:  # noqa: BLE001 - whoever asked gets it
             self.raised = error
@@ -54,7 +54,7 @@ class _Short(greenlet):
 
 
 class _Wait:
-    """A short request's wait, as :class:`graveler.pauses.Pause`."""
+    """A short request's wait, as a :class:`graveler.pauses.Pause`."""
 
     __slots__ = ("_loop", "_waiting")
 
@@ -72,7 +72,7 @@ class _Wait:
 
 
 class ShortRequests(Generic[R]):
-    """Calls ``work`` in the event loop of the thread that makes this; any waits of its own go on there."""
+    """The runner of short requests in the event loop of the thread that creates it, where that thread's own waits also go on."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -82,8 +82,8 @@ class ShortRequests(Generic[R]):
         pauses.here(self)
 
     def run(self, work: Callable[[], R]) -> "R | asyncio.Future[R]":
-        """What ``work`` returns or raises, or, where it waits for something, a future of that. To be called in the event loop.
-        :class:`graveler.pauses.WouldWaitError` if it is for a thread."""
+        """Return what ``work`` returns or raises, or a future of it if ``work`` waits. Call it in the event loop.
+        :class:`graveler.pauses.WouldWaitError` if the work needs a thread."""
         short = self._idle.pop() if self._idle else _Short()
         short.work = work
         result = short.switch()
@@ -93,7 +93,7 @@ class ShortRequests(Generic[R]):
         return short.future
 
     def _outcome(self, short: _Short, result: object) -> R:
-        """What a request has come to; its greenlet is free for another one."""
+        """Return or raise a request's outcome; its greenlet is free for another one."""
         error, short.raised = short.raised, None
         if len(self._idle) < _MOST_IDLE:
             self._idle.append(short)
@@ -105,8 +105,8 @@ class ShortRequests(Generic[R]):
         return cast(R, result)
 
     def wake(self, waiting: _Short) -> None:
-        """Continue a request that waits. From any thread; of several at once the first calls the loop. One whose loop has ended
-        stays as it is: its client is gone, and who wakes it has others to wake."""
+        """Continue a waiting request. Callable from any thread; the first of several calls wakes the loop. If the loop has ended,
+        the request stays as it is: its client is gone, and the caller has others to wake."""
         self._awake.append(waiting)
         if not self._called:
             self._called = True
@@ -137,7 +137,7 @@ class ShortRequests(Generic[R]):
             raise pauses.WouldWaitError
 
     def _continue(self) -> None:
-        self._called = False  # who is awake from now on calls again
+        self._called = False  # requests woken from now on call again
         while self._awake:
             short = self._awake.popleft()
             result = short.switch()

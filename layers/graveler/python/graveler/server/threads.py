@@ -1,4 +1,4 @@
-"""Threads for what would block the event loop: handlers, and reading and writing of files."""
+"""Threads for blocking work off the event loop: handlers, file reads and writes."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,15 +11,15 @@ R = TypeVar("R")
 
 
 class Threads:
-    """Up to ``amount`` threads, begun when they are needed. Work beyond waits in a queue."""
+    """A pool of up to ``amount`` threads, started on demand. Further work waits in a queue."""
 
     def __init__(self, name: str, amount: int) -> None:
         self._pool = ThreadPoolExecutor(amount, thread_name_prefix=name)
 
     def run(self, work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> "asyncio.Future[R]":
-        """What ``work`` returns or raises, from one of the threads. To be called in an event loop."""
+        """Return a future of what ``work`` returns or raises in one of the threads. Call it in an event loop."""
         return asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *arguments, **named))
 
     def close(self) -> None:
-        """Wait for what is under way."""
+        """Wait for running work."""
         self._pool.shutdown()

@@ -1,4 +1,4 @@
-"""A worker process: opens the lake and builds what answers requests."""
+"""A worker process: opens the lake and builds the gateway that handles requests."""
 
 import gc
 import os
@@ -28,12 +28,12 @@ from graveler.storage.sqlite_tables import SqliteTables
 
 _WITHIN: Final = "^local://"
 _COLLECT_EVERY: Final = 20_000
-"""New objects, net, after which Python looks for cycles: a page of a listing has some thousands, and none is in a cycle."""
+"""Net new objects after which Python looks for cycles: a page of a listing has thousands, none of them in a cycle."""
 
 
 def api_settings(settings: ServerSettings) -> Settings:
-    """What the API may do for its clients. They may read only the import sources outside of the lake, and can make no repository
-    there either: all below a repository's namespace is its own."""
+    """Return the API's limits for clients. Outside the lake they may read only the import sources, and cannot create repositories
+    there either: everything below a repository's namespace is its own."""
     sources = ImportSources(settings.import_sources)
     if isinstance(settings.lake, FolderLake):
         return Settings(
@@ -55,7 +55,7 @@ def api_settings(settings: ServerSettings) -> Settings:
 
 
 def build_gateway(settings: ServerSettings) -> Gateway:
-    """What answers the requests of this process. What it opens is closed when the process ends."""
+    """Return the gateway of this process. Everything it opens is closed when the process ends."""
     os.environ.update(settings.secrets.values)  # AWS's libraries read them there; /proc does not show it
     open_audit_log(settings.audit_log)
     load_verbs()
@@ -80,7 +80,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
 
     Finalize(None, close, exitpriority=1)
     gc.collect()
-    gc.freeze()  # what is there now stays, and need not be looked through again
+    gc.freeze()  # existing objects stay, and need not be scanned again
     gc.set_threshold(_COLLECT_EVERY)
     here = isinstance(settings.lake, FolderLake)
     if isinstance(lake.tables, SqliteTables):
@@ -98,7 +98,7 @@ def _access(settings: ServerSettings, lake: Lake) -> Access:
 
 
 def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threads) -> DataPlane | None:
-    """What answers the lake's presigned URLs; None if S3 does."""
+    """Return the handler of the lake's presigned URLs; None if S3 serves them."""
     if isinstance(settings.lake, AwsLake):
         return None
     folder = settings.lake.folder
