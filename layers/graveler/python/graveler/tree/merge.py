@@ -1,7 +1,11 @@
 """Three-way merge of trees, by the table
 
-===========  ====================================== s = d        d s = b        d d = b        s otherwise    conflict; or s, or
-d, by the strategy ===========  ======================================
+===========  ======================================
+s = d        d
+s = b        d
+d = b        s
+otherwise    conflict; or s, or d, by the strategy
+===========  ======================================
 
 for base ``b``, source ``s`` and destination ``d`` of each key, where "absent" is a value too and equal means equal identity *of
 the same key*. At the level of ranges the same table holds over aligned intervals: where one side left the base's ranges as they
