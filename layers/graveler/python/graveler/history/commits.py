@@ -13,13 +13,13 @@
 So no two different commits share the bytes that are hashed. The generation and the part of the metarange's name that pins
 addresses follow from, or add to, what the ID covers, and are not in it.
 
-**Record.** A JSON object without white space, its fields in the order of :class:`_Record` and metadata in order of the keys:
-the same commit always has the same bytes. It is kept twice, in the table and as ``_graveler/commits/<id>`` in the object store.
+**Record.** A JSON object without white space, its fields in the order of :class:`_Record` and metadata in order of the keys: the
+same commit always has the same bytes. It is kept twice, in the table and as ``_graveler/commits/<id>`` in the object store.
 
 **Item.** Partition ``<repository uid>/commit/<first digit>``, sort key the ID's 64 digits. Attributes: ``record``; ``line``, the
-raw IDs of the next 32 ancestors along first parents, nearest first; ``published`` (Unix seconds) where that was more than an hour
-after the time that the commit says; ``expired`` (Unix seconds) once no ref may be pointed at the commit any more. The line only
-tells a walk what to read next. It is never believed: what a walk follows are the records.
+raw IDs of the next 32 ancestors along first parents, nearest first; ``published`` (Unix seconds) if that was more than an hour
+after the commit's own time; ``expired`` (Unix seconds) once no ref may be pointed at the commit any more. The line is only a hint
+for a walk's next reads. A walk never relies on it, but follows the records.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,22 +39,22 @@ from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Ma
 RECORD_VERSION: Final = 1
 ID_DIGITS: Final = 64
 MIN_PREFIX_DIGITS: Final = 4
-"""A shorter beginning of an ID names no commit."""
+"""A shorter prefix of an ID names no commit."""
 
 LINE_LENGTH: Final = 32
-"""How many first-parent ancestors an item names."""
+"""Number of first-parent ancestors that an item names."""
 
 MAX_RECORD_BYTES: Final = MAX_ITEM_BYTES - 8_000
 """Longest record: the item also holds the line, the key and its attributes' names."""
 
 READ_BATCH: Final = 100
-"""How many items the tables give for one request."""
+"""Number of items that the tables return per request."""
 
 MAX_AHEAD: Final = 86_400
-"""Seconds by which the time that a commit is given may be ahead of the clock: that of its maker may be in another time zone."""
+"""Seconds by which a commit's given time may be ahead of the clock: its author may be in another time zone."""
 
 _BACKDATED: Final = 3_600
-"""Seconds between the time that a commit says and its publication, from which on its item says both."""
+"""Seconds between a commit's own time and its publication, from which on its item records both."""
 
 _TAG: Final = b"graveler commit 1"
 _DIGITS: Final = frozenset("0123456789abcdef")
@@ -62,7 +62,7 @@ _RAW: Final = 32
 
 
 class _Record(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the JSON says, in this order."""
+    """The fields of the JSON, in this order."""
 
     version: int
     parents: tuple[str, ...]
@@ -85,12 +85,12 @@ _decode_version = msgspec.json.Decoder(_Version).decode
 
 
 def is_hex(text: str) -> bool:
-    """Whether ``text`` is lower-case hex digits only."""
+    """Return whether ``text`` is lower-case hex digits only."""
     return _DIGITS.issuperset(text)
 
 
 def is_commit_id(text: str) -> bool:
-    """Whether ``text`` has the form of a whole commit ID."""
+    """Return whether ``text`` has the form of a whole commit ID."""
     return len(text) == ID_DIGITS and is_hex(text)
 
 
@@ -104,9 +104,9 @@ def commit_id(
     metadata: Mapping[str, str],
     operation: str,
 ) -> CommitID:
-    """The ID of the commit that says this (the bytes hashed stand above). ``created`` in Unix seconds. No request.
+    """Return the ID of the commit with these contents (see above for the bytes hashed). ``created`` in Unix seconds. No request.
 
-    Raises :class:`InvalidError` for text that is no UTF-8, IDs that are no digests and times beyond 64 bits.
+    Raises :class:`InvalidError` for text that is not UTF-8, IDs that are not digests and times beyond 64 bits.
     """
     try:
         pairs = [part for pair in sorted((k.encode(), v.encode()) for k, v in metadata.items()) for part in pair]
@@ -137,12 +137,12 @@ def new_commit(
     operation: str,
     cuts: str | None = None,
 ) -> Commit:
-    """A commit on top of ``parents`` (none for the first one), its generation one more than the highest of theirs.
+    """Return a commit on top of ``parents`` (none for the first one), its generation one more than the highest of theirs.
 
     ``created`` in Unix seconds; ``operation`` names the one run that makes this commit, so that equal contents still are two
-    commits. ``cuts`` says how its tree is cut, if not as that of its first parent (:mod:`graveler.history.cuts`). No request.
-    Raises :class:`InvalidError` as :func:`commit_id` does, for a parent named twice, and for message
-    and metadata that do not fit an item of the table.
+    commits. ``cuts`` are the split parameters of its tree, if not those of its first parent (:mod:`graveler.history.cuts`). No
+    request. Raises :class:`InvalidError` as :func:`commit_id` does, for a parent named twice, and for message and metadata that
+    do not fit an item of the table.
     """
     metadata = inherited(metadata, parents, cuts)
     ids = tuple(parent.id for parent in parents)
@@ -176,7 +176,8 @@ def new_commit(
 
 
 def check_date(created: int | None, now: float) -> None:
-    """:class:`InvalidError` for a time that nobody can mean: before 1970, or more than a day from ``now``. No request."""
+    """Check that a commit's date is plausible. :class:`InvalidError` if it is before 1970, or more than a day after ``now``. No
+    request."""
     if created is not None and not 0 <= created <= now + MAX_AHEAD:
         raise InvalidError(
             f"the commit's date {created} is out of range; it is Unix time in seconds, from 1970 to a day from now"
@@ -184,7 +185,7 @@ def check_date(created: int | None, now: float) -> None:
 
 
 def check_info(info: CommitInfo, now: float) -> None:
-    """:class:`InvalidError` for what no commit can say, so that it is refused before the work. ``now`` in Unix seconds."""
+    """Check that a commit can carry this information, before the work begins. :class:`InvalidError`. ``now`` in Unix seconds."""
     check_date(info.created, now)
     commit_saying(info, [], MetarangeName(""), 0, "")
 
@@ -197,14 +198,14 @@ def commit_saying(
     operation: str,
     cuts: str | None = None,
 ) -> Commit:
-    """A commit that says this, at the time ``now`` (Unix seconds) unless the info has another."""
+    """Return a commit with this information, at the time ``now`` (Unix seconds) unless the info has another."""
     when = int(now) if info.created is None else info.created
     return new_commit(parents, metarange, info.author, info.message, when, info.metadata, operation, cuts)
 
 
 def published_at(created: int, item: Item) -> int:
-    """When the commit of an ``item`` became part of the history, in Unix seconds: what it says itself (``created``), but for one
-    that was given an earlier date. :class:`CorruptError` for an item that cannot be read."""
+    """Return when the commit of an ``item`` became part of the history, in Unix seconds: the commit's own time (``created``),
+    except for a backdated one. :class:`CorruptError` for an item that cannot be read."""
     published = item.get("published", created)
     if not isinstance(published, int):
         raise CorruptError(f"the item of a commit says {published!r} for the time of its publication")
@@ -212,7 +213,7 @@ def published_at(created: int, item: Item) -> int:
 
 
 def encode_commit(commit: Commit) -> bytes:
-    """The record: what the table and the object store hold of ``commit``. The same bytes every time."""
+    """Return the record of ``commit``, which the table and the object store hold. The same bytes every time."""
     return _encode(
         _Record(
             version=RECORD_VERSION,
@@ -229,9 +230,9 @@ def encode_commit(commit: Commit) -> bytes:
 
 
 def decode_commit(cid: CommitID, record: bytes) -> Commit:
-    """The commit of a record that was kept as ``cid``. Some 10 µs, no request.
+    """Return the commit of a record that was stored as ``cid``. Some 10 µs, no request.
 
-    Raises :class:`CorruptError` that names the commit if the bytes are no record, of another version, or of another commit.
+    Raises :class:`CorruptError` that names the commit if the bytes are not a record, of another version, or of another commit.
     """
     try:
         stored = _decode_record(record)
@@ -273,12 +274,13 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
 
 
 def commit_item(commit: Commit, line: bytes, now: float) -> Item:
-    """The item of a commit that is published at ``now`` (Unix seconds); ``line`` as the module's docstring has it."""
+    """Return the item of a commit published at ``now`` (Unix seconds); see the module's docstring for ``line``."""
     return {"record": encode_commit(commit), "line": line, **publication(commit.created, now)}
 
 
 def publication(created: int, published: float) -> Item:
-    """The part of a commit's item that says when it was published (Unix seconds), if that is not what the commit says."""
+    """Return the part of a commit's item with its time of publication (Unix seconds), if it differs from the commit's own
+    time."""
     return {"published": int(published)} if published - created > _BACKDATED else {}
 
 
@@ -289,7 +291,7 @@ class CachedCommit(Struct, frozen=True):
     line: bytes
 
     def ancestors(self) -> list[CommitID]:
-        """IDs of probably the next ancestors along first parents, nearest first."""
+        """Return the IDs of probably the next ancestors along first parents, nearest first."""
         digits = self.line.hex()
         return [CommitID(digits[at : at + ID_DIGITS]) for at in range(0, len(digits), ID_DIGITS)]
 
@@ -297,34 +299,34 @@ class CachedCommit(Struct, frozen=True):
 class CommitStore:
     """The commits of one repository in the table, with the last ``capacity`` or so of them in memory.
 
-    Records never change, so the memory needs no protocol. It proves what a commit says, not that the commit is alive: a ref
-    is pointed at an existing commit only with :meth:`alive_check` in the same transaction. Safe to share between threads.
+    Records never change, so the memory needs no protocol. It proves a commit's contents, not that the commit is alive: point a
+    ref at an existing commit only with :meth:`alive_check` in the same transaction. Safe to share between threads.
     """
 
     def __init__(self, tables: Tables, uid: RepositoryUID, capacity: int = 16_384) -> None:
         self._tables, self._uid = tables, uid
-        # Two halves: what is used moves to the new one, and when that is full the old one is dropped. Near enough to
-        # "least recently used", and every step is one dict operation, so threads need no lock.
+        # Two halves: a used entry moves to the new one, and when that is full the old one is dropped. This approximates "least
+        # recently used", and every step is one dict operation, so threads need no lock.
         self._half = max(1, capacity // 2)
         self._new: dict[CommitID, CachedCommit] = {}
         self._old: dict[CommitID, CachedCommit] = {}
 
     @property
     def uid(self) -> RepositoryUID:
-        """Whose commits they are."""
+        """The repository's uid."""
         return self._uid
 
     def key(self, cid: CommitID) -> Key:
-        """Where the commit's item is."""
+        """Return the key of the commit's item."""
         return Key(f"{self._uid}/commit/{cid[0]}", cid.encode())
 
     def get(self, cid: CommitID) -> Commit:
-        """The commit. One request, none if it is in memory. :class:`RefNotFoundError` if there is none,
+        """Return the commit. One request, none if it is in memory. :class:`RefNotFoundError` if it does not exist,
         :class:`CorruptError` if its record is damaged."""
         return self.get_many([cid])[0]
 
     def get_many(self, ids: Sequence[CommitID]) -> list[Commit]:
-        """The commits, in the order of ``ids``. One request for each 100 that are not in memory. Errors as :meth:`get`."""
+        """Return the commits, in the order of ``ids``. One request for each 100 that are not in memory. Errors as :meth:`get`."""
         cached = {cid: self.in_memory(cid) for cid in ids}
         cached.update(self.read([cid for cid, found in cached.items() if found is None]))
         commits = []
@@ -336,7 +338,7 @@ class CommitStore:
         return commits
 
     def in_memory(self, cid: CommitID) -> CachedCommit | None:
-        """The commit if no request is needed for it."""
+        """Return the commit if it is in memory, without a request."""
         found = self._new.get(cid)
         if found is None:
             found = self._old.get(cid)
@@ -345,14 +347,15 @@ class CommitStore:
         return found
 
     def read(self, ids: Sequence[CommitID]) -> dict[CommitID, CachedCommit]:
-        """Those of ``ids`` (distinct) that exist, from the table and into memory. One request for each 100."""
+        """Return those of ``ids`` (distinct) that exist, read from the table and kept in memory. One request for each 100."""
         if not ids:
             return {}
         items = self._tables.get_many([self.key(cid) for cid in ids])
         return {cid: self.decode(cid, item) for cid, item in zip(ids, items, strict=True) if item is not None}
 
     def decode(self, cid: CommitID, item: Item) -> CachedCommit:
-        """What the item at :meth:`key` says, for callers that read it together with others. Remembered; no request."""
+        """Return the commit of the item at :meth:`key`, for callers that read it together with others. Kept in memory; no
+        request."""
         record, line = item.get("record"), item.get("line", b"")
         if not isinstance(record, bytes) or not isinstance(line, bytes):
             raise CorruptError(f"the item of commit {cid} has no record")
@@ -361,8 +364,8 @@ class CommitStore:
         return cached
 
     def find_prefix(self, prefix: str, limit: int = 8) -> list[CommitID]:
-        """IDs of commits that begin with ``prefix`` (4 to 64 lower-case hex digits), at most ``limit``, in order; more than one
-        means that the prefix is ambiguous. One request. :class:`InvalidError` for any other prefix."""
+        """Return the IDs of commits that begin with ``prefix`` (4 to 64 lower-case hex digits), at most ``limit``, in order; more
+        than one means that the prefix is ambiguous. One request. :class:`InvalidError` for any other prefix."""
         if not MIN_PREFIX_DIGITS <= len(prefix) <= ID_DIGITS or not is_hex(prefix):
             raise InvalidError(
                 f"{prefix!r} is no prefix of a commit ID: give {MIN_PREFIX_DIGITS} to {ID_DIGITS} of 0-9, a-f"
@@ -373,9 +376,9 @@ class CommitStore:
         return [CommitID(text_key(partition, sort)) for sort, _ in page.items]
 
     def put_write(self, commit: Commit, now: float) -> Put:
-        """The write of a transaction that adds ``commit`` at ``now`` (Unix seconds), on condition that its ID is new.
+        """Return the write of a transaction that adds ``commit`` at ``now`` (Unix seconds), on condition that its ID is new.
 
-        No request when the first parent is in memory, as it is for whoever just built on it; one otherwise.
+        No request if the first parent is in memory, as it is for a caller that just built on it; one otherwise.
         :class:`RefNotFoundError` if that parent does not exist.
         """
         line = b""
@@ -390,17 +393,18 @@ class CommitStore:
         return Put(self.key(commit.id), commit_item(commit, line, now), Absent())
 
     def remember(self, commit: Commit, written: Put) -> None:
-        """Keep in memory a commit whose :meth:`put_write` was just done: who made it is mostly asked for it next. No request."""
+        """Keep in memory a commit whose :meth:`put_write` was just executed: its maker is mostly asked for it next. No
+        request."""
         line = written.item.get("line", b"")
         assert isinstance(line, bytes)
         self._remember(CachedCommit(commit, line))
 
     def alive_check(self, cid: CommitID) -> Check:
-        """The part of a transaction that lets it fail unless the commit exists and has not expired."""
+        """Return the part of a transaction that makes it fail unless the commit exists and has not expired."""
         return Check(self.key(cid), Matches({"expired": None}))
 
     def has_expired(self, cid: CommitID) -> bool:
-        """Has the commit expired, or is it gone? One table read."""
+        """Return whether the commit has expired or is gone. One table read."""
         item = self._tables.get(self.key(cid))
         return item is None or "expired" in item
 
@@ -415,14 +419,14 @@ def _framed(fields: Iterable[bytes]) -> bytes:
 
 
 def _raw(digest: str) -> bytes:
-    """The 32 bytes that 64 hex digits stand for."""
+    """Return the 32 bytes of 64 hex digits."""
     if not is_commit_id(digest):
         raise InvalidError(f"{digest!r} is no ID: 64 lower-case hex digits are expected")
     return bytes.fromhex(digest)
 
 
 def _unreadable(cid: CommitID, record: bytes, error: Exception) -> str:
-    """Why a record cannot be decoded; a newer version is the likeliest reason, and has a remedy."""
+    """Return why a record cannot be decoded; a newer version is the likeliest reason, and has a remedy."""
     try:
         version = _decode_version(record).version
     except UNREADABLE:

@@ -1,7 +1,7 @@
-"""By which split parameters a commit's tree is cut: the repository's, unless its branch was rewritten with others.
+"""The split parameters of a commit's tree: the repository's, unless its branch was rewritten with others.
 
-Then the commit says so in its metadata, under :data:`KEY`, and so does each commit that is made on it: a tree is built on that of
-the first parent, and has to be cut as that is (law F1). The key is nobody else's to set.
+In that case the commit records them in its metadata, under :data:`KEY`, and so does each commit made on it: a tree is built on
+that of the first parent, and has to be cut as that is (law F1). The key is reserved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ KEY: Final = ".graveler.split"
 
 
 def split_of(commit: Commit, own: SplitParameters) -> SplitParameters:
-    """By what a commit's tree is cut; ``own`` are the repository's parameters. :class:`CorruptError`."""
+    """Return the split parameters of a commit's tree; ``own`` are the repository's parameters. :class:`CorruptError`."""
     value = commit.metadata.get(KEY)
     if value is None:
         return own
@@ -29,12 +29,12 @@ def split_of(commit: Commit, own: SplitParameters) -> SplitParameters:
 
 
 def spelled(split: SplitParameters, own: SplitParameters) -> str:
-    """What a commit says of them: nothing if they are the repository's ``own``."""
+    """Return the parameters as a commit records them: nothing if they are the repository's ``own``."""
     return "" if split == own else f"{split.min_size}/{split.max_size}/{split.raggedness}"
 
 
 def inherited(metadata: Mapping[str, str], parents: Sequence[Commit], cuts: str | None) -> Mapping[str, str]:
-    """The metadata of a new commit, whose tree is cut as the first parent's, unless ``cuts`` says otherwise."""
+    """Return the metadata of a new commit, whose tree is cut as the first parent's, unless ``cuts`` overrides that."""
     if cuts is None:
         cuts = parents[0].metadata.get(KEY, "") if parents else ""
     if not cuts and KEY not in metadata:

@@ -7,10 +7,10 @@
     at         := "@" | "@{N}" | "@{TIME}"
     step       := "~" | "~N" | "^" | "^N"
 
-Of several things that a base may mean the first in this order counts. ``@`` stands only after a branch and means its commit,
-without its uncommitted changes. ``@{N}`` is where the branch was before its last N moves, ``@{TIME}`` where it was at that time,
-as its reference log says (:mod:`graveler.history.past`). ``~N`` is N steps along first parents, ``^N`` the N-th parent; without
-N, 1; with 0, the commit itself.
+If a base may mean several things, the first in this order counts. ``@`` stands only after a branch and means its commit, without
+its uncommitted changes. ``@{N}`` is where the branch was before its last N moves, ``@{TIME}`` where it was at that time,
+according to its reference log (:mod:`graveler.history.past`). ``~N`` is N steps along first parents, ``^N`` the N-th parent;
+without N, 1; with 0, the commit itself.
 """
 
 from functools import lru_cache
@@ -41,7 +41,7 @@ class Step(Struct, frozen=True):
 
 
 class RefExpression(Struct, frozen=True):
-    """A parsed expression. ``at``: a ``@`` follows the base, and with ``past`` what is in braces behind it."""
+    """A parsed expression. ``at``: a ``@`` follows the base; ``past``: the braces behind it, if any."""
 
     base: str
     at: bool = False
@@ -58,15 +58,15 @@ class RefExpression(Struct, frozen=True):
 
 
 class Resolved(Struct, frozen=True):
-    """The commit that an expression means. ``branch`` is set if it is a branch's plain name: then the branch's uncommitted
-    changes are to be seen too."""
+    """The commit that an expression means. ``branch`` is set if the expression is a branch's plain name: then the branch's
+    uncommitted changes count too."""
 
     commit_id: CommitID
     branch: BranchState | None = None
 
 
 def parse(text: str) -> RefExpression:
-    """The expression that ``text`` is. No request. :class:`InvalidError` with the position (from 1) of what is wrong."""
+    """Parse an expression. No request. :class:`InvalidError` with the position (from 1) of the error."""
     return _parse_once(text) if len(text) <= _KEPT_LENGTH else _parse(text)
 
 
@@ -114,16 +114,16 @@ def _parse(text: str) -> RefExpression:
 
 
 def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -> Resolved:
-    """The commit that ``expression`` means.
+    """Return the commit that ``expression`` means.
 
-    Requests: one for a branch, a tag or a whole commit ID (all that the base may be is read at once); two for a prefix; for
-    ``@{…}`` one for each thousand moves of the branch since, and one for its item where the log does not say; in
-    addition, unless in memory, one for each further 32 steps along first parents begun, and one for each ``^N`` from 2 on.
-    The commit that is meant is not read.
+    Requests: one for a branch, a tag or a whole commit ID (all candidates for the base are read at once); two for a prefix; for
+    ``@{…}`` one for each thousand moves of the branch since, and one for its item if the log does not say; in addition, unless in
+    memory, one for each further 32 steps along first parents begun, and one for each ``^N`` from 2 on. The resulting commit is
+    not read.
 
-    Raises :class:`RefNotFoundError` and says what is missing (:class:`ParentNotFoundError` if it is a parent),
-    :class:`AmbiguousRefError` for a prefix of several commits, :class:`InvalidError` for what is no expression, and what
-    :meth:`CommitStore.get` raises for damaged records.
+    Raises :class:`RefNotFoundError` that says what is missing (:class:`ParentNotFoundError` if it is a parent),
+    :class:`AmbiguousRefError` for a prefix of several commits, :class:`InvalidError` for a malformed expression, and the errors
+    of :meth:`CommitStore.get` for damaged records.
     """
     text = expression if isinstance(expression, str) else str(expression)
     if isinstance(expression, str):
@@ -153,12 +153,12 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
 
 _KEPT_LENGTH: Final = 100
 _parse_once = lru_cache(maxsize=256)(_parse)
-"""Few refs are asked for very often. What is remembered is short: anybody may ask for anything."""
+"""A few refs are resolved very often. Only short ones are cached, since users choose the text."""
 
 
 def keys_of(expression: str, refs: Refs, commits: CommitStore) -> list[Key]:
-    """What :func:`resolve` reads first, for callers who read it together with something else (:meth:`Refs.having_read`). Empty
-    where that is not worth it, also for what is no expression. No request."""
+    """Return the keys that :func:`resolve` reads first, for callers who read them together with something else
+    (:meth:`Refs.having_read`). Empty where that is not worth it, also for a malformed expression. No request."""
     try:
         parsed = parse(expression)
     except InvalidError:
@@ -167,13 +167,14 @@ def keys_of(expression: str, refs: Refs, commits: CommitStore) -> list[Key]:
 
 
 def is_base(expression: str) -> bool:
-    """Whether it is nothing but a name or an ID, so that the items under :func:`keys_of` tell what it means, if any is there."""
+    """Return whether the expression is just a name or an ID, so that the items under :func:`keys_of`, if any exist, tell what it
+    means."""
     parsed = parse(expression)
     return not (parsed.at or parsed.steps or parsed.past is not None)
 
 
 def _base_keys(base: str, refs: Refs, commits: CommitStore) -> list[Key]:
-    """All that a base may be; the tag is the first."""
+    """Return the keys of all candidates for a base, the tag's first."""
     keys: list[Key] = [refs.tag_key(base)]
     if is_branch(base):
         keys.append(refs.branch_key(base))

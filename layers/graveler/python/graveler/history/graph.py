@@ -1,10 +1,10 @@
-"""Questions asked of the commit graph: merge base, ancestry, log, origins.
+"""Queries on the commit graph: merge base, ancestry, log, origins.
 
-A walk needs one commit after the other, and a request brings a hundred for the time of one. So a walk reads ahead: with the
-commit that it needs it asks for those that it will probably need next (:class:`_Reader`). What was read too much stays in the
-store's memory.
+A walk needs one commit after the other, and a request for a hundred takes as long as for one. So a walk reads ahead: together
+with the commit that it needs it reads those that it will probably need next (:class:`_Reader`). Any surplus stays in the store's
+memory.
 
-Generations (1 for a root, else one more than the highest parent's) bound every walk: an ancestor's is always lower.
+Generations (1 for a root, otherwise one more than the highest parent's) bound every walk: an ancestor's is always lower.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,43 +22,43 @@ _BOTH: Final = 3
 _STALE: Final = 4
 
 _MAX_FRONTIER: Final = 16
-"""How many IDs a log's position may carry, so that it fits a URL."""
+"""Maximum number of IDs in a log's position, so that it fits a URL."""
 
 Shows = Callable[[Commit, Sequence[Commit]], bool]
-"""Is a commit that has these parents (of those that the log follows) one to show?"""
+"""Returns whether to show a commit that has these parents (of those that the log follows)."""
 
 Unchanged = Callable[[Commit, Commit, Sequence[int]], Collection[int]]
-"""Which of these things does the second commit, a parent of the first, have as the first has them?"""
+"""Returns which of these things the second commit, a parent of the first, has exactly as the first has them."""
 
 
 def merge_base(commits: CommitStore, left: CommitID, right: CommitID) -> CommitID | None:
-    """The best common ancestor of two commits; None if they share no history.
+    """Return the best common ancestor of two commits; None if they share no history.
 
-    It is a common ancestor (a commit counts as its own) that is no ancestor of another one; of several the one with the
-    highest generation, then with the smallest ID. Requests: about one for each 32 generations that lie above the result
-    along the main line, two at least unless in memory; only commits above the result's generation are looked at. Errors as
+    It is a common ancestor (a commit counts as its own) that is not an ancestor of another one; of several the one with the
+    highest generation, then with the smallest ID. Requests: about one for each 32 generations that lie above the result along the
+    main line, two at least unless in memory; only commits above the result's generation are looked at. Errors as
     :meth:`CommitStore.get`.
     """
     return next(_common_ancestors(commits, left, right), None)
 
 
 def best_common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> list[CommitID]:
-    """All best common ancestors, the one that :func:`merge_base` chooses first, then by generation and ID. Requests: as
+    """Return all best common ancestors, the one that :func:`merge_base` chooses first, then by generation and ID. Requests: as
     :func:`merge_base`, down to the lowest of them."""
     return list(_common_ancestors(commits, left, right))
 
 
 def _common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> Iterator[CommitID]:
-    """Paint what each side reaches, from high generations to low ones; all descendants of a commit come before it.
+    """Paint the commits that each side reaches, from high generations to low ones; all descendants of a commit come before it.
 
     So a commit's paint is final when its turn comes. One with both colours, and not below another such, is a best common
-    ancestor; what is below it is stale. The walk ends when all that wait are stale.
+    ancestor; everything below it is stale. The walk ends when all waiting commits are stale.
     """
     reader = _Reader(commits)
     paint = {left: _LEFT}
     paint[right] = paint.get(right, 0) | _RIGHT
-    # A commit not read yet waits under the highest generation that it can have, before those known to have it, and is read
-    # when its turn comes: many never are.
+    # An unread commit waits under the highest generation that it can have, before those known to have it, and is read when its
+    # turn comes: many never are.
     waiting: list[tuple[int, int, CommitID, Commit | None]] = []
     for commit in reader.take(list(paint)):
         heappush(waiting, (-commit.generation, 1, commit.id, commit))
@@ -89,11 +89,11 @@ def _common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> 
 
 
 def first_parent_ancestor(commits: CommitStore, start: CommitID, distance: int) -> tuple[CommitID | None, int]:
-    """The commit ``distance`` steps along first parents from ``start``, and how many commits that walk saw (``distance`` + 1);
-    None, and how many there are, if the history ends before.
+    """Return the commit ``distance`` steps along first parents from ``start``, and the number of commits on that walk
+    (``distance`` + 1); None, and the number of commits, if the history ends before.
 
-    The commit itself need not be read; it is when that costs nothing. Requests: none for distance 0, else one, and one for
-    each further 32 steps begun. Errors as :meth:`CommitStore.get`.
+    The resulting commit is read only if that costs nothing. Requests: none for distance 0, otherwise one, and one for each
+    further 32 steps begun. Errors as :meth:`CommitStore.get`.
     """
     reader = _Reader(commits, first_parent=True)
     at = start
@@ -114,12 +114,12 @@ def log(
     stop_at: CommitID | None = None,
     limit: int | None = None,
 ) -> Iterator[Commit]:
-    """The commits that ``start`` can reach, itself first: of those whose child was shown always the one created last, then
+    """Yield the commits that ``start`` can reach, itself first: of those whose child was shown always the one created last, then
     the one with the higher generation, then the one that was reached first, first parents before others. Each once.
 
-    ``first_parent`` follows no other parents; ``since`` (Unix seconds) leaves out commits created before, and what only they
-    reach; ``stop_at`` is the last commit shown; ``limit`` is how many are shown at most. Requests: one for each 32 shown in a
-    linear history, fewer in one with merges, up to one for each shown in the worst. Errors as :meth:`CommitStore.get`, from
+    ``first_parent`` follows no other parents; ``since`` (Unix seconds) leaves out commits created before, and those that only
+    they reach; ``stop_at`` is the last commit shown; ``limit`` is the maximum number shown. Requests: one for each 32 shown in a
+    linear history, fewer in one with merges, up to one for each shown in the worst case. Errors as :meth:`CommitStore.get`, from
     the iterator.
     """
     walk = _LogWalk(commits, [start], first_parent=first_parent, since=since)
@@ -135,7 +135,7 @@ def log(
 
 
 def origins(commits: CommitStore, start: CommitID, things: int, unchanged: Unchanged) -> list[Commit]:
-    """For each of ``things`` that ``start`` has, numbered from 0, the commit that made it what it is there.
+    """Return for each of ``things`` that ``start`` has, numbered from 0, the commit that gave it its present state.
 
     From commit to commit a thing goes to the first of the parents that has it unchanged, and ends where none has. One walk for
     all of them; each commit is looked at once. Requests: about one for each 32 generations down to the lowest origin. Errors as
@@ -145,7 +145,7 @@ def origins(commits: CommitStore, start: CommitID, things: int, unchanged: Uncha
     found: dict[int, Commit] = {}
     arrived: dict[CommitID, list[int]] = {start: list(range(things))}
     (first,) = reader.take([start])
-    # The highest generation first: what comes to a commit comes from higher ones, so all of it is there at its turn.
+    # The highest generation first: things arrive at a commit only from higher ones, so all of them are there at its turn.
     waiting: list[tuple[int, CommitID, Commit]] = [(-first.generation, start, first)]
     while waiting:
         _, cid, commit = heappop(waiting)
@@ -175,17 +175,17 @@ def log_page(
     shows: Shows | None = None,
     limit: bool = False,
 ) -> Page[Commit]:
-    """Up to ``amount`` (at least 1) commits of :func:`log`, from the one that follows ``after``: a page's ``next_after``, or the
-    ID of any commit in the log. With ``shows``, only those that it says yes to.
+    """Return up to ``amount`` (at least 1) commits of :func:`log`, from the one that follows ``after``: a page's ``next_after``,
+    or the ID of any commit in the log. With ``shows``, only those for which it returns True.
 
-    ``next_after`` is the ID of a commit and then, each after a dot, the IDs with which the walk goes on: so a page costs as many
-    requests as a log of its length; with ``shows``, as one that reaches the first commit of the next page. An ID alone, or
+    ``next_after`` is the ID of a commit and then, each after a dot, the IDs with which the walk continues: so a page costs as
+    many requests as a log of its length; with ``shows``, as one that reaches the first commit of the next page. An ID alone, or
     creation times that rise towards the past, make the walk begin at ``start`` again: requests as for a log of all up to the
-    page's end. ``limit`` asks for these commits and no more: there is no ``next_after``, and no walk to find out whether
-    anything follows.
+    page's end. With ``limit``, the caller wants these commits and no more: the page has no ``next_after``, and no walk finds out
+    whether anything follows.
 
-    Raises :class:`InvalidError` for an ``after`` that is none and an ``amount`` below 1, :class:`RefNotFoundError` if the log
-    does not contain it, and what :func:`log` raises.
+    Raises :class:`InvalidError` for a malformed ``after`` and an ``amount`` below 1, :class:`RefNotFoundError` if the log does
+    not contain it, and the errors of :func:`log`.
     """
     if amount < 1:
         raise InvalidError(f"amount is {amount}; ask for at least 1")
@@ -212,7 +212,7 @@ def log_page(
 def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None, shows: Shows | None, *, limit: bool) -> Page[Commit]:
     results: list[Commit] = []
     position: list[CommitID] = []
-    """Once the page is full: the commit that the walk passed last, and where it would go on."""
+    """Once the page is full: the last commit that the walk passed, and where it would go on."""
     while (commit := walk.next(amount - len(results) if shows is None else READ_BATCH)) is not None:
         if shows is None or shows(commit, walk.parents(commit)):
             if len(results) == amount:
@@ -232,8 +232,8 @@ class _LogWalk:
     """A walk in the order of :func:`log`, from ``seeds``; ``passed`` is the last commit that an earlier walk showed, whose
     frontier the seeds are.
 
-    ``ordered``: no commit came that sorts before one shown earlier. As long as that holds, what was shown sorts before what
-    was not, so a walk from the frontier alone cannot meet it again. It stops to hold when a commit is younger than its child.
+    ``ordered``: no commit came that sorts before one shown earlier. As long as that holds, everything shown sorts before the
+    rest, so a walk from the frontier alone cannot meet it again. It stops holding when a commit is younger than its child.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class _LogWalk:
         self.ordered = True
 
     def next(self, ahead: int = READ_BATCH) -> Commit | None:
-        """The next commit, None at the end. At most one request for 100 parents of the one before; it may bring ``ahead``
+        """Return the next commit, None at the end. At most one request for 100 parents of the one before; it may bring ``ahead``
         more."""
         if self._passed is not None:
             passed, *_ = self._reader.take([self._passed, *self._arriving], ahead)
@@ -276,11 +276,11 @@ class _LogWalk:
         return commit
 
     def parents(self, commit: Commit) -> list[Commit]:
-        """Those parents of the commit that came last that the walk follows. At most one request, of what the walk needs next."""
+        """Return the parents of the last commit that the walk follows. At most one request, for what the walk needs next."""
         return self._reader.take(_followed(commit, self._first_parent))
 
     def frontier(self) -> list[CommitID]:
-        """Where the walk would go on, in the order in which it came there."""
+        """Return where the walk would go on, in the order in which it came there."""
         waiting = sorted(self._queue, key=lambda rank: rank[2])
         return [*(commit.id for *_, commit in waiting), *self._arriving]
 
@@ -290,11 +290,10 @@ def _log_order(commit: Commit, arrived: int) -> tuple[int, int, int]:
 
 
 class _Reader:
-    """Reads the commits that one walk needs, and with them those that it will probably need next.
+    """Reads the commits that one walk needs, together with those that it will probably need next.
 
-    *Ends* are the known parents of commits that were read, and were not read themselves. The next request takes the needed
-    ones, then what continues them by their children's lines, then the other ends, then what continues those, up to what
-    one request carries.
+    *Ends* are the known but unread parents of commits that were read. The next request takes the needed commits, then their
+    continuation by their children's lines, then the other ends, then the continuation of those, up to what one request carries.
     """
 
     def __init__(self, commits: CommitStore, *, first_parent: bool = False) -> None:
@@ -302,8 +301,8 @@ class _Reader:
         self._ends: dict[CommitID, CachedCommit] = {}  # end → the child that knows it
 
     def take(self, ids: Sequence[CommitID], ahead: int = READ_BATCH) -> list[Commit]:
-        """The commits, in the order of ``ids``. At most one request for 100 of them, none if all are in memory; it brings up
-        to ``ahead`` more as far as they fit. :class:`RefNotFoundError` if one does not exist."""
+        """Return the commits, in the order of ``ids``. At most one request for 100 of them, none if all are in memory; it brings
+        up to ``ahead`` more as far as they fit. :class:`RefNotFoundError` if one does not exist."""
         found = {cid: self._commits.in_memory(cid) for cid in ids}
         missing = [cid for cid, cached in found.items() if cached is None]
         if missing:
@@ -339,7 +338,7 @@ class _Reader:
         return read
 
     def _line(self, end: CommitID) -> list[CommitID]:
-        """What probably continues an end: its child's line, if it is the child's first parent."""
+        """Return the probable continuation of an end: its child's line, if it is the child's first parent."""
         child = self._ends.get(end)
         return child.ancestors() if child is not None and child.commit.parents[0] == end else []
 

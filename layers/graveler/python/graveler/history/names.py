@@ -1,4 +1,4 @@
-"""Which names repositories, branches and tags may have.
+"""The rules for names of repositories, branches and tags.
 
 A name is checked where it enters; everything behind relies on it. Each function returns the name as it is, or raises
 :class:`graveler.errors.InvalidError` with the rule that is broken and the value that breaks it.
@@ -19,7 +19,7 @@ _FORBIDDEN: Final = frozenset(" ~^:?*[\\\x7f") | frozenset(map(chr, range(32)))
 
 
 def check_repository(name: str) -> str:
-    """A repository's name: 3 to 63 lower-case letters, digits and ``-``, the first no ``-``."""
+    """Check a repository's name: 3 to 63 lower-case letters, digits and ``-``, the first not ``-``."""
     if not 3 <= len(name) <= 63:
         raise _refused("repository", name, f"it has {len(name)} characters; 3 to 63 are allowed")
     if name[0] == "-":
@@ -31,7 +31,7 @@ def check_repository(name: str) -> str:
 
 
 def check_branch(name: str) -> str:
-    """A branch's name: 1 to 255 of ``A-Z a-z 0-9 _ -``, the first no ``-``."""
+    """Check a branch's name: 1 to 255 of ``A-Z a-z 0-9 _ -``, the first not ``-``."""
     if not name:
         raise _refused("branch", name, "it is empty")
     if name[0] == "-":
@@ -45,15 +45,15 @@ def check_branch(name: str) -> str:
 
 
 def is_branch(name: str) -> bool:
-    """Whether a branch may be called so."""
+    """Return whether this is a valid branch name."""
     return 0 < len(name) <= MAX_REF_BYTES and name[0] != "-" and _WORD_OR_DASH.issuperset(name)
 
 
 def check_tag(name: str) -> str:
-    """A tag's name: what ``git check-ref-format`` allows for one, at most 255 bytes of UTF-8.
+    """Check a tag's name: as ``git check-ref-format`` allows, at most 255 bytes of UTF-8.
 
-    Two rules are added: no ``-`` at the beginning (git's own rule for tags; it would read as an option), and no ``@`` at the
-    end (it would read as "the branch without its uncommitted changes", so that nobody could name the tag).
+    Two rules are added: no ``-`` at the beginning (git's own rule for tags; it would read as an option), and no ``@`` at the end
+    (it would read as "the branch without its uncommitted changes", so no expression could name the tag).
     """
     broken = broken_tag_rule(name)
     if broken is not None:
@@ -62,7 +62,7 @@ def check_tag(name: str) -> str:
 
 
 def broken_tag_rule(name: str) -> str | None:
-    """The first rule that ``name`` breaks as the name of a tag, in words; None if it breaks none."""
+    """Return the first rule that ``name`` breaks as a tag's name, in words; None if it breaks none."""
     if not name:
         return "it is empty"
     try:

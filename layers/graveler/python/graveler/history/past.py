@@ -1,8 +1,8 @@
-"""Where a branch was: ``main@{3}`` before its last three moves, ``main@{2026-06-01T12:00Z}`` at that time, as Git has it.
+"""A branch's past positions: ``main@{3}`` before its last three moves, ``main@{2026-06-01T12:00Z}`` at that time, as in Git.
 
-The reference log says so (:mod:`graveler.history.reflog`), also of a branch that was deleted. Its rows are in the order in which
-things happened; their times are by the clocks of those who did them. The newest row that is not later than the time counts, so a
-row with a wrong time misleads only for times between it and its neighbours.
+The reference log has them (:mod:`graveler.history.reflog`), also for a deleted branch. Its rows are in the order of events; their
+times are by the clocks of the processes that wrote them. The newest row that is not later than the time counts, so a row with a
+wrong time misleads only for times between it and its neighbours.
 """
 
 import time
@@ -20,7 +20,7 @@ _PAGE: Final = 1000
 
 
 class Past(Struct, frozen=True):
-    """What stands in braces: ``moves`` back, or, with ``time_ns``, the Unix time in nanoseconds that ``text`` means."""
+    """The text in braces: ``moves`` back, or, with ``time_ns``, the Unix time in nanoseconds that ``text`` means."""
 
     text: str
     moves: int = 0
@@ -31,11 +31,11 @@ class Past(Struct, frozen=True):
 
 
 def parse_past(text: str) -> Past | None:
-    """What ``text`` means: a number of at most nine digits, or a date, with or without a time, from 1970 to 2262, in UTC unless
-    it names another zone; None for anything else. No request."""
+    """Parse the text in braces: a number of at most nine digits, or a date, with or without a time, from 1970 to 2262, in UTC
+    unless it names another zone; None for anything else. No request."""
     if text and len(text) <= _MAX_DIGITS and _DECIMAL.issuperset(text):
         return Past(text, moves=int(text))
-    from datetime import UTC, datetime, timedelta  # rarely asked for, and not on the path of a cold start
+    from datetime import UTC, datetime, timedelta  # rarely needed, and kept off the path of a cold start
 
     try:
         moment = datetime.fromisoformat(text)
@@ -47,8 +47,8 @@ def parse_past(text: str) -> Past | None:
 
 
 def commit_at(text: str, branch: str, past: Past, refs: Refs) -> CommitID:
-    """The commit at which ``branch`` was. ``text`` is the whole expression, for errors. :class:`RefNotFoundError` for a time at
-    which there was no such branch, and for one that the log does not reach; :class:`CorruptError` for a damaged row.
+    """Return the commit at which ``branch`` was. ``text`` is the whole expression, for errors. :class:`RefNotFoundError` for a
+    time at which the branch did not exist, and for one that the log does not reach; :class:`CorruptError` for a damaged row.
 
     Requests: one for each thousand moves of the branch since, and one for its item if it did not move since.
     """
@@ -84,7 +84,7 @@ def _at_time(text: str, branch: str, time_ns: int, refs: Refs) -> CommitID:
                 raise RefNotFoundError(text, f"branch {branch!r} had been deleted by then")
             return row.new
         later = row
-    # No row is that old. What happened lately has one, so the branch was then where its oldest row found it.
+    # No row is that old. Recent moves have rows, so the branch was then where its oldest row found it.
     if time_ns < time.time_ns() - refs.reflog.keep_seconds * 1_000_000_000:
         days = refs.reflog.keep_seconds // 86_400
         raise RefNotFoundError(

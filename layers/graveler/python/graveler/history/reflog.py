@@ -1,14 +1,14 @@
 """The reference log: who moved which branch or tag from where to where, and by which operation.
 
-Each ref has a partition of its own, ``<repository uid>/reflog/<kind>/<name>``. A row is written in the very transaction that
-changes the ref, so the log has no gaps and tells of nothing that did not happen. Rows expire (attribute ``expires``, Unix
-seconds) some time after they were written; a table that removes expired items may take its time.
+Each ref has a partition of its own, ``<repository uid>/reflog/<kind>/<name>``. A row is written in the same transaction that
+changes the ref, so the log has no gaps and records nothing that did not happen. Rows expire (attribute ``expires``, Unix seconds)
+some time after they were written; a table that removes expired items may take its time.
 
 Rows of a branch are numbered, by a counter that the branch's item holds and that each such transaction raises: so they are in the
-order in which things happened, whatever the clocks of those say who did them. A numbered row's key is 2**63 plus the number, in
-8 bytes, big endian, and the time is its attribute ``time_ns``. Rows of tags, and those that earlier versions wrote, are in order
-of time, before all numbered ones: their key is the time (8 bytes, big endian) and 8 bytes of the SHA-256 of the row, so that
-two operations at the same nanosecond do not overwrite each other.
+order of events, whatever the writers' clocks say. A numbered row's key is 2**63 plus the number, in 8 bytes, big endian, and the
+time is its attribute ``time_ns``. Rows of tags, and those that earlier versions wrote, are in order of time, before all numbered
+ones: their key is the time (8 bytes, big endian) and 8 bytes of the SHA-256 of the row, so that two operations at the same
+nanosecond do not overwrite each other.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from graveler.storage.tables import Item, Key, Put, Tables
 RefKind: TypeAlias = Literal["branch", "tag"]
 
 KEEP_SECONDS: Final = 90 * 24 * 3600
-"""How long a row is kept unless told otherwise."""
+"""Default number of seconds for which a row is kept."""
 
 _PAGE: Final = 1000
 _NUMBERED: Final = 1 << 63
@@ -33,7 +33,7 @@ _NUMBERED: Final = 1 << 63
 
 
 class Event(Struct, frozen=True):
-    """What changes a ref. ``time_ns`` is Unix time in nanoseconds, ``operation`` a verb (``commit``, ``merge``, …),
+    """A change of a ref. ``time_ns`` is Unix time in nanoseconds, ``operation`` a verb (``commit``, ``merge``, …),
     ``operation_id`` names the one run of it, ``by`` is the user."""
 
     time_ns: int
@@ -43,8 +43,8 @@ class Event(Struct, frozen=True):
 
 
 class LogEntry(Struct, frozen=True):
-    """One row: ``event`` moved the ref from ``old`` (None: it was created) to ``new`` (None: it was deleted). Equal ones say
-    that only uncommitted changes went."""
+    """One row: ``event`` moved the ref from ``old`` (None: it was created) to ``new`` (None: it was deleted). If both are equal,
+    only uncommitted changes were dropped."""
 
     event: Event
     old: CommitID | None
@@ -52,15 +52,15 @@ class LogEntry(Struct, frozen=True):
 
 
 class RefLog:
-    """The reference log of one repository; ``keep_seconds`` is how long a row stays."""
+    """The reference log of one repository. Rows stay for ``keep_seconds``."""
 
     def __init__(self, tables: Tables, uid: RepositoryUID, keep_seconds: int = KEEP_SECONDS) -> None:
         self._tables, self._uid, self.keep_seconds = tables, uid, keep_seconds
 
     def put_write(self, kind: RefKind, name: str, entry: LogEntry, number: int = 0) -> Put:
-        """The write that adds ``entry`` to the log of a ref. No request. :class:`InvalidError` for a time before 1970.
+        """Return the write that adds ``entry`` to the log of a ref. No request. :class:`InvalidError` for a time before 1970.
 
-        With a ``number``, from 1, the row is the newest if no greater one is there. Without one the row is in order of time, and
+        With a ``number``, from 1, the row is the newest unless a greater one exists. Without one the row is in order of time, and
         a transaction that is repeated writes it once.
         """
         event = entry.event
@@ -84,12 +84,12 @@ class RefLog:
         return Put(Key(self._partition(kind, name), sort), item)
 
     def entries(self, kind: RefKind, name: str, limit: int = 100) -> list[LogEntry]:
-        """The newest ``limit`` rows of a ref, newest first; also of a ref that does not exist any more. One request for each
-        1,000 rows. Raises :class:`CorruptError` for a row that cannot be read."""
+        """Return the newest ``limit`` rows of a ref, newest first; also of a ref that does not exist any more. One request for
+        each 1,000 rows. Raises :class:`CorruptError` for a row that cannot be read."""
         return [*islice(self.rows(kind, name, min(limit, _PAGE)), limit)]
 
     def rows(self, kind: RefKind, name: str, page_size: int) -> Iterator[LogEntry]:
-        """The rows of :meth:`entries`, all of them. One request for each ``page_size`` rows, when they are asked for."""
+        """Yield all the rows of :meth:`entries`. One request for each ``page_size`` rows, made lazily."""
         end: bytes | None = None
         while True:
             page = self._tables.query(self._partition(kind, name), end=end, limit=page_size, descending=True)
@@ -100,7 +100,8 @@ class RefLog:
             end = page.items[-1][0]
 
     def last_number(self, kind: RefKind, name: str) -> int:
-        """The number of the newest row of a ref, also of one that does not exist any more; 0 if it has none. One request."""
+        """Return the number of the newest row of a ref, also of one that does not exist any more; 0 if it has none. One
+        request."""
         page = self._tables.query(self._partition(kind, name), limit=1, descending=True)
         return number_of_row(page.items[0][0]) if page.items else 0
 
@@ -109,12 +110,12 @@ class RefLog:
 
 
 def number_of_row(sort: bytes) -> int:
-    """The number of the row with this key; 0 if it has none."""
+    """Return the number of the row with this key; 0 if it has none."""
     return max(0, int.from_bytes(sort) - _NUMBERED) if len(sort) == 8 else 0
 
 
 def time_of_row(sort: bytes, item: Item) -> int | None:
-    """When a row says that it was written, in Unix nanoseconds; None if it does not."""
+    """Return a row's recorded time, in Unix nanoseconds; None if it has none."""
     time_ns = item.get("time_ns") if number_of_row(sort) else int.from_bytes(sort[:8]) if len(sort) == 16 else None
     return time_ns if isinstance(time_ns, int) else None
 

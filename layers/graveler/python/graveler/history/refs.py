@@ -1,14 +1,14 @@
 """Branches and tags: read them, list them, and make the writes that change them.
 
-Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, by the xxh64 of the name modulo 16, under the
-name in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the
-oldest first), ``hidden``, ``renaming`` (the token that a rename fills, and its beat) and ``moves`` (the number of its newest row
-in the reference log). A tag's: ``commit``.
+Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, by the xxh64 of the name modulo 16, under the name
+in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the oldest
+first), ``hidden``, ``renaming`` (the token that a rename fills, and its beat) and ``moves`` (the number of its newest row in the
+reference log). A tag's: ``commit``.
 
-Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**,
-then the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller
-adds what else belongs to it, such as :meth:`graveler.history.commits.CommitStore.alive_check` for a ref that is pointed at a
-commit which existed before.
+Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**, then
+the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller adds the
+other parts, such as :meth:`graveler.history.commits.CommitStore.alive_check` for a ref that is pointed at a commit which existed
+before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,21 +29,21 @@ from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, P
 SHARDS: Final = 16
 _KEPT: Final = 256
 _KEYS: Final = 1024
-"""Names of which the keys are remembered: checking a name and hashing it takes 1 µs, and few names are asked for very often."""
+"""Number of names whose keys are cached: checking and hashing a name takes 1 µs, and a few names are requested very often."""
 
 
 class Renaming(Struct, frozen=True):
-    """A rename at work on a branch: the token under which it stages again what is uncommitted, and the beat of its lease."""
+    """A rename at work on a branch: the token under which it stages the uncommitted changes again, and the beat of its lease."""
 
     into: Token
     beat: str
 
 
 class BranchState(Struct, frozen=True):
-    """A branch as the table has it: the commit it points at, the token that new changes go to, and the tokens that a commit
-    has sealed but not published yet, the oldest first. ``hidden`` ones are left out of listings. While a branch is
-    ``renaming``, nothing is acknowledged on it. ``moves`` is the number of its newest row in the reference log; 0 if an earlier
-    version wrote the item, which did not count."""
+    """A branch as the table has it: the commit it points at, the token for new changes, and the tokens that a commit has sealed
+    but not published yet, the oldest first. Listings omit ``hidden`` ones. While a branch is ``renaming``, no change is
+    acknowledged on it. ``moves`` is the number of its newest row in the reference log; 0 if an earlier version, which did not
+    count, wrote the item."""
 
     name: str
     commit_id: CommitID
@@ -54,8 +54,9 @@ class BranchState(Struct, frozen=True):
     moves: int = 0
 
     def moved(self, event: Event) -> "BranchState":
-        """With the number that the row of ``event`` gets, which changes the branch as it is here. Where nobody counted so far, it
-        is the time in nanoseconds: whatever was counted before an earlier version changed the branch is less than that."""
+        """Return the branch with the number of the row of ``event``, which changes the branch as it is here. If moves were not
+        counted so far, it is the time in nanoseconds: any number counted before an earlier version changed the branch is less
+        than that."""
         return replace(self, moves=self.moves + 1 if self.moves else event.time_ns)
 
 
@@ -69,37 +70,37 @@ class Refs:
         self._tables, self._uid = tables, uid
         self.reflog = log or RefLog(tables, uid)
         self._decoded: dict[str, tuple[Item, BranchState]] = {}
-        """By name, the branches that were decoded last, since most are asked for again and again."""
+        """The most recently decoded branches, by name, since most are requested repeatedly."""
 
     def branch_key(self, name: str) -> Key:
-        """Where the branch's item is. :class:`InvalidError` if no branch can be called so."""
+        """Return the key of the branch's item. :class:`InvalidError` for an invalid branch name."""
         return _branch_key(self._uid, name)
 
     def tag_key(self, name: str) -> Key:
-        """Where the tag's item is. :class:`InvalidError` if no tag can be called so."""
+        """Return the key of the tag's item. :class:`InvalidError` for an invalid tag name."""
         return _tag_key(self._uid, name)
 
     def branch(self, name: str) -> BranchState | None:
-        """The branch, or None. One request. :class:`InvalidError` if no branch can be called so."""
+        """Return the branch, or None. One request. :class:`InvalidError` for an invalid branch name."""
         return self.decode_branch(name, self._tables.get(self.branch_key(name)))
 
     def tag(self, name: str) -> Tag | None:
-        """The tag, or None. One request. :class:`InvalidError` if no tag can be called so."""
+        """Return the tag, or None. One request. :class:`InvalidError` for an invalid tag name."""
         return self.decode_tag(name, self._tables.get(self.tag_key(name)))
 
     def read_many(self, keys: Sequence[Key]) -> list[Item | None]:
-        """Items that a caller wants to read together, such as a branch and a tag. One request for each 100."""
+        """Return items that a caller wants to read together, such as a branch and a tag. One request for each 100."""
         return self._tables.get_many(keys)
 
     def having_read(self, items: Mapping[Key, Item | None]) -> "Refs":
-        """These refs for one reader, who need not ask again for items that were read a moment ago with something else."""
+        """Return these refs for one reader, which reuses items that were just read together with something else."""
         view = _ReadAhead(self._tables, self._uid, self.reflog, items)
         view._decoded = self._decoded
         return view
 
     def decode_branch(self, name: str, item: Item | None) -> BranchState | None:
-        """What the item at :meth:`branch_key` says; None if there is none; of the very item that was decoded last the same as
-        then. No request. :class:`CorruptError` if it makes no sense."""
+        """Return the branch in the item at :meth:`branch_key`; None without an item. Decoding the same item again returns the
+        same object. No request. :class:`CorruptError` if the item is malformed."""
         if item is None:
             return None
         before = self._decoded.get(name)
@@ -112,8 +113,8 @@ class Refs:
         return state
 
     def decode_tag(self, name: str, item: Item | None) -> Tag | None:
-        """What the item at :meth:`tag_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
-        sense."""
+        """Return the tag in the item at :meth:`tag_key`; None without an item. No request. :class:`CorruptError` if it is
+        malformed."""
         if item is None:
             return None
         commit = item.get("commit")
@@ -124,12 +125,12 @@ class Refs:
     def list_branches(
         self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
     ) -> Page[BranchState]:
-        """Up to ``amount`` (at least 1) branches whose name begins with ``prefix`` and comes after ``after``, in order of the
-        names' bytes.
+        """Return up to ``amount`` (at least 1) branches whose name begins with ``prefix`` and comes after ``after``, in order of
+        the names' bytes.
 
-        At least one request for each of the 16 shards, and about one more for a shard that holds far more of the page than
-        its share. Reads little more than the page, never more than 16 × (``amount`` + 1) items that are shown.
-        :class:`InvalidError` for an ``amount`` below 1 or text that is no UTF-8.
+        At least one request for each of the 16 shards, and about one more for a shard that holds far more of the page than its
+        share. Reads little more than the page, never more than 16 × (``amount`` + 1) items that are shown. :class:`InvalidError`
+        for an ``amount`` below 1 or text that is not UTF-8.
         """
 
         def decode(name: str, item: Item) -> BranchState | None:
@@ -139,22 +140,23 @@ class Refs:
         return self._list("branch", decode, prefix, after, amount)
 
     def list_tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
-        """Up to ``amount`` (at least 1) tags, as :meth:`list_branches` does it."""
+        """Return up to ``amount`` (at least 1) tags, as :meth:`list_branches` does."""
         return self._list("tag", self.decode_tag, prefix, after, amount)
 
     def create_branch_writes(self, state: BranchState, event: Event) -> list[Write]:
-        """Create a branch, on condition that none has its name. Two writes, no request. ``state.moves`` is one more than
-        :meth:`RefLog.last_number` of its name; the second write fails if that is not so any more."""
+        """Return the writes that create a branch, on condition that none has its name. Two writes, no request. ``state.moves`` is
+        one more than :meth:`RefLog.last_number` of its name; the second write fails if that is no longer so."""
         write = Put(self.branch_key(state.name), _branch_item(state), Absent())
         row = self._row("branch", state.name, event, None, state.commit_id, state.moves)
         return [write, replace(row, condition=Absent())]
 
     def move_branch_writes(self, old: BranchState, new: BranchState, event: Event | None) -> list[Write]:
-        """Replace ``old`` by ``new``, on condition that the branch still is exactly as ``old`` says. Two writes, no request.
-        It counts the move: afterwards the branch is as ``new`` says, but for what :meth:`BranchState.moved` says of ``old``.
+        """Return the writes that replace ``old`` by ``new``, on condition that the branch still is exactly ``old``. Two writes,
+        no request. They count the move: afterwards the branch is ``new``, with the ``moves`` of :meth:`BranchState.moved` of
+        ``old``.
 
-        ``event`` is None when no ref changes: a seal opens a token and leaves the commit as it was. Then it is one write
-        without a row. ``ValueError`` if the names differ, or the commits do and ``event`` is None.
+        ``event`` is None when no ref changes: a seal opens a token and leaves the commit as it was. Then it is one write without
+        a row. ``ValueError`` if the names differ, or the commits do and ``event`` is None.
         """
         if old.name != new.name or (event is None and old.commit_id != new.commit_id):
             raise ValueError(f"{old} cannot become {new} like this")
@@ -166,25 +168,25 @@ class Refs:
         return [*writes, self._row("branch", old.name, event, old.commit_id, new.commit_id, moves)]
 
     def unchanged_check(self, state: BranchState) -> Check:
-        """For a transaction that shall happen only while the branch is exactly as ``state`` says. No request."""
+        """Return a check that the branch is exactly ``state``, for a transaction that depends on it. No request."""
         return Check(self.branch_key(state.name), _unchanged(state))
 
     def accepting_check(self, name: str, token: Token) -> Check:
-        """For a transaction that shall happen only while the branch takes changes under ``token``. No request."""
+        """Return a check that the branch takes changes under ``token``, for a transaction that depends on it. No request."""
         return Check(self.branch_key(name), Matches({"open": token, "renaming": None}))
 
     def delete_branch_writes(self, old: BranchState, event: Event) -> list[Write]:
-        """Delete a branch, on condition that it still is exactly as ``old`` says. Two writes, no request."""
+        """Return the writes that delete a branch, on condition that it still is exactly ``old``. Two writes, no request."""
         write = Delete(self.branch_key(old.name), _unchanged(old))
         return [write, self._row("branch", old.name, event, old.commit_id, None, old.moved(event).moves)]
 
     def create_tag_writes(self, tag: Tag, event: Event) -> list[Write]:
-        """Create a tag, on condition that none has its name. Two writes, no request."""
+        """Return the writes that create a tag, on condition that none has its name. Two writes, no request."""
         write = Put(self.tag_key(tag.name), {"commit": tag.commit_id}, Absent())
         return [write, self._row("tag", tag.name, event, None, tag.commit_id)]
 
     def delete_tag_writes(self, old: Tag, event: Event) -> list[Write]:
-        """Delete a tag, on condition that it still names the same commit. Two writes, no request."""
+        """Return the writes that delete a tag, on condition that it still names the same commit. Two writes, no request."""
         write = Delete(self.tag_key(old.name), Matches({"commit": old.commit_id}))
         return [write, self._row("tag", old.name, event, old.commit_id, None)]
 
@@ -209,12 +211,12 @@ class Refs:
             raise InvalidError(f"{error.object!r} cannot be written as UTF-8") from None
         if len(first) > MAX_REF_BYTES:
             return Page(())
-        # No name has more bytes than MAX_REF_BYTES, so what follows in ``after`` does not matter, and would not fit a key.
+        # No name has more bytes than MAX_REF_BYTES, so the rest of ``after`` does not matter, and would not fit a key.
         start = max(first, passed[: MAX_REF_BYTES + 1] + b"\0") if passed else first
-        end = first[:-1] + bytes([first[-1] + 1]) if first else None  # 255 is no byte of UTF-8
+        end = first[:-1] + bytes([first[-1] + 1]) if first else None  # 255 is not a byte of UTF-8
         wanted = amount + 1  # one more, to see whether the page is the last
-        # Names are spread evenly: a shard holds a 16th of the page and some. Asking all for the whole page would read it
-        # 16 times.
+        # Names are spread evenly: a shard holds a 16th of the page and some. Asking all for the whole page would read it 16
+        # times.
         share = min(wanted, wanted // SHARDS * 5 // 4 + 8)
         found: list[tuple[bytes, NamedRef]] = []
         unread: dict[int, bytes] = dict.fromkeys(range(SHARDS), start)  # shard → where it goes on
@@ -241,15 +243,15 @@ class Refs:
 
 
 class _ReadAhead(Refs):
-    """Refs of which some items were read already. The first one who asks for nothing else gets them; whoever asks later wants to
-    know what there is by then."""
+    """Refs of which some items were read already. The first read of only these items gets them; later reads want current
+    items."""
 
     def __init__(self, tables: Tables, uid: RepositoryUID, log: RefLog, items: Mapping[Key, Item | None]) -> None:
         super().__init__(tables, uid, log)
         self._items = items
 
     def read_many(self, keys: Sequence[Key]) -> list[Item | None]:
-        """Without a request, if all were read."""
+        """Return the items, without a request if all were read already."""
         items, self._items = self._items, {}
         return [items[key] for key in keys] if all(key in items for key in keys) else super().read_many(keys)
 
@@ -305,7 +307,7 @@ def _branch_item(state: BranchState) -> dict[str, Value]:
 
 
 def _unchanged(old: BranchState) -> Matches:
-    """All attributes as they were read: what does not apply is not there."""
+    """Return the condition that all attributes are as they were read, and the others absent."""
     expected: dict[str, Value | None] = {"sealed": None, "hidden": None, "renaming": None, "moves": None}
     expected.update(_branch_item(old))
     return Matches(expected)
