@@ -1,7 +1,7 @@
-"""Reading several partitions in the order of their keys, each a page ahead of what is taken from it.
+"""Reading several partitions in the order of their keys, one page of each ahead.
 
-While the pages at hand are used, the next one of each partition is on its way: whoever takes 1,000 changes of each does not wait
-for 1,000 more. A partition whose last page is at hand costs nothing more, so that few items are read without any thread.
+While the pages at hand are used, the next one of each partition is being fetched: a reader that takes 1,000 changes of each does
+not wait for 1,000 more. A partition whose last page is at hand costs nothing more, so that few items are read without any thread.
 """
 
 from bisect import bisect_right
@@ -31,21 +31,21 @@ class _Stream:
         self.more = False
 
     def take_page(self, page: QueryPage) -> None:
-        """Go on with this page, behind the one before."""
+        """Continue with this page, behind the one before."""
         self.items, self.at, self.more = page.items, 0, page.more
         self.keys = [key for key, _ in page.items]
         check_text_keys(self.query.partition, self.keys)
 
     def following(self) -> Query:
-        """What is to be asked for behind the page at hand."""
+        """Return the query for the page behind the one at hand."""
         query = self.query
         return Query(query.partition, self.keys[-1] + b"\0", query.end, query.limit)
 
 
 class ReadAhead(Generic[V]):
-    """Merges queries of one table: one page of each partition is under way while the one before is used.
+    """A merge of queries of one table: the next page of each partition is fetched while the current one is used.
 
-    Where several partitions hold a key, the later one counts. ``value`` makes of an item what is yielded with its key. Cost: one
+    Where several partitions hold a key, the later one counts. ``value`` maps an item to the value yielded with its key. Cost: one
     request for each page; holds two pages of each partition.
     """
 
@@ -78,7 +78,7 @@ class ReadAhead(Generic[V]):
                 self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _taken(self, upto: bytes | None) -> Iterable[tuple[bytes, V]]:
-        """What the pages at hand have up to a key, inclusive (None: all)."""
+        """Return the items of the pages at hand up to a key, inclusive (None: all)."""
         value = self._value
         found: dict[bytes, V] = {}
         for stream in self._streams:
@@ -94,12 +94,12 @@ class ReadAhead(Generic[V]):
         return [(key, found[key]) for key in sorted(found)]
 
     def _ask(self, stream: _Stream) -> None:
-        """Have the next page fetched, if there is one."""
+        """Start fetching the next page, if one exists."""
         stream.next = None
         if not stream.more:
             return
         if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever reads much
+            from concurrent.futures import ThreadPoolExecutor  # 10 ms, only for those who read much
 
             self._pool = ThreadPoolExecutor(len(self._streams), thread_name_prefix="graveler-staged")
         query = stream.following()

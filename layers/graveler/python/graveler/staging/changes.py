@@ -1,8 +1,8 @@
-"""What is staged under tokens: putting, finding and scanning it.
+"""The changes staged under tokens: putting, finding and scanning them.
 
 An item's sort key is the object's key; attribute ``record`` holds the packed record, and is absent in a tombstone. Attribute
-``put`` tells single puts apart, so that one which is refused afterwards can be taken back, and no other. An item without it is
-firm. Whoever drops something because an item hides it, or has replaced it, makes the item firm first.
+``put`` distinguishes single puts, so that a put that is refused afterwards can be taken back, and no other. An item without it is
+firm. Before dropping something because an item hides it, or has replaced it, make the item firm.
 
 **A delete always writes a tombstone**, also over an item that is only staged: removing the item instead would race with a commit
 that has read it already (promise C1). Where several tokens hold a key, the newest counts; callers pass tokens from the newest on.
@@ -36,7 +36,7 @@ from graveler.storage.tables import (
 )
 
 PAGE: Final = 1000
-"""Items that one table read asks for."""
+"""Number of items that one table read requests."""
 
 _MARK: Final = "put"
 _MARK_BYTES: Final = 8
@@ -46,14 +46,14 @@ StagedRecord = tuple[bytes, bytes | None]
 
 
 class Staged(Struct, frozen=True):
-    """What is staged for one key; ``packed`` is None for a tombstone."""
+    """The change staged for one key; ``packed`` is None for a tombstone."""
 
     packed: bytes | None
 
 
 class Placed(Struct, frozen=True):
-    """A put of one record, and the item that it replaced: None if there was none. ``known`` is False where the first answer was
-    lost, so that nobody knows what was replaced."""
+    """A put of one record, and the item that it replaced: None if it replaced none. ``known`` is False if the first response was
+    lost, so that the replaced item is unknown."""
 
     token: Token
     key: bytes
@@ -64,12 +64,12 @@ class Placed(Struct, frozen=True):
 
     @property
     def replaced_same(self) -> bool:
-        """Whether the same record was staged there before, so that the put changed nothing."""
+        """True if the same record was staged there before, so that the put changed nothing."""
         return self.known and self.replaced is not None and record_of(self.replaced) == self.packed
 
 
 class StagedChunk(Struct, frozen=True):
-    """Some staged records in key order. They are all up to ``complete_upto``, inclusive; None: all there are."""
+    """Some staged records in key order: all up to ``complete_upto``, inclusive; None means all that exist."""
 
     keys: list[bytes]
     packed: list[bytes | None]
@@ -85,30 +85,30 @@ class StagedChanges:
         self._shards = shards
 
     def first_token(self) -> Token:
-        """A token for a branch that is created, or renamed."""
+        """Return a token for a branch that is created or renamed."""
         return new_token(self._shards)
 
     def next_token(self, token: Token) -> Token:
-        """A fresh token for the branch that has ``token``."""
+        """Return a fresh token for the branch that has ``token``."""
         return next_token(token, self._shards)
 
     def put_and_look(
         self, token: Token, key: bytes, packed: bytes | None, keys: Sequence[Key]
     ) -> tuple[Placed, list[Item | None]]:
-        """Stage one record, or (None) a tombstone; what it replaced, and the items that stand under ``keys`` then. One table
-        write and one read, or both at once where the table can do that."""
+        """Stage one record, or (None) a tombstone; return it with what it replaced, and the items under ``keys`` at that time.
+        One table write and one read, or both at once if the table supports that."""
         mark = random_bytes(_MARK_BYTES)
-        # An adapter that got no answer puts again, and then tells of this very item.
+        # An adapter that got no response puts again, and then returns this very item.
         replaced, items = self._tables.replace_and_get(self._key(token, key), {**_item(packed), _MARK: mark}, keys)
         return Placed(token, key, packed, mark, replaced, replaced is None or replaced.get(_MARK) != mark), items
 
     def item(self, token: Token, key: bytes) -> Item | None:
-        """What is staged for a key, as it is stored. One table read."""
+        """Return the item staged for a key, as it is stored. One table read."""
         return self._tables.get(self._key(token, key))
 
     def firm(self, token: Token, key: bytes, item: Item | None) -> bool:
-        """See that ``item``, which was read, is not taken back by its writer any more; False if another one stands there now. One
-        table write, none if it is firm."""
+        """Ensure that ``item``, which was read, cannot be taken back by its writer any more; return False if another one is there
+        now. One table write, none if it is firm."""
         write = firm_write(self._key(token, key), item)
         if write is not None:
             try:
@@ -118,17 +118,18 @@ class StagedChanges:
         return True
 
     def take_back_write(self, placed: Placed) -> Put | Delete:
-        """Puts back what a put replaced, on condition that its own item is still there. Only together with a check that the token
-        is still open: no commit can have read it then. ``ValueError`` if nobody knows what it replaced."""
+        """Return the write that restores what a put replaced, on condition that its own item is still there. Use it only together
+        with a check that the token is still open: then no commit can have read it. ``ValueError`` if the replaced item is
+        unknown."""
         if not placed.known:
             raise ValueError(f"nobody knows what {placed} replaced")
         key, own = self._key(placed.token, placed.key), Matches({_MARK: placed.mark})
         return Delete(key, own) if placed.replaced is None else Put(key, placed.replaced, own)
 
     def stage_again(self, tokens: Sequence[Token], into: Token) -> Iterator[int]:
-        """Stage under ``into``, which nobody reads yet, all that is staged under ``tokens`` (the oldest first), as it is. Yields
-        the number of items after each thousand. One table read for each token, shard and thousand items, one table write for
-        each 25."""
+        """Stage everything under ``tokens`` (the oldest first) again, as it is, under ``into``, which has no readers yet. Yields
+        the number of items after each thousand. One table read for each token, shard and thousand items, one table write for each
+        25."""
         for token in tokens:
             for partition in self.partitions(token):
                 start, more = b"", True
@@ -145,15 +146,15 @@ class StagedChanges:
         self._tables.write_many([Put(self._key(token, key), _item(packed)) for key, packed in records])
 
     def get(self, tokens: Sequence[Token], key: bytes) -> Staged | None:
-        """What is staged for a key, or None. One table read."""
+        """Return the change staged for a key, or None. One table read."""
         return first_staged(self._tables.get_many(self.keys(tokens, key)))
 
     def keys(self, tokens: Sequence[Token], key: bytes) -> list[Key]:
-        """Where what is staged for a key is under each of the tokens, for who reads it with something else. No request."""
+        """Return the keys of a path's items under each of the tokens, for reading them with something else. No request."""
         return [self._key(token, key) for token in tokens]
 
     def get_many(self, tokens: Sequence[Token], keys: Sequence[bytes]) -> dict[bytes, Staged]:
-        """By key, what is staged for some keys. One table read for each hundred keys and token."""
+        """Return the changes staged for some keys, by key. One table read for each hundred keys and token."""
         items = self._tables.get_many([self._key(token, key) for key in keys for token in tokens])
         found: dict[bytes, Staged] = {}
         for number, item in enumerate(items):
@@ -162,32 +163,33 @@ class StagedChanges:
         return found
 
     def look(self, tokens: Sequence[Token], key: bytes) -> list[Staged | None]:
-        """What is staged for a key under each of the tokens. One table read."""
+        """Return the change staged for a key under each of the tokens. One table read."""
         items = self._tables.get_many([self._key(token, key) for token in tokens])
         return [None if item is None else Staged(record_of(item)) for item in items]
 
     def put_write(self, token: Token, key: bytes, packed: bytes | None, seen: Staged | None) -> Put:
-        """Stages a record in a transaction, on condition that what is staged there is exactly as ``seen`` (None: nothing)."""
+        """Return the write that stages a record in a transaction, on condition that the staged change is exactly ``seen`` (None:
+        nothing)."""
         return Put(self._key(token, key), _item(packed), _as_seen(seen))
 
     def replace_write(self, token: Token, key: bytes, packed: bytes | None) -> Put:
-        """Stages a record in a transaction, or (None) a tombstone, whatever is staged there."""
+        """Return the write that stages a record, or (None) a tombstone, in a transaction, whatever is staged there."""
         return Put(self._key(token, key), _item(packed))
 
     def delete_write(self, token: Token, key: bytes, seen: Staged) -> Delete:
-        """Forgets a staged record in a transaction, on condition that it is exactly as ``seen``. Only together with a check that
-        the token is still open: no commit can have read it then."""
+        """Return the write that removes a staged record in a transaction, on condition that it is exactly ``seen``. Use it only
+        together with a check that the token is still open: then no commit can have read it."""
         return Delete(self._key(token, key), _as_seen(seen))
 
     def exists(self, tokens: Sequence[Token]) -> bool:
-        """Is anything staged at all? One table read for each token and shard, at the same time."""
+        """Return whether anything is staged. Costs one table read per token and shard, concurrently."""
         partitions = [partition for token in tokens for partition in self.partitions(token)]
         return any(
             page.items for page in self._tables.query_many([Query(partition, limit=1) for partition in partitions])
         )
 
     def chunk(self, tokens: Sequence[Token], start: bytes, end: bytes | None, limit: int = PAGE) -> StagedChunk:
-        """Some records with ``start <= key < end``. One table read for each token and shard."""
+        """Return some records with ``start <= key < end``. One table read for each token and shard."""
         # The newest token's pages last: they overwrite.
         partitions = [partition for token in reversed(tokens) for partition in self.partitions(token)]
         pages = self._tables.query_many([Query(partition, start, end, limit) for partition in partitions])
@@ -210,15 +212,15 @@ class StagedChanges:
         return StagedChunk(keys, [found[key] for key in keys], complete_upto)
 
     def sample(self, token: Token, intervals: Sequence[tuple[bytes, bytes | None]]) -> list[tuple[list[bytes], bool]]:
-        """Of each interval, the first keys in one of the token's shards (one key in so many as it has shards), and whether there
-        are more. One table read each."""
+        """Return for each interval the first keys in one of the token's shards (about one key in ``shards``), and whether more
+        follow. One table read each."""
         partition = self.partitions(token)[0]
         pages = self._tables.query_many([Query(partition, start, end, PAGE) for start, end in intervals])
         return [([key for key, _ in page.items], page.more) for page in pages]
 
     def scan(self, tokens: Sequence[Token], start: bytes = b"", end: bytes | None = None) -> Iterator[StagedRecord]:
-        """All records with ``start <= key < end`` in key order. Streaming: one table read for each token, shard and thousand of
-        its items; of each shard, one is made ahead."""
+        """Yield all records with ``start <= key < end`` in key order. Streaming: one table read for each token, shard and
+        thousand of its items, of which one per shard is made ahead."""
         # The newest token's last: where several hold a key, it counts.
         partitions = [partition for token in reversed(tokens) for partition in self.partitions(token)]
         return iter(
@@ -226,7 +228,7 @@ class StagedChanges:
         )
 
     def remove(self, token: Token, limit: int = PAGE) -> bool:
-        """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when
+        """Remove the items staged under a token that no longer has readers, at most ``limit`` of each shard; return True when
         nothing is left."""
         partitions = self.partitions(token)
         pages = self._tables.query_many([Query(partition, limit=limit) for partition in partitions])
@@ -240,11 +242,11 @@ class StagedChanges:
         return not any(page.more for page in pages)
 
     def reader(self, tokens: Sequence[Token]) -> "StagedReader":
-        """Reads what is staged under ``tokens``, from the newest on, at places in ascending order."""
+        """Return a reader of the changes staged under ``tokens``, from the newest on, at ascending positions."""
         return StagedReader(self, tokens)
 
     def partitions(self, token: Token) -> list[str]:
-        """Where the items of a token are: one partition for each of its shards. No request."""
+        """Return the partitions of a token's items, one for each of its shards. No request."""
         return list(_partitions(self._uid, token))
 
     def _key(self, token: Token, key: bytes) -> Key:
@@ -258,7 +260,7 @@ def _partitions(uid: RepositoryUID, token: Token) -> tuple[str, ...]:
 
 
 class StagedReader:
-    """Keeps the chunk that was read last, so that going on inside of it costs no request."""
+    """A reader that keeps the last chunk, so that continuing inside it costs no request."""
 
     def __init__(self, staged: StagedChanges, tokens: Sequence[Token]) -> None:
         self._staged = staged
@@ -268,19 +270,19 @@ class StagedReader:
         self._end: bytes | None = None
 
     def __bool__(self) -> bool:
-        """Whether there are any tokens."""
+        """Return whether it has any tokens."""
         return bool(self._tokens)
 
     def get(self, key: bytes) -> Staged | None:
-        """What is staged for a key, or None. One table read."""
+        """Return the change staged for a key, or None. One table read."""
         return self._staged.get(self._tokens, key)
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Staged]:
-        """By key, what is staged for some keys. One table read for each hundred."""
+        """Return the changes staged for some keys, by key. One table read for each hundred."""
         return self._staged.get_many(self._tokens, keys)
 
     def chunk(self, start: bytes, end: bytes | None) -> StagedChunk:
-        """Some records of ``[start, end)``, as :meth:`StagedChanges.chunk`; maybe also some before ``start``."""
+        """Return some records of ``[start, end)``, as :meth:`StagedChanges.chunk`; maybe also some before ``start``."""
         covered = (
             self._start is not None
             and self._start <= start
@@ -293,12 +295,12 @@ class StagedReader:
         return self._chunk
 
     def scan(self, start: bytes, end: bytes | None) -> Iterator[StagedRecord]:
-        """All records with ``start <= key < end``, in key order."""
+        """Yield all records with ``start <= key < end``, in key order."""
         for keys, packed in self.chunks(start, end):
             yield from zip(keys, packed, strict=True)
 
     def chunks(self, start: bytes, end: bytes | None) -> Iterator[tuple[list[bytes], list[bytes | None]]]:
-        """As :meth:`scan`, keys and packed records of as many at a time as are read together."""
+        """Yield the same as :meth:`scan`, as lists of keys and packed records that were read together."""
         while True:
             chunk = self.chunk(start, end)
             at = bisect_left(chunk.keys, start)
@@ -317,15 +319,16 @@ def _as_seen(seen: Staged | None) -> Condition:
 
 
 def firm_write(key: Key, item: Item | None) -> Put | None:
-    """Makes what stands under ``key`` firm, as long as it is this ``item``: the same record, which its writer cannot take back
-    any more. None if it is firm, or nothing stands there. For who relies on its hiding what is below, or was before."""
+    """Return the write that makes the ``item`` under ``key`` firm, as long as it is still there: the same record, which its
+    writer cannot take back any more. None if it is firm or missing. For callers that rely on its hiding what is below, or was
+    before."""
     if item is None or _MARK not in item:
         return None
     return Put(key, {name: value for name, value in item.items() if name != _MARK}, Matches({_MARK: item[_MARK]}))
 
 
 def first_staged(items: Iterable[Item | None]) -> Staged | None:
-    """What is staged for a key by the items under its tokens, from the newest on. No request."""
+    """Return the change staged for a key by the items under its tokens, from the newest on. No request."""
     for item in items:
         if item is not None:
             return Staged(record_of(item))
@@ -333,7 +336,7 @@ def first_staged(items: Iterable[Item | None]) -> Staged | None:
 
 
 def record_of(item: Item) -> bytes | None:
-    """The packed record of a staged item; None of a tombstone. :class:`CorruptError`."""
+    """Return the packed record of a staged item; None for a tombstone. :class:`CorruptError`."""
     record = item.get("record")
     if record is None or isinstance(record, bytes):
         return record

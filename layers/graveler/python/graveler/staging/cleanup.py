@@ -1,9 +1,9 @@
-"""The queue of tokens whose items may go: late, and twice.
+"""The queue of tokens whose items may be removed: late, and twice.
 
 Late, because a reader that took the branch before a commit published still looks under the applied token (promise C3): nothing is
 removed before the longest request's time has passed. Twice, because a writer that held the token from long ago may put an item
-there even after that; what it leaves is swept the second time, a day later. The queue is in the table, written in the
-transaction that takes the token from its branch, so a process that dies forgets nothing (promise C5).
+there even after that; such items are swept the second time, a day later. The queue is in the table, written in the transaction
+that takes the token from its branch, so a process that dies forgets nothing (promise C5).
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ SECOND_SWEEP: Final = 86_400
 """Seconds between the first and the second sweep of a token."""
 
 _TOGETHER: Final = 10
-"""Tokens that one table read looks for."""
+"""Number of tokens that one table read looks for."""
 
 
 class CleanupQueue:
@@ -34,30 +34,30 @@ class CleanupQueue:
         self._tables = tables
         self._partition = f"{uid}/cleanup"
         self._idle_until = 0.0
-        """Nothing is due before: what is queued from now on waits for :data:`LONGEST_REQUEST` at least."""
+        """Nothing is due before this time: tokens queued from now on wait for :data:`LONGEST_REQUEST` at least."""
 
     def add_write(self, token: Token, now: float) -> Put:
-        """Queue a token; part of the transaction that takes it from its branch."""
+        """Return the write that queues a token; part of the transaction that takes it from its branch."""
         return Put(Key(self._partition, _sort_key(now + LONGEST_REQUEST, token)), {"token": token, "sweep": 1})
 
     def sweep(self, staged: StagedChanges, now: float, limit: int = 10) -> int:
-        """Remove what is due, at most ``limit`` tokens of a thousand items each; returns how many were finished.
+        """Remove what is due, at most ``limit`` tokens of a thousand items each; return the number of finished ones.
 
-        One table read when nothing is due; none if an earlier look told that nothing would be. May be repeated and may run twice
-        at once. Entries that make no sense are passed over, and stay for fsck to report.
+        One table read when nothing is due; none if an earlier look showed that nothing would be. May be repeated and may run
+        twice concurrently. Malformed entries are skipped, and stay for fsck to report.
         """
         if now < self._idle_until:
             return 0
         finished = 0
         for entry in self._due(now, limit):
-            if staged.remove(entry.token):  # else the rest next time: it stays in the queue
+            if staged.remove(entry.token):  # otherwise the rest next time: it stays in the queue
                 self._finish(entry, now)
                 finished += 1
         return finished
 
     def sweep_all(self, staged: StagedChanges, now: float, go_on: Callable[[], bool]) -> int:
-        """Remove all that is due, as long as ``go_on`` says so, which is asked before each thousand items of a token's shard;
-        returns how many tokens were finished. Otherwise as :meth:`sweep`."""
+        """Remove everything that is due, as long as ``go_on`` returns True, which is called before each thousand items of a
+        token's shard; return the number of finished tokens. Otherwise as :meth:`sweep`."""
         finished = 0
         while due := self._due(now, _TOGETHER):
             for entry in due:
@@ -71,14 +71,14 @@ class CleanupQueue:
         return finished
 
     def _finish(self, entry: "_Entry", now: float) -> None:
-        """Nothing is left under the token: queue its second sweep, after the first."""
+        """Finish a token without items: queue its second sweep, after the first."""
         if entry.sweep == 1:
             again = _sort_key(now + SECOND_SWEEP, entry.token)
             self._tables.put(Key(self._partition, again), {"token": entry.token, "sweep": 2})
         self._tables.delete(Key(self._partition, entry.sort))
 
     def waiting(self) -> Iterator[Token]:
-        """All queued tokens, due or not."""
+        """Yield all queued tokens, due or not."""
         start = b""
         while True:
             page = self._tables.query(self._partition, start=start)
@@ -91,7 +91,7 @@ class CleanupQueue:
             start = page.items[-1][0] + b"\0"
 
     def _due(self, now: float, limit: int) -> list["_Entry"]:
-        """The first entries that are due, at most ``limit``. If there is none, notes until when there will be none."""
+        """Return the first due entries, at most ``limit``. If none is due, note until when that holds."""
         found: list[_Entry] = []
         start, end, next_due = b"", _sort_key(now, Token("")), now + LONGEST_REQUEST
         while True:
@@ -121,7 +121,7 @@ class _Entry(Struct, frozen=True):
 
 
 def _decode(sort: bytes, item: Item) -> _Entry | None:
-    """The entry; None if it makes no sense."""
+    """Return the entry; None if it is malformed."""
     token, sweep = item.get("token"), item.get("sweep")
     if not (isinstance(token, str) and isinstance(sweep, int) and sweep in (1, 2)):
         return None

@@ -1,11 +1,11 @@
-"""Tokens: names for one generation of uncommitted changes, and what became of it.
+"""Tokens: names for one generation of uncommitted changes, and their outcomes.
 
-A token's item in the table says ``sealed`` while a commit works on it, with the commit's operation id and a lease, and
-afterwards what happened: ``published`` in a commit, ``dropped`` since nothing in it was a change, ``reset``, ``deleted`` with its
-branch, or ``renamed`` with it. Where what it held is staged again under another token, ``into`` names that. It is written in the
-very transaction that does it, so whoever loses a race or an answer reads here what is true. A lease is a *beat* that changes with
-every renewal, and a length; it holds no time (:mod:`graveler.lake.leases`). It only keeps others from doing the same work at the
-same time, and no other promise than C5 depends on it.
+A token's item in the table is ``sealed`` while a commit works on it, with the commit's operation id and a lease, and afterwards
+records the outcome: ``published`` in a commit, ``dropped`` since nothing in it was a change, ``reset``, ``deleted`` with its
+branch, or ``renamed`` with it. If its changes are staged again under another token, ``into`` names that. The outcome is written
+in the very transaction that brings it about, so a process that loses a race or a response reads the truth here. A lease is a
+*beat* that changes with every renewal, and a length; it holds no time (:mod:`graveler.lake.leases`). It only keeps others from
+doing the same work at the same time, and no other promise than C5 depends on it.
 """
 
 from enum import Enum
@@ -28,11 +28,11 @@ LEASE: Final = 6.0
 
 
 _LINE: Final = 16
-"""The first digits of a token, which all tokens of one branch share as long as it has one name."""
+"""Number of first digits of a token that all tokens of one branch share as long as it has one name."""
 
 
 def new_token(shards: int = 1) -> Token:
-    """The first token of a branch. ``shards`` spreads its items over that many partitions: one takes 1,000 write units a
+    """Return the first token of a branch. ``shards`` spreads its items over that many partitions: one takes 1,000 write units a
     second."""
     if not 1 <= shards <= MAX_SHARDS:
         raise ValueError(f"shards must be between 1 and {MAX_SHARDS}, got {shards}")
@@ -40,19 +40,20 @@ def new_token(shards: int = 1) -> Token:
 
 
 def next_token(token: Token, shards: int = 1) -> Token:
-    """A fresh token for the branch that has ``token``, with at least ``shards`` shards and never fewer than before: programs that
-    are told different numbers work on one branch. A branch that is created or renamed begins with a :func:`new_token` instead."""
+    """Return a fresh token for the branch that has ``token``, with at least ``shards`` shards and never fewer than before:
+    programs configured with different numbers work on one branch. A branch that is created or renamed begins with a
+    :func:`new_token` instead."""
     return Token(f"{token[:_LINE]}{token_hex(16 - _LINE // 2)}-{max(shards, shard_count(token))}")
 
 
 def same_branch(token: Token, other: Token) -> bool:
-    """Whether two tokens belong to one branch under one name. False for two tokens of one branch if the version before this one
-    made the newer of them."""
+    """Return whether two tokens belong to one branch under one name. False for two tokens of one branch if the version before
+    this one made the newer of them."""
     return token[:_LINE] == other[:_LINE]
 
 
 def shard_count(token: Token) -> int:
-    """How many partitions the token's items are spread over. :class:`CorruptError` for what is no token."""
+    """Return the number of partitions for the token's items. :class:`CorruptError` for a malformed token."""
     count = token.rpartition("-")[2]
     if not (len(count) <= 2 and count.isascii() and count.isdecimal() and 1 <= int(count) <= MAX_SHARDS):
         raise CorruptError(f"{token[:80]!r} is no staging token; restore the table from a copy")
@@ -60,7 +61,7 @@ def shard_count(token: Token) -> int:
 
 
 class TokenState(str, Enum):
-    """What became of a token that is not open any more."""
+    """The state of a token that is not open any more."""
 
     SEALED = "sealed"
     PUBLISHED = "published"
@@ -75,9 +76,9 @@ _STATES: Final = frozenset(state.value for state in TokenState)
 
 
 class TokenOutcome(Struct, frozen=True):
-    """A token's item. ``beat`` is the owner's last one, empty if nobody holds the lease (it was given back, or the token is
-    decided), and ``seconds`` the lease's length; ``request`` the id of the request that the owner works for, if there is one;
-    ``commit_id`` where the changes went, if published."""
+    """A token's item. ``beat`` is the owner's last one, empty if the lease has no holder (it was given back, or the token is
+    decided), and ``seconds`` the lease's length; ``request`` the id of the request that the owner works for, if any;
+    ``commit_id`` the commit that the changes were published in, if any."""
 
     state: TokenState
     owner: str
@@ -87,7 +88,7 @@ class TokenOutcome(Struct, frozen=True):
     request: str = ""
     into: Token | None = None
     alone: bool = False
-    """Nothing lay below what it held but the head: no older token was on the branch when it was dropped."""
+    """True if nothing but the head lay below its changes: the branch had no older token when it was dropped."""
 
 
 class Outcomes:
@@ -98,16 +99,16 @@ class Outcomes:
         self._uid = uid
 
     def get_many(self, tokens: tuple[Token, ...]) -> list[TokenOutcome | None]:
-        """What is known of each. One table read for each 100."""
+        """Return the known outcome of each token, or None. One table read for each 100."""
         return [None if item is None else _decode(item) for item in self._tables.get_many([*map(self.key, tokens)])]
 
     def get(self, token: Token) -> TokenOutcome | None:
-        """What is known of one. One table read."""
+        """Return the known outcome of one token, or None. One table read."""
         item = self._tables.get(self.key(token))
         return None if item is None else _decode(item)
 
     def follow(self, token: Token) -> tuple[Token, TokenOutcome | None]:
-        """The token under which the changes of ``token`` are now, or were last, and what is known of it (None: it is open). One
+        """Return the token under which the changes of ``token`` are now, or were last, and its outcome (None: it is open). One
         table read, and one for each time that they were staged again."""
         outcome = self.get(token)
         while outcome is not None and outcome.into is not None:
@@ -116,13 +117,13 @@ class Outcomes:
         return token, outcome
 
     def seal_write(self, token: Token, owner: str, seconds: float, request: str = "") -> Put:
-        """Claims a token that is being sealed, with a lease of this length; part of that transaction. With 0 seconds, nobody
-        holds it."""
+        """Return the write that claims a token that is being sealed, with a lease of this length; part of that transaction. With
+        0 seconds, the lease has no holder."""
         return Put(self.key(token), _sealed(owner, seconds, request), Absent())
 
     def renew_write(self, token: Token, owner: str, seconds: float, request: str = "") -> Put:
-        """A new beat of the owner's lease, which from now on has this length; 0 seconds give it back. On condition that the token
-        is still its own and undecided."""
+        """Return the write of a new beat of the owner's lease, which from now on has this length; 0 seconds give it back. On
+        condition that the token is still its own and undecided."""
         mine = Matches({"state": TokenState.SEALED.value, "owner": owner})
         return Put(self.key(token), _sealed(owner, seconds, request), mine)
 
@@ -137,8 +138,8 @@ class Outcomes:
         *,
         alone: bool = False,
     ) -> Put:
-        """Says what became of a token; part of the transaction that takes it from its branch. ``into`` is the token under which
-        what it held is staged again; ``alone``: the branch had no older one."""
+        """Return the write that records a token's outcome; part of the transaction that takes it from its branch. ``into`` is the
+        token under which its changes are staged again; ``alone``: the branch had no older one."""
         item: dict[str, Value] = {"state": state.value, "owner": owner, "expires": int(now) + OUTCOME_TTL}
         if commit_id is not None:
             item["commit"] = commit_id
@@ -149,7 +150,7 @@ class Outcomes:
         return Put(self.key(token), item)
 
     def key(self, token: Token) -> Key:
-        """Where the token's item is."""
+        """Return the key of the token's item."""
         return Key(f"{self._uid}/token/{token}", b"outcome")
 
 
@@ -182,7 +183,7 @@ def _decode(item: Item) -> TokenOutcome:
 
 
 def _lease(item: Item) -> tuple[str, float]:
-    """The beat and the length of a sealed token's lease; an empty beat if nobody holds it."""
+    """Return the beat and the length of a sealed token's lease; an empty beat if it has no holder."""
     beat, length = item.get("beat"), item.get("length_ms")
     if isinstance(beat, str) and isinstance(length, int):
         return beat, length / 1000
