@@ -1,11 +1,11 @@
 """Worker processes for work on many ranges: intervals of the key space are independent, so each core takes some.
 
-Workers are started when there is enough to do, are shared by all threads of the process, and end when nobody has asked them
-anything for a minute, or when this process ends. They are plain interpreters that read tasks from a pipe, and not
-``multiprocessing``'s: a library must not make its user's script run a second time because that script has no ``if __name__ ==
-"__main__"``, and must not fork a process that has threads.
+Workers are started when there is enough to do, are shared by all threads of the process, and end when they have had no task for a
+minute, or when this process ends. They are plain interpreters that read tasks from a pipe, and not ``multiprocessing``'s: a
+library must not make its user's script run a second time because that script has no ``if __name__ == "__main__"``, and must not
+fork a process that has threads.
 
-What is sent is small: functions by name, the descriptions of ranges, changes. Files are read and written by the workers.
+Messages are small: functions by name, the descriptions of ranges, changes. The workers read and write files themselves.
 """
 
 import os
@@ -45,7 +45,7 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def call(self, task: bytes) -> Any:
-        """Have a task done. One that finds the worker gone is given to a new one, once: doing a task twice does no harm."""
+        """Run a task in the worker. If the worker is gone, a new one gets the task, once: doing a task twice does no harm."""
         try:
             return self._ask(task)
         except _WorkerGoneError:
@@ -72,7 +72,7 @@ class _Worker:
     def _ask(self, task: bytes) -> Any:
         if self._process is None:
             program = _PROGRAM.format(path=sys.path)
-            # No buffer of ours: what is written is on its way.
+            # Unbuffered: written bytes are sent at once.
             with handed_on(os.environ) as (environment, descriptors):
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", program],
@@ -98,7 +98,7 @@ class _Worker:
 
 
 class Crew:
-    """``size`` workers."""
+    """A crew of ``size`` workers."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -109,15 +109,16 @@ class Crew:
             self._free.put(worker)
 
     def can(self, *values: object) -> bool:
-        """Can these be sent to a worker? Not if they cannot be pickled, or if only this process knows their classes."""
+        """Return whether these values can be sent to a worker: they must be picklable, of classes that other processes know
+        too."""
         try:
             return bool(self._call(_task(_arrived, values)))
         except (pickle.PicklingError, AttributeError, ImportError, TypeError):
             return False
 
     def run(self, function: Callable[..., T], tasks: Iterable[tuple[object, ...]]) -> Iterator[T]:
-        """``function(*task)`` for each task, in order; an error of one is raised here. Tasks are drawn, and results held, a few
-        ahead of what was taken."""
+        """Yield ``function(*task)`` for each task, in order; an error of one is raised here. Tasks are drawn, and results held, a
+        few ahead of the consumer."""
         pending: deque[Future[T]] = deque()
         try:
             for task in tasks:
@@ -149,7 +150,7 @@ _lock = new_lock()
 
 
 def crew(size: int) -> Crew:
-    """This process's crew of that many workers. Started when first asked."""
+    """Return this process's crew of that many workers. The first call starts it."""
     with _lock:
         # A forked child has its parent's table, and must leave its parent's pipes alone.
         found = _crews.get((os.getpid(), size))
@@ -167,7 +168,7 @@ def _end_all() -> None:
 
 
 def _task(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes:
-    """What a worker is sent. Relative paths mean there what they mean here."""
+    """Return the message to a worker. Relative paths mean there what they mean here."""
     try:
         folder = os.getcwd()  # noqa: PTH109 - as text
     except FileNotFoundError:
@@ -180,14 +181,14 @@ def _arrived(*values: object) -> bool:
 
 
 def work() -> None:
-    """What a worker does: tasks from standard input, answers to standard output, until there are no more or for a minute none."""
+    """Run a worker: tasks from standard input, answers to standard output, until the end of input or a minute without a task."""
     import signal
 
     take_over()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the one that gave the tasks decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; the one that gave the tasks decides
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     target = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what anybody prints is no answer
+    os.dup2(2, 1)  # printed text is no answer
     while select([source], [], [], _IDLE_SECONDS)[0] and (task := _receive(source)) is not None:
         try:
             folder, packed = pickle.loads(task)  # from the process that started this one
@@ -208,7 +209,7 @@ def work() -> None:
 
 
 def _raised(kind: type[BaseException], arguments: tuple[object, ...], attributes: dict[str, object]) -> BaseException:
-    """A worker's error. Not made by calling its class, which may take other arguments than it keeps."""
+    """Return a worker's error. Does not call its class, which may take other arguments than it keeps."""
     error = kind.__new__(kind, *arguments)
     error.args = arguments
     error.__dict__.update(attributes)
@@ -222,7 +223,7 @@ def _send(pipe: IO[bytes], message: bytes) -> None:
 
 
 def _receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message, or None at the end."""
+    """Return the next message, or None at the end."""
     head = _read(pipe, _LENGTH.size)
     return None if head is None else _read(pipe, *_LENGTH.unpack(head))
 

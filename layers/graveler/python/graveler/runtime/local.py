@@ -1,4 +1,4 @@
-"""The runtime of this process: its threads, the processes that work for it, its temporary files."""
+"""The runtime of this process: its threads, its worker processes, its temporary files."""
 
 import os
 import sys
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 class LocalRuntime:
-    """What a store's work is done with in this process.
+    """The means with which a store works in this process.
 
-    ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``workers`` is how many processes may
-    work for this one; give more than 1 only to stores of files whose pickled copies read and write the same. ``writes_at_once``
-    is how many files of one tree may be under way to the store together, ``reads_at_once`` how many ranges are fetched before
-    they are opened where it is known which ones come.
+    ``scratch`` is a folder for files that RocksDB is writing: in memory if possible. ``workers`` is the number of processes that
+    may work for this one; give more than 1 only to stores of files whose pickled copies read and write the same.
+    ``writes_at_once`` is the maximum number of concurrent writes of one tree's files to the store, ``reads_at_once`` the number
+    of ranges fetched before they are opened, where it is known which ones come.
     """
 
     def __init__(
@@ -33,33 +33,32 @@ class LocalRuntime:
         self.reads_at_once = reads_at_once
 
     def alone(self) -> "LocalRuntime":
-        """The same without worker processes."""
+        """Return the same runtime without worker processes."""
         return LocalRuntime(
             scratch=self.scratch.folder, writes_at_once=self.writes_at_once, reads_at_once=self.reads_at_once
         )
 
     def crew(self) -> "Crew":
-        """The worker processes. Starts some when first asked."""
+        """Return the worker processes. The first call starts them."""
         from graveler.runtime.crew import crew  # most programs never need it
 
         return crew(self.workers)
 
     def writes(self, put: "Put") -> "Writes":
-        """For a writer of many files: each is on its way when it is put, and all are durable when they are settled."""
-        from graveler.runtime.writes import Writes  # not for those who only read
+        """Return a writer of many files: each put starts at once, and all are durable after ``settle``."""
+        from graveler.runtime.writes import Writes  # readers do not need it
 
         return Writes(put, self.writes_at_once)
 
     def read(self, load: Callable[..., T], *what: object) -> "ThreadRead[T]":
-        """Have ``load(*what)`` called by one of this process's threads for reading."""
-        from graveler.runtime.reads import begin  # 10 ms, for whoever reads many files
+        """Start ``load(*what)`` in one of this process's threads for reading."""
+        from graveler.runtime.reads import begin  # 10 ms, only for those who read many files
 
         return begin(self.reads_at_once, load, *what)
 
 
 class ScratchFolder:
-    """Files in ``folder`` that are there for a moment only. What a killed process leaves is removed by a later one
-    (:mod:`graveler.temporary`)."""
+    """Short-lived files in ``folder``. A later process removes what a killed one leaves (:mod:`graveler.temporary`)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,9 +67,9 @@ class ScratchFolder:
         return str(self.folder)
 
     def bytes_of(self, write: Callable[[str], None]) -> bytes:
-        """The bytes of the file that ``write`` makes at the path it is given. The file is removed. ``OSError`` if it cannot be
-        made."""
-        from graveler.temporary import own_path  # not for those who only read
+        """Return the bytes of the file that ``write`` makes at the path it receives, and remove the file. ``OSError`` if it
+        cannot be made."""
+        from graveler.temporary import own_path  # readers do not need it
 
         path = own_path(self.folder)
         try:
@@ -81,18 +80,18 @@ class ScratchFolder:
 
 
 def default_scratch() -> Path:
-    """A folder in memory if this system has one to write to, else the one for temporary files."""
+    """Return a writable folder in memory if this system has one, otherwise the one for temporary files."""
     memory = Path("/dev/shm")
     if memory.is_dir() and os.access(memory, os.W_OK):
         return memory
-    from tempfile import gettempdir  # costs some ms to import, and is not needed where there is the other
+    from tempfile import gettempdir  # costs some ms to import, and is not needed if /dev/shm exists
 
     return Path(gettempdir())
 
 
 def processors() -> int:
-    """How many workers are worth having: the processors that this process may use, eight at most; ``GRAVELER_WORKERS`` says
-    otherwise. 1 is none."""
+    """Return the number of useful workers: the processors that this process may use, eight at most, or ``GRAVELER_WORKERS``. 1
+    means none."""
     asked = os.environ.get("GRAVELER_WORKERS", "")
     if asked.isdecimal():
         return max(1, int(asked))

@@ -1,4 +1,4 @@
-"""Threads that fetch files before they are opened: behind a network, a dozen reads at the same time take as long as one."""
+"""Threads that fetch files before they are opened: behind a network, a dozen concurrent reads take as long as one."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _lock: Final = new_lock()
 
 
 class ThreadRead(Generic[T]):
-    """A read that another thread of this process does."""
+    """A read in another thread of this process."""
 
     __slots__ = ("_future", "_process")
 
@@ -25,17 +25,17 @@ class ThreadRead(Generic[T]):
 
     @property
     def is_lost(self) -> bool:
-        """Did this process begin as a fork of the one that began to read? Such a child has none of its parent's threads."""
+        """True if this process is a fork of the one that started the read. Such a child has none of its parent's threads."""
         return self._process != os.getpid()
 
     def result(self) -> T:
-        """Wait for the end of the read. Returns or raises what it did."""
+        """Wait for the end of the read, and return its result or raise its error."""
         return self._future.result()
 
 
 def begin(size: int, load: Callable[..., T], *what: object) -> ThreadRead[T]:
-    """Have ``load(*what)`` called by one of this process's threads for reading, for walks that fetch up to ``size`` files ahead.
-    Nobody waits for one that hangs, neither Ctrl-C nor the end of the process; a forked child has its own."""
+    """Start ``load(*what)`` in one of this process's threads for reading, for walks that fetch up to ``size`` files ahead. A read
+    that hangs blocks neither Ctrl-C nor the end of the process; a forked child has its own threads."""
     return ThreadRead(_pool(size).submit(load, *what))
 
 
@@ -43,6 +43,6 @@ def _pool(size: int) -> DaemonPool:
     with _lock:
         found = _pools.get((os.getpid(), size))
         if found is None:
-            # Twice as many as one walk uses, since several may be under way.
+            # Twice as many as one walk uses, since several may be at work.
             found = _pools[os.getpid(), size] = DaemonPool(2 * size, "graveler-read")
         return found

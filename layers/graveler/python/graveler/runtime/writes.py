@@ -1,5 +1,5 @@
-"""Threads that write several files at once: a disk that has to make sure of each, and a store behind a network, mostly let one
-wait."""
+"""Threads that write several files concurrently: a disk that has to sync each, or a store behind a network, mostly makes the
+writer wait."""
 
 import os
 from threading import Thread
@@ -18,9 +18,9 @@ _lock: Final = new_lock()
 
 
 class Writes:
-    """What one writer of a tree has put and not yet made sure of: up to ``at_once`` files are under way in other threads, and
-    one is held back, which :meth:`settle` writes itself, so that a single file costs no thread. With ``at_once`` of 1 each file
-    is written when it is put. Used by one thread."""
+    """The pending writes of one tree writer: up to ``at_once`` files are being written by other threads, and one is held back,
+    which :meth:`settle` writes itself, so that a single file costs no thread. With ``at_once`` of 1 each file is written when it
+    is put. Used by one thread."""
 
     def __init__(self, put: "Put", at_once: int) -> None:
         self._put = put
@@ -30,7 +30,7 @@ class Writes:
         self._done: SimpleQueue[BaseException | None] | None = None
 
     def put(self, kind: str, name: str, data: bytes) -> None:
-        """Write a file, sooner or later. Raises what went wrong with an earlier one."""
+        """Write a file, now or later. Raises the error of an earlier write."""
         if self._at_once <= 1:
             self._put(kind, name, data)
             return
@@ -42,7 +42,7 @@ class Writes:
         self._held = kind, name, data
 
     def settle(self) -> None:
-        """All files are durable afterwards; the first error of one of them is raised, when none is under way any more."""
+        """Make all files durable. Raises the first error of one of them once none is in progress any more."""
         held, self._held = self._held, None
         try:
             if held is not None:
@@ -53,7 +53,7 @@ class Writes:
             raise failed[0]
 
     def _ended(self) -> BaseException | None:
-        """Waits until a file is written, or has failed by this error."""
+        """Wait until a file is written, and return its error, or None."""
         assert self._done is not None
         error = self._done.get()
         self._under_way -= 1
@@ -61,7 +61,7 @@ class Writes:
 
 
 def _pool(size: int) -> "_Threads":
-    """This process's threads for writing. A forked child must not use its parent's."""
+    """Return this process's threads for writing. A forked child must not use its parent's."""
     with _lock:
         found = _pools.get((os.getpid(), size))
         if found is None:
@@ -71,11 +71,11 @@ def _pool(size: int) -> "_Threads":
 
 
 class _Threads:
-    """Threads that write files, begun as they are needed, and kept. Whoever hands a file over waits for it; the end of the
+    """Threads that write files, started as needed, and kept. The caller that hands a file over waits for it; the end of the
     process does not. (``concurrent.futures`` takes 10 ms to be loaded.)"""
 
     def __init__(self, most: int) -> None:
-        from queue import SimpleQueue  # who writes a single file needs none
+        from queue import SimpleQueue  # not needed for a single file
 
         self._new_queue = SimpleQueue
         self._todo: SimpleQueue[tuple[Put, _File, SimpleQueue[BaseException | None]]] = SimpleQueue()
@@ -85,7 +85,7 @@ class _Threads:
     def begin(
         self, put: "Put", file: _File, done: "SimpleQueue[BaseException | None] | None"
     ) -> "SimpleQueue[BaseException | None]":
-        """Write a file. Into ``done``, which is made if need be, comes None when it is written, or why it is not."""
+        """Start writing a file. ``done``, which is made if None, receives None when the file is written, or the error."""
         done = self._new_queue() if done is None else done
         self._todo.put((put, file, done))
         if self._begun < self._most:
