@@ -1,5 +1,5 @@
-"""All that the verbs need of this package, loaded at once: for a process that lives long and is to answer each verb quickly, the
-first time too. Elsewhere a verb loads its own when it is first called, so that who only reads begins sooner."""
+"""All modules that the verbs of this package need, loaded at once: for a long-lived process that must answer quickly even the
+first time. Elsewhere a verb loads its own modules when it is first called, so that a process that only reads starts sooner."""
 
 from importlib import import_module
 from typing import Final
@@ -15,7 +15,7 @@ _BESIDES: Final = (
     "runtime.writes",
     "tree.reads",
 )
-"""What no request loads by itself."""
+"""Modules that no request loads by itself."""
 
 
 def load_verbs() -> None:

@@ -1,4 +1,4 @@
-"""Time, handed in: no room below the faces looks at the wall clock by itself."""
+"""Clocks, passed in: no room below the faces reads the wall clock by itself."""
 
 import random
 import time
@@ -11,33 +11,33 @@ from graveler import pauses
 from graveler.lake.repeating import repeating
 
 GRACE: Final = 86_400.0
-"""Seconds for which garbage collection leaves young files alone."""
+"""The grace period in seconds: garbage collection leaves younger files alone."""
 
 _MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """Tells the time and waits."""
+    """A source of time that can also wait."""
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Return the Unix time in seconds."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some moment, by a clock that nobody sets and that goes on while the machine sleeps."""
+        """Return seconds since some moment, by a clock that cannot be set and goes on while the machine sleeps."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for so many seconds."""
         ...
 
     def wait(self, event: Event, seconds: float) -> bool:
-        """Wait until the event is set, for at most so many seconds; whether it is set."""
+        """Wait until the event is set, for at most so many seconds; return whether it is set."""
         ...
 
     def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
         """While the body works, call ``work``, which must not fail, every so many seconds, or a little later, in another thread.
-        At the end of the block no call is under way."""
+        At the end of the block no call is in progress."""
         ...
 
 
@@ -61,7 +61,7 @@ class SystemClock:
 
 
 class Backoff:
-    """Waits between tries: doubling from ``first`` to ``longest`` seconds, each with full jitter, ``patience`` seconds in all.
+    """Waits between retries: doubling from ``first`` to ``longest`` seconds, each with full jitter, ``patience`` seconds in all.
 
     Only the waiting counts, not the work between: a long build that loses a race once has all its patience left (promise C6).
     """
@@ -73,7 +73,7 @@ class Backoff:
         self._left = patience
 
     def wait(self) -> bool:
-        """Wait for the next try; False, at once, when the patience is used up."""
+        """Wait for the next retry; return False, at once, when the patience is used up."""
         if self._left <= 0:
             return False
         pause = random.uniform(0, self._pause)
@@ -84,11 +84,11 @@ class Backoff:
 
 
 class Polls:
-    """Waits between looks at what others do, evenly: who waits for long must not look ever more rarely, or those that come later
-    overtake it. ``patience`` seconds in all.
+    """Evenly spaced waits between polls, ``patience`` seconds in all. They do not back off exponentially, so that later comers
+    cannot overtake a process that has waited for long.
 
-    The first looks are ``step`` seconds apart, or as many times that as others are before; where nothing changes, up to 100 ms:
-    every ``even`` looks it is a step more.
+    The first polls are ``step`` seconds apart, times the number of processes ahead; as long as nothing changes, the pause grows
+    by one step every ``even`` polls, up to 100 ms.
     """
 
     def __init__(self, clock: Clock, *, step: float = 0.005, even: int = 4, patience: float = 30.0) -> None:
@@ -99,11 +99,12 @@ class Polls:
         self._left = patience
 
     def progress(self) -> None:
-        """Something has changed: the next look is soon."""
+        """Note that something has changed: the next poll comes soon."""
         self._looks = 0
 
     def wait(self, place: int = 1) -> bool:
-        """Wait for the next look, when ``place`` have to go, this one included; False, at once, when the patience is used up."""
+        """Wait for the next poll, when ``place`` have to go, this one included; return False, at once, when the patience is used
+        up."""
         if self._left <= 0:
             return False
         pause = random.uniform(0.5, 1.5) * min(self._step * (place + self._looks // self._even), 0.1)

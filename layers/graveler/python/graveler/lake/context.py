@@ -1,4 +1,4 @@
-"""What a request is run with, and cannot hold since it cannot be stored."""
+"""The context in which a request runs: everything that cannot be stored with the request."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Context(Struct, frozen=True):
-    """Who asks (``by``, for the reference log), and how much work one call may do.
+    """The requester (``by``, for the reference log), and the limits on the work of one call.
 
-    With a ``limit``, a request is done only if no more records than that have to be read, else :class:`TooMuchWorkError`: it can
-    be done as an operation. With ``stop`` too, the limit counts as far as it is seen before anything is read, and at the end of
-    each range ``stop`` is asked whether to leave the rest to an operation, by the same error. ``progress`` hears how many more
-    objects are done, and their bytes.
+    With a ``limit``, a request that has to read more records than that raises :class:`TooMuchWorkError`: it can be done as an
+    operation instead. With ``stop`` too, the limit applies only to what is known before anything is read, and at the end of
+    each range ``stop`` decides whether to leave the rest to an operation, by the same error. ``progress`` is called with how
+    many more objects are done, and their bytes.
 
-    ``body`` is what an upload writes: bytes, or a file. ``accept`` is called with the repository's settings as they are when
-    objects are staged; what it raises refuses them. A commit is published only on the condition ``only_while``, if there is one
-    (:class:`graveler.lake.committing.publish.StoppedError`).
+    ``body`` is what an upload writes: bytes, or a file. ``accept`` is called with the repository's current settings when
+    objects are staged; an exception that it raises refuses them. ``only_while``, if given, is a condition for publishing a
+    commit (:class:`graveler.lake.committing.publish.StoppedError`).
     """
 
     by: str = ""
@@ -36,4 +36,4 @@ class Context(Struct, frozen=True):
 
 
 UNLIMITED: Final = Context()
-"""One call does all of it."""
+"""No limits: one call does all the work."""

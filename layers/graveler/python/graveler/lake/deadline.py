@@ -1,10 +1,10 @@
-"""Until when what a verb began may still be published: half the grace of garbage collection, less the skew of clocks.
+"""Deadlines for publishing: half the grace period of garbage collection, less the clock skew.
 
-Files that are younger than the grace are never collected. A verb writes files, or finds some that are at most half the grace
-old, and names them later in a commit or a staged change; if by then they could have grown older than the grace, it must not. So
-each verb notes when it began, and looks at the clock last thing before the request that publishes.
+Files younger than the grace period are never collected. A verb writes files, or finds some that are at most half the grace
+period old, and names them later in a commit or a staged change; it must not if by then they could be older than the grace
+period. So each verb notes when it began, and checks the clock as the last step before the request that publishes.
 
-The skew that is subtracted is also the time for which a process may be stopped between that look and its request, at worst.
+The skew that is subtracted is also the longest time for which a process may be stopped between that check and its request.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ SKEW: Final = 300.0
 
 
 class Deadline:
-    """The time for one piece of work, which begins now: by the wall clock and by one that nobody sets, whichever went on more."""
+    """The deadline for one piece of work, which begins now: by the wall clock or the monotonic one, whichever went on more."""
 
     def __init__(self, clock: Clock, seconds: float, began: float | None = None) -> None:
         self._clock = clock
@@ -26,7 +26,8 @@ class Deadline:
         self._ticks = clock.monotonic()
 
     def check(self, doing: str) -> None:
-        """:class:`TooLateError` if the time is over. ``doing`` begins the message: "committing on branch 'main'". No request."""
+        """Raise :class:`TooLateError` if the time is over. ``doing`` begins the message: "committing on branch 'main'". No
+        request."""
         took = max(self._clock.now() - self._began, self._clock.monotonic() - self._ticks)
         if took > self._seconds:
             raise TooLateError(
@@ -37,7 +38,7 @@ class Deadline:
 
 
 class Deadlines:
-    """Gives deadlines to the verbs of a lake with this ``grace`` and ``skew`` (seconds)."""
+    """A factory of deadlines for the verbs of a lake with this ``grace`` and ``skew`` (seconds)."""
 
     def __init__(self, clock: Clock, grace: float, skew: float) -> None:
         if skew < 0 or skew >= grace / 2:
@@ -48,9 +49,9 @@ class Deadlines:
         self._seconds = grace / 2 - skew
 
     def begin(self) -> Deadline:
-        """The deadline of what begins now."""
+        """Return the deadline of work that begins now."""
         return Deadline(self._clock, self._seconds)
 
     def since(self, began: float) -> Deadline:
-        """The deadline of what began then (Unix seconds), in another process perhaps."""
+        """Return the deadline of work that began then (Unix seconds), perhaps in another process."""
         return Deadline(self._clock, self._seconds, began)

@@ -58,33 +58,33 @@ if TYPE_CHECKING:
 FIRST_MESSAGE = "Repository created"
 
 _KEPT: Final = 32
-"""How many repositories stay open with their caches."""
+"""The number of repositories that stay open with their caches."""
 
 _BELIEVED: Final = 60.0
-"""Seconds for which a repository that was read is staged in without reading it again: far less than what is left of a deleted
-one stays, so that a write that comes too late can be taken back."""
+"""Seconds for which a verb stages into an open repository without reading its record again. The items of a deleted repository
+stay for much longer than this, so that a late write can still be withdrawn."""
 
 Result = TypeVar("Result")
 
 
 class Lake:
-    """Repositories over one table. ``open_objects`` turns a storage namespace (a URL) into its objects.
+    """The repositories of one table. ``open_objects`` returns the object store of a storage namespace (a URL).
 
-    ``tables`` is also where the rooms above keep items of their own. ``cache`` keeps copies of immutable files near; ``notes``
-    what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
-    where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
-    objects in other processes are the same ones, and ``writes_at_once`` files of one tree may be under way to the store,
-    ``reads_at_once`` ranges on their way from it before they are opened.
-    ``on_disk`` says that reading a part of an object is as cheap as from a disk.
-    ``grace`` is how long (seconds) garbage collection leaves young files alone: the same for everybody at work on the lake, as is
-    ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about how many bytes of its tree each repository keeps
-    at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is called for each file that was there. ``home`` begins
-    the namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
-    calls it. ``folder_permissions`` says whether the permissions of a lake in a folder are as they should be; ``keyring`` opens
-    the secrets that the table holds. The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the
-    table (1 to 64) from its next token on: for tables whose partitions have limits of their own. A lake that
-    ``serves_pages`` keeps what listings are rendered as among its notes, for who asks for the same ones again. In ``lines``
-    the processes of this machine stand that want to change a branch."""
+    ``tables`` also holds items of the rooms above. ``cache`` keeps local copies of immutable files; ``notes`` keeps results
+    computed from them that make the next commit cheaper (without it, ``cache`` does, or else some memory); ``scratch`` is where
+    RocksDB may write temporary files, best in memory. ``workers`` is the number of processes that may share one operation (only
+    where other processes can open the same tables and objects); ``writes_at_once`` is the number of files of one tree that are
+    written concurrently, ``reads_at_once`` the number of ranges that are fetched before they are opened. ``on_disk`` means that
+    reading a part of an object is as cheap as from a disk. ``grace`` is the grace period (seconds) during which garbage
+    collection leaves young files alone; ``skew`` is the largest difference (seconds) between clocks. Both must be the same for
+    every process of the lake. ``memory`` is about how many bytes of its tree each repository keeps in memory (None: the default
+    of :class:`TreeStore`), and ``found_open`` is called for each file that was there. ``home`` is the prefix of default
+    namespaces. ``close`` releases the resources of the adapters; leaving the lake's context calls it. ``folder_permissions``
+    checks the permissions of a lake in a folder; ``keyring`` opens the secrets in the table. From its next token on, a branch
+    spreads its uncommitted changes over ``staging_shards`` partitions of the table (1 to 64), for tables with limits per
+    partition. With ``serves_pages``, the lake keeps rendered listings among its notes, for repeated requests. The processes of
+    this machine that want to change a branch queue in ``lines``.
+    """
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class Lake:
         self._repositories = Repositories(tables)
         folder = None if folder_permissions is None else folder_permissions.folder
         self.neighbours = Neighbours(tables, folder, self.clock.monotonic)
-        """Whose namespaces are where."""
+        """The storage namespaces of the other repositories."""
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
         self._names: dict[str, tuple[RepositoryUID, float]] = {}
-        """By name, of those that are open, with when they were last read, in seconds of the monotonic clock."""
+        """The UIDs of open repositories by name, with the monotonic time (seconds) at which each was last read."""
         self._lock = new_lock()
         self.close = close
 
@@ -166,14 +166,14 @@ class Lake:
         read_only: bool = False,
         metadata: Mapping[str, str] | None = None,
     ) -> OpenRepository:
-        """Make a repository with one branch, which points at a first, empty commit without a committer. ``by`` is noted in the
-        reference log; ``read_only`` and ``metadata`` are settings that it begins with.
+        """Create a repository with one branch, which points at a first, empty commit without a committer. ``by`` is noted in the
+        reference log; ``read_only`` and ``metadata`` are its initial settings.
 
         Cost: three table reads, and one for each thousand repositories, deleted ones, and repositories with rules of ingest; two
         object writes, one transaction.
-        :class:`AlreadyExistsError` for the name; :class:`InvalidError` for names, parameters, and a namespace that belongs to
-        another repository, or lies in another one's, or has one in it. Waits for half a minute
-        where another one was being created in the namespace, and its creator has died.
+        :class:`AlreadyExistsError` for the name; :class:`InvalidError` for invalid names or parameters, and for a namespace that
+        equals, contains or lies within another repository's. Waits for half a minute
+        if another repository was being created in the namespace and its creator has died.
         """
         from graveler.lake.committing.records import COMMITS_FOLDER  # not on the path of a cold start
 
@@ -208,7 +208,7 @@ class Lake:
             with suppress(GravelerError):  # else it can be claimed again after a while
                 self._repositories.release(repository, objects)
             raise
-        if self.clock.monotonic() - claimed > CLAIM_SECONDS:  # somebody else may claim the namespace soon
+        if self.clock.monotonic() - claimed > CLAIM_SECONDS:  # another process may claim the namespace soon
             self._repositories.release(repository, objects)
             raise BusyError(
                 f"creating repository {name!r} in {repository.namespace} took longer than {CLAIM_SECONDS:.0f} s, so others may "
@@ -218,29 +218,29 @@ class Lake:
             self.tables.transact(writes)
         except ConditionFailedError as error:
             if self._repositories.is_there(repository):
-                return self._open(known)  # an earlier try of the same request, whose answer was lost
+                return self._open(known)  # an earlier attempt of the same request succeeded, but its response was lost
             self._repositories.release(repository, objects)
             if 0 in error.failures:
                 raise AlreadyExistsError("repository", name) from None
             if 1 in error.failures:
                 raise namespace_taken(repository.namespace, "another repository") from None
-            self.neighbours.creating(repository)  # says who was faster, unless they have gone again
+            self.neighbours.creating(repository)  # raises the exact error, unless the other repositories are gone again
             raise BusyError(
                 f"others are creating repositories around {repository.namespace} too; nothing was changed, try again"
             ) from None
         except UnavailableError:
-            # The answer may be lost, so the claim is not taken back unless it is known that nothing happened.
+            # The response may be lost, so the claim is withdrawn only if nothing happened for certain.
             if not self._repositories.is_there(repository):
                 raise
         self.neighbours.forget()
         return self._open(known)
 
     def repository(self, name: str, ref: str = "") -> OpenRepository:
-        """The repository of this name. Cost: one table read. :class:`RepositoryNotFoundError`.
+        """Open the repository of this name. Cost: one table read. :class:`RepositoryNotFoundError`.
 
-        The ones used last stay open, so whoever asks again gets the same object, with its caches of trees and commits, and
-        ``repository`` as it was just read. Who is going to resolve a ``ref`` next, and only reads, names it: of a repository
-        that is open, it is read in the same request, and resolving costs none.
+        The most recently used repositories stay open, so repeated calls return the same object, with its caches of trees and
+        commits, and with ``repository`` as just read. A caller that will only read and resolve ``ref`` next passes it here: if
+        the repository is open, its ref is read in the same request, and resolving it costs none.
         """
         if ref:
             with self._lock:
@@ -254,8 +254,8 @@ class Lake:
         return self._open(self._repositories.get(name))
 
     def stat(self, name: str, ref: str, path: str) -> tuple[OpenRepository, ObjectEntry]:
-        """The repository of this name, and what it knows of an object. Cost: as :meth:`OpenRepository.stat`; the repository is
-        read together with the ref. :class:`RepositoryNotFoundError`, and as there."""
+        """Return the repository of this name, and the metadata of one of its objects. Cost: as :meth:`OpenRepository.stat`; the
+        repository is read together with the ref. :class:`RepositoryNotFoundError`, and errors as there."""
         with self._lock:
             opened = self._known(name)
         if opened is None:
@@ -269,14 +269,14 @@ class Lake:
         return found, found.stat_of(read) if found is opened else found.stat(ref, path)
 
     def looking(self, name: str, work: Callable[[OpenRepository], Result]) -> Result:
-        """What ``work`` gives, which reads a branch of the repository of this name, or stages something and ends with a look at
-        the branch.
+        """Call ``work`` with the repository of this name and return its result. ``work`` reads a branch, or stages something and
+        ends by reading the branch.
 
-        That look tells whether it was the repository of this name. So one that was read within the last minute is not read
-        again first, unless ``work`` fails: if another one has the name by then, nothing was staged in it
-        (:class:`~graveler.lake.objects.stage.Stager`), and ``work`` is called again with that one. What ``work`` sees of the
-        settings may be a minute old; what it refuses is asked again if they are others by now. Cost: that of ``work``, and one
-        table read a minute, or after an error. :class:`RepositoryNotFoundError`.
+        That last read detects whether the name still belongs to the same repository. So a repository that was read within the
+        last minute is not read again first, unless ``work`` fails: if the name belongs to another repository by then, nothing was
+        staged (:class:`~graveler.lake.objects.stage.Stager`), and ``work`` is called again with that one. ``work`` may see
+        settings that are a minute old; if it refuses a change and the settings differ by now, it is called again. Cost: that of
+        ``work``, and one table read a minute, or after an error. :class:`RepositoryNotFoundError`.
         """
         with self._lock:
             opened = self._known(name, read_after=self.clock.monotonic() - _BELIEVED)
@@ -293,17 +293,17 @@ class Lake:
             return work(now)
 
     def _known(self, name: str, read_after: float = -math.inf) -> OpenRepository | None:
-        """The open repository of this name, if it was read since then. Under the lock."""
+        """Return the open repository of this name if it was read after ``read_after``. The caller holds the lock."""
         uid, read = self._names.get(name, (None, -math.inf))
         return None if uid is None or read < read_after else self._opened.get(uid)
 
     def look_up(self, names: Sequence[str]) -> list[OpenRepository | GravelerError]:
-        """The repositories of these names, or why there is none: :class:`RepositoryNotFoundError`, :class:`CorruptError`. Cost:
-        one table read for each hundred."""
+        """Return the repositories of these names, or why one is missing: :class:`RepositoryNotFoundError`, :class:`CorruptError`.
+        Cost: one table read for each hundred."""
         try:
             items = self.tables.get_many([repository_key(name) for name in names])
         except DamagedItemError as error:
-            # The others may be fine: each by itself.
+            # The others may be fine: read each by itself.
             return [error] if len(names) == 1 else [self.look_up([name])[0] for name in names]
         found: list[OpenRepository | GravelerError] = []
         for name, item in zip(names, items, strict=True):
@@ -316,15 +316,15 @@ class Lake:
         return found
 
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
-        """Repositories by name. Cost: one table read."""
+        """Return a page of the repositories, by name. Cost: one table read."""
         return self._repositories.page(prefix, after, amount)
 
     def store_of(self, namespace: str) -> Objects:
-        """The object store of a storage namespace. No request. :class:`InvalidError` for what is none."""
+        """Return the object store of a storage namespace. No request. :class:`InvalidError` for an invalid namespace."""
         return self._open_objects(namespace)
 
     def delete_repository(self, name: str, *, force: bool = False) -> None:
-        """Forget a repository; its objects stay where they are. Cost: one table read, one transaction.
+        """Delete a repository but leave its objects where they are. Cost: one table read, one transaction.
         :class:`ReadOnlyRepositoryError` unless ``force``."""
         self._repositories.delete(name, self.clock.now(), force=force)
         with self._lock:
@@ -341,7 +341,7 @@ class Lake:
         object_bytes: bool = False,
         progress: "Callable[[str, int, int], None] | None" = None,
     ) -> "Report":
-        """Look at everything that a repository can reach, and say what is wrong and which paths of which refs it affects.
+        """Check everything that a repository can reach; report what is wrong and which paths of which refs it affects.
 
         See :meth:`OpenRepository.fsck`.
         """
@@ -359,7 +359,7 @@ class Lake:
         return self.repository(name).dump()
 
     def dumps(self, namespace: str) -> list[str]:
-        """IDs of the complete dumps in a storage namespace, oldest first."""
+        """Return the IDs of the complete dumps in a storage namespace, oldest first."""
         from graveler.lake.dump.chunks import dumps  # not on the path of a cold start
 
         return dumps(self._open_objects(namespace))
@@ -373,7 +373,7 @@ class Lake:
         by: str = "",
         progress: "Callable[[str, int, int], None] | None" = None,
     ) -> "Restored":
-        """Make a repository again, under a name that is free, of a dump in its storage namespace. See
+        """Recreate a repository, under a free name, from a dump in its storage namespace. See
         :func:`graveler.lake.dump.restore.restore`."""
         from graveler.lake.dump.restore import restore  # not on the path of a cold start
         from graveler.progress import no_progress

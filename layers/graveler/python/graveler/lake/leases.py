@@ -1,7 +1,7 @@
-"""Leases that trust no foreign clock: whether an owner is still at work, judged by this process's own monotonic clock.
+"""Leases that trust no foreign clock: each process judges by its own monotonic clock whether an owner is alive.
 
-An owner renews its lease by writing a new *beat*, any value that it has not written before. A lease is believed as long as its
-beat changes: one whose beat stays the same for the lease's length, by the monotonic clock of whoever looks, has run out. No
+An owner renews its lease by writing a new *beat*, any value that it has not written before. A lease is held as long as its
+beat changes: it has expired once its beat stays the same for the lease's length, by the monotonic clock of the observer. No
 wall clock takes part, so an owner whose clock is a day ahead holds a lease no longer than any other. A process that sees a lease
 for the first time watches it for its whole length before it takes over.
 
@@ -15,17 +15,18 @@ from graveler.forks import new_lock
 from graveler.lake.clock import Backoff, Clock
 
 _LOOK: Final = 5.0
-"""Seconds between two looks at a lease that is waited for, at most."""
+"""The maximum number of seconds between two looks at a lease while waiting for it."""
 
 T = TypeVar("T")
 
 _REMEMBERED: Final = 10_000
-"""Leases that one process remembers. Beyond them it forgets those seen least lately, and watches them anew."""
+"""The number of leases that one process remembers. Beyond it, the process forgets the least recently seen, and watches them
+anew."""
 
 
 class LeaseWatch:
-    """The leases that this process has seen. Safe to share between threads; one for each process and lake is best, so that what
-    one verb has watched another one need not watch again."""
+    """The leases that this process has seen. Safe to share between threads; one for each process and lake is best, so that a
+    lease that one verb has watched need not be watched again by another."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,7 +34,7 @@ class LeaseWatch:
         self._seen: dict[str, tuple[str, float]] = {}
 
     def is_held(self, lease: str, beat: str, seconds: float) -> bool:
-        """Whether the owner may still be at work, as far as this process knows. Call it with what was read just now.
+        """Return whether the owner may still be alive, as far as this process knows. Call it with what was read just now.
 
         ``lease`` names the lease, uniquely in the lake; ``beat`` is what its owner wrote last; ``seconds`` is its length.
         No request.
@@ -41,7 +42,7 @@ class LeaseWatch:
         return self.remaining(lease, beat, seconds) > 0
 
     def remaining(self, lease: str, beat: str, seconds: float) -> float:
-        """For how many seconds more the lease is believed if its beat does not change; 0 or less if it has run out."""
+        """Return for how many more seconds the lease is held if its beat does not change; 0 or less if it has expired."""
         now = self._clock.monotonic()
         with self._lock:
             seen = self._seen.pop(lease, None)
@@ -53,13 +54,13 @@ class LeaseWatch:
         return seen[1] + seconds - now
 
     def forget(self, lease: str) -> None:
-        """The lease is over: nobody will ask for it again."""
+        """Forget a lease that is over and will not be looked at again."""
         with self._lock:
             self._seen.pop(lease, None)
 
 
 class HeldError(Exception):
-    """The owner of a lease is at work: it gave a sign of life while it was watched. No caller of a verb sees it."""
+    """The owner of a lease is alive: it renewed the lease while it was watched. No caller of a verb sees this error."""
 
 
 def wait_for(
@@ -70,9 +71,9 @@ def wait_for(
     look: Callable[[], tuple[str, T] | None],
     told: Callable[[], None] = lambda: None,
 ) -> T | None:
-    """Wait until nobody holds a lease of this length, for one whose owner works for long: :class:`HeldError` as soon as the owner
-    gives a sign of life. ``look`` reads the beat, and what the caller wants to know, or None if nobody has the lease; what was
-    read last is the result. ``told`` is called before each pause, and may raise.
+    """Wait until a lease is free whose owner works for long; :class:`HeldError` as soon as the owner renews it. ``seconds`` is
+    the lease's length. ``look`` reads the beat and a value for the caller, or None if the lease does not exist; return the value
+    that it read last. ``told`` is called before each pause, and may raise.
 
     Takes no time if the lease is free, and the lease's length by this process's clock if its owner has died. One ``look`` every
     few seconds.

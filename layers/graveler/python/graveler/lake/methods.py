@@ -1,4 +1,4 @@
-"""Requests that change settings, refs and commits, as methods with keywords: for a lake here and for one behind a server."""
+"""Requests that change settings, refs and commits, as methods with keywords, for local lakes and for lakes behind a server."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,12 +39,12 @@ T = TypeVar("T")
 
 
 class RequestMethods(Protocol):
-    """Each method makes a request of its arguments and runs it. A server notes whose access key it is, whatever ``committer``
-    says. Name it last among the bases of a class: before another one, a protocol hides its ``__init__``."""
+    """Methods that each build a request from their arguments and run it. A server records the owner of the access key, whatever
+    ``committer`` says. Name this class last among the bases: before another one, a protocol hides its ``__init__``."""
 
     @abstractmethod
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
-        """Do what a request asks for. Its class says what that is, what it costs and which errors there are."""
+        """Run a request. Its class documents its effect, cost and errors."""
         ...
 
     def set_metadata(self, metadata: Mapping[str, str], *, force: bool = False) -> Mapping[str, str]:
@@ -454,7 +454,7 @@ class RequestMethods(Protocol):
         dry_run: bool = False,
         label: str = "",
     ) -> Imported:
-        """See :class:`graveler.requests.importing.ImportListing`. ``listing`` is a file, several, or a folder of them."""
+        """See :class:`graveler.requests.importing.ImportListing`. ``listing`` is a file, several files, or a folder of them."""
         request = ImportListing(
             branch=branch,
             listing=(listing,) if isinstance(listing, Path) else tuple(listing),
@@ -484,5 +484,5 @@ class RequestMethods(Protocol):
 
 
 def strategies_of(strategy: MergeStrategy | MergeStrategies) -> MergeStrategies:
-    """One strategy for all paths, as strategies by prefix."""
+    """Return one strategy for all paths as strategies by prefix."""
     return MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy

@@ -1,4 +1,4 @@
-"""The collaborators of one open repository, which functions that change it take."""
+"""The collaborators of one open repository, passed to the functions that change it."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from graveler.lake.opening.folder_permissions import FolderPermissions
 
 Locate = Callable[[str], tuple[Objects, str]]
-"""From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
+"""Returns the object store and the key there of an address outside of the namespace. Can be sent to tasks."""
 
 
 class Seen(Struct, frozen=True):
-    """What a ref meant when it was read last, by the items that stood under these keys, and the tokens of its changes."""
+    """The last known meaning of a ref: the items under these keys, what it resolved to, and the tokens of its changes."""
 
     keys: Sequence[Key]
     items: Sequence[Item | None]
@@ -52,10 +52,10 @@ class Seen(Struct, frozen=True):
 
 
 class RepositoryParts(Struct, frozen=True, kw_only=True):
-    """What one repository is made of: adapters, and what knows the items and files that it has there. All of it is what reading
-    needs, too. Safe to share between threads.
+    """The parts of one repository: adapters, and the stores of its items and files. Reading needs all of them too. Safe to share
+    between threads.
 
-    ``grace`` is for how many seconds garbage collection leaves young files alone, ``skew`` by how many clocks may differ.
+    ``grace`` is the grace period (seconds) of garbage collection, ``skew`` the largest difference between clocks (seconds).
     ``leases`` is what this process has seen of the lake's leases; ``copies`` are the files of its trees as a cache has them.
     """
 
@@ -94,12 +94,12 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
 
     @property
     def uid(self) -> RepositoryUID:
-        """Its ID, which no other one of any name has."""
+        """The repository's ID, which no other repository ever has, whatever its name."""
         return self.known.repository.uid
 
     @property
     def namespace(self) -> str:
-        """The address below which its objects are."""
+        """The address under which the repository's objects lie."""
         return self.known.repository.namespace
 
     @property
@@ -109,12 +109,12 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
 
     @property
     def split(self) -> SplitParameters:
-        """How its trees are cut into ranges, unless a commit says otherwise."""
+        """The split parameters of the repository's trees, unless a commit says otherwise."""
         return self.known.repository.split
 
     @property
     def workers(self) -> int:
-        """How many processes may work for this one."""
+        """The number of processes that may work for this one."""
         return self.trees.empty().store.workers
 
     def pack(self, entry: ObjectEntry) -> bytes:
@@ -142,8 +142,8 @@ def open_parts(
     folder_permissions: "FolderPermissions | None" = None,
     lines: Lines | None = None,
 ) -> RepositoryParts:
-    """Assemble the parts of a repository. ``rendered`` keeps pages of listings; in ``lines`` the processes of this machine stand.
-    No request."""
+    """Assemble the parts of a repository. ``rendered`` keeps rendered pages of listings; the processes of this machine queue in
+    ``lines``. No request."""
     repository = known.repository
     uid = repository.uid
     codec = RecordCodec(repository.namespace)

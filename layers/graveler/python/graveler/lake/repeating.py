@@ -1,6 +1,6 @@
-"""Work that is repeated every so often while something else goes on, all of it in one thread of the process.
+"""Work that repeats at intervals while something else goes on, all of it in one thread of the process.
 
-A thread for each piece of work would have to be begun and waited for, which takes longer, on a busy machine, than most commits.
+Starting and joining a thread for each piece of work would take longer, on a busy machine, than most commits.
 """
 
 import os
@@ -13,13 +13,13 @@ from typing import Final
 from graveler.forks import new_lock
 
 _STEP: Final = 0.5
-"""Seconds between two looks at what is due: work comes that much late, at most."""
+"""Seconds between two checks for due work: the work is late by that much, at most."""
 _IDLE: Final = 10.0
-"""Seconds for which the thread stays when there is nothing to repeat."""
+"""Seconds for which the thread stays alive with nothing to repeat."""
 
 
 class _Repeated:
-    """A piece of work: called every ``seconds``, unless it is over."""
+    """A piece of work that is called every ``seconds`` until it is over."""
 
     def __init__(self, seconds: float, work: Callable[[], None]) -> None:
         self.seconds = seconds
@@ -29,14 +29,14 @@ class _Repeated:
         self.over = False
 
     def call(self) -> None:
-        with self.lock:  # whoever ends it waits for a call that is under way
+        with self.lock:  # ending the work waits for a call in progress
             if not self.over:
                 self.work()
                 self.next = monotonic() + self.seconds
 
 
 class _Repeater:
-    """The thread, and what it repeats."""
+    """The thread, and the work that it repeats."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -71,17 +71,17 @@ class _Repeater:
                     work.call()
                 sleep(_STEP)
         except BaseException:
-            self._runs = False  # the next one that comes begins another thread
+            self._runs = False  # the next ``add`` starts another thread
             raise
 
 
 _repeaters: dict[int, _Repeater] = {}
-"""By process: a forked child has none of its parent's threads."""
+"""By process ID: a forked child has none of its parent's threads."""
 
 
 @contextmanager
 def repeating(seconds: float, work: Callable[[], None]) -> Iterator[None]:
-    """While the body works, calls ``work``, which must not fail, every so many seconds. When this ends, no call is under way."""
+    """Call ``work``, which must not fail, every so many seconds while the body works. At the end no call is in progress."""
     repeated = _Repeated(seconds, work)
     repeater = _repeaters.get(os.getpid()) or _repeaters.setdefault(os.getpid(), _Repeater())
     repeater.add(repeated)

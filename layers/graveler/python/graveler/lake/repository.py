@@ -1,4 +1,4 @@
-"""One repository, open: a method for each verb that a user knows."""
+"""An open repository: a method for each user operation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -82,16 +82,16 @@ FUNCTIONS: Final[Mapping[type[Request[Any]], str]] = {
     staging.UpdateMetadata: "objects.copying:update_metadata",
     staging.Upload: "objects.uploads:upload",
 }
-"""The function that does a request, as module of this room and name. A module is loaded when it is first needed."""
+"""The function that does each type of request, as ``module:name`` within this package. Modules are loaded on first use."""
 
 _loaded: dict[type[Request[Any]], Callable[..., Any]] = {}
 
 _SHARED_PART: Final = 4_000_000
-"""Records to read for one part of a verb, where several processes share the work on each part."""
+"""Records to read for one part of an operation when several processes share the work on each part."""
 
 
 def function_of(kind: type[Request[Any]]) -> Callable[..., Any]:
-    """Return the function that does requests of a type: it takes a repository's parts, the request and a context."""
+    """Return the function that does requests of a type. It takes a repository's parts, the request and a context."""
     module, _, name = FUNCTIONS[kind].partition(":")
     function: Callable[..., Any] = getattr(import_module(f"graveler.lake.{module}"), name)
     _loaded[kind] = function
@@ -99,12 +99,12 @@ def function_of(kind: type[Request[Any]]) -> Callable[..., Any]:
 
 
 class OpenRepository(RepositoryReader, RequestMethods):
-    """All verbs of a repository: what :class:`RepositoryReader` can be asked, and what changes it. Cheap to make; safe to share
-    between threads.
+    """All verbs of a repository: the reads of :class:`RepositoryReader`, and the changes. Cheap to make; safe to share between
+    threads.
 
-    What changes a read-only repository is refused with :class:`ReadOnlyRepositoryError`, unless it is called with ``force``;
-    what changes a protected branch directly, with :class:`ProtectedBranchError`, always. Both are :class:`ForbiddenError`, and
-    judged by the settings as they are when the verb reads the branch, which costs no request.
+    A change of a read-only repository raises :class:`ReadOnlyRepositoryError`, unless ``force`` is set; a direct change of a
+    protected branch always raises :class:`ProtectedBranchError`. Both are :class:`ForbiddenError`, and depend on the settings
+    at the time when the verb reads the branch, which costs no request.
     """
 
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
@@ -114,33 +114,34 @@ class OpenRepository(RepositoryReader, RequestMethods):
         return result
 
     def is_of(self, known: KnownRepository) -> bool:
-        """Is this the repository ``known``, apart from its settings?"""
+        """Return whether this is the repository ``known``, apart from its settings."""
         mine = self.parts.known
         same = replace(mine.repository, settings=known.repository.settings)
         return (same, mine.secret) == (known.repository, known.secret)
 
     def metadata(self) -> Mapping[str, str]:
-        """What the repository's owners noted of it. Cost: one table read."""
+        """Return the metadata that the repository's owners have set. Cost: one table read."""
         from graveler.lake.settings.change import read_settings
 
         return read_settings(self.parts).metadata
 
     def protection(self) -> tuple[tuple[str, ...], str]:
-        """The patterns of protected branches, and the etag for :class:`graveler.requests.settings.SetProtection`. Cost: one table
-        read."""
+        """Return the patterns of protected branches, and the etag for :class:`graveler.requests.settings.SetProtection`. Cost:
+        one table read."""
         from graveler.lake.settings.change import read_settings
 
         patterns = read_settings(self.parts).protected
         return patterns, etag(patterns)
 
     def retention(self) -> RetentionRules | None:
-        """For how long commits are to be kept, if that was decided. Cost: one table read."""
+        """Return the retention rules for commits, if there are any. Cost: one table read."""
         from graveler.lake.settings.change import read_settings
 
         return read_settings(self.parts).retention
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
-        """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
+        """Return the commit in which the branch got this version of an application, or a later one; None if it is not written
+        yet.
 
         Cost: one table read; for a version that is there another one, and a read for each 32 generations between the branch's
         head and that commit. :class:`InvalidError`.
@@ -156,45 +157,45 @@ class OpenRepository(RepositoryReader, RequestMethods):
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
     ) -> MergePreview:
-        """What :class:`graveler.requests.merging.Merge` would do now: the base, how much would change in the destination, and
-        every conflict. Changes and writes nothing.
+        """Return what :class:`graveler.requests.merging.Merge` would do now: the base, how much would change in the destination,
+        and every conflict. Writes nothing.
 
-        Cost: resolving both and finding the base, three metaranges, the ranges in which the source differs from the base, and
-        those of the destination there.
+        Cost: resolving both refs and finding the base, three metaranges, the ranges in which the source differs from the base,
+        and those of the destination there.
         """
         from graveler.lake.merging.merge import preview_merge
 
         return preview_merge(self.parts, source, destination, strategies_of(strategy))
 
-    # What a client that writes bytes by itself asks for
+    # For clients that write bytes by themselves
 
     def store_at(self, address: str) -> tuple[Objects, str]:
-        """The object store in which an address lies, and its key there. No request. Errors as :meth:`expect_readable`."""
+        """Return the object store that holds an address, and its key there. No request. Errors as :meth:`expect_readable`."""
         return self._locate(address)
 
     def expect_changes(self, branch: str, *, force: bool = False) -> None:
-        """See that the branch is there and may be changed directly, before somebody goes to work for it. Cost: one table read.
-        :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+        """Check that the branch exists and accepts direct changes, before a caller does expensive work for it. Cost: one table
+        read. :class:`RefNotFoundError`, :class:`ForbiddenError`."""
         self._branches.state(branch, Intent(direct=True, force=force))
 
     def new_address(self, branch: str, path: str, *, force: bool = False) -> str:
-        """A physical address to write an object's bytes to, to be linked afterwards. Cost: one table read."""
+        """Return a physical address to write an object's bytes to, to be linked afterwards. Cost: one table read."""
         encode_key(path)
         self._branches.state(branch, Intent(direct=True, force=force))
         return self.address_ahead(branch, path)
 
     def address_ahead(self, branch: str, path: str) -> str:
-        """The same for a branch of this name that somebody is going to create. No request."""
+        """Return a new address, like :meth:`new_address`, for a branch that does not exist yet. No request."""
         encode_key(path)
         return f"{self.repository.namespace}/{self.parts.names.new(branch, path, self.clock.now())}"
 
     def expect_handed_out(self, branch: str, path: str, address: str) -> None:
-        """:class:`InvalidError` unless an address is one of :meth:`new_address` for this path and branch, and not too old. No
-        request."""
+        """Check that an address comes from :meth:`new_address` for this path and branch, and is not too old; else
+        :class:`InvalidError`. No request."""
         self.parts.names.check(address.removeprefix(f"{self.repository.namespace}/"), branch, path, self.clock.now())
 
     def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
-        """A URL with which anybody may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
+        """Return a URL with which anyone may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
         request. :class:`InvalidError` for another address."""
         from graveler.lake.objects.uploads import upload_url
 
@@ -207,19 +208,19 @@ class OpenRepository(RepositoryReader, RequestMethods):
         return begin_upload(self.parts, branch, path, self.new_address(branch, path))
 
     def part_url(self, branch: str, path: str, upload: "PartedUpload", number: int, expires_in: int) -> str:
-        """A URL with which anybody may upload one part, 1 to 10,000, for ``expires_in`` seconds. No request."""
+        """Return a URL with which anyone may upload one part, 1 to 10,000, for ``expires_in`` seconds. No request."""
         from graveler.lake.objects.uploads import part_url
 
         return part_url(self.parts, branch, path, upload, number, expires_in)
 
     def upload_part(self, branch: str, path: str, upload: "PartedUpload", number: int, data: bytes) -> str:
-        """Upload one part; returns its ETag. Cost: one object request."""
+        """Upload one part and return its ETag. Cost: one object request."""
         from graveler.lake.objects.uploads import upload_part
 
         return upload_part(self.parts, branch, path, upload, number, data)
 
     def abort_upload(self, branch: str, path: str, upload: "PartedUpload") -> None:
-        """Forget an upload in parts; an unknown one is success. Cost: one object request."""
+        """Abort an upload in parts; an unknown one counts as success. Cost: one object request."""
         from graveler.lake.objects.uploads import abort_upload
 
         abort_upload(self.parts, branch, path, upload)
@@ -289,11 +290,11 @@ class OpenRepository(RepositoryReader, RequestMethods):
         sizes: "Sizes | None" = None,
         only_while: "Check | None" = None,
     ) -> "PartedOperation":
-        """A verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
-        ``operation_id``; its commit is known by ``request_id``, or else by that. ``began`` (Unix seconds) is when the operation
-        was first worked on: it has to be published within half the grace. ``only_while`` is a condition of the transaction
-        that publishes it: where it fails, :class:`graveler.lake.committing.publish.StoppedError`. A cherry-pick reads its
-        commit; otherwise no request."""
+        """Open a verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
+        ``operation_id``; ``request_id`` (or else ``operation_id``) identifies its commit. ``began`` (Unix seconds) is when the
+        work on the operation began: it has to be published within half the grace period. ``only_while`` is a condition of the
+        transaction that publishes it; if it fails, :class:`graveler.lake.committing.publish.StoppedError`. A cherry-pick reads
+        its commit; otherwise no request."""
         from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
         from graveler.lake.in_parts.opening import open_work, ticket_of
         from graveler.lake.in_parts.parted import PartedOperation
@@ -315,7 +316,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         object_bytes: bool = False,
         progress: "Phases | None" = None,
     ) -> "FsckReport":
-        """Look at everything that the repository can reach, and say what is wrong and which paths of which refs it affects.
+        """Check everything that the repository can reach; report what is wrong and which paths of which refs it affects.
 
         See :func:`graveler.lake.fsck.check.fsck`. Cost: each reachable metarange and range once, the commits about 32 to a
         table read.
@@ -339,7 +340,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         )
 
     def dump(self, *, progress: "Phases | None" = None) -> "Manifest":
-        """Write refs, settings and uncommitted changes into the object store, from where :meth:`Lake.restore` brings them back.
+        """Write refs, settings and uncommitted changes into the object store; :meth:`Lake.restore` brings them back.
         See :func:`graveler.lake.dump.take.dump`."""
         from graveler.lake.dump.take import dump  # not on the path of a cold start
         from graveler.progress import no_progress

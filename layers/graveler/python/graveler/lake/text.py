@@ -1,10 +1,10 @@
-"""Text from users on its way in."""
+"""Validation of text from users."""
 
 from graveler.errors import InvalidError
 
 
 def utf8(what: str, text: str) -> bytes:
-    """The bytes of a text that ``what`` names. :class:`InvalidError` if it cannot be written as UTF-8."""
+    """Return a text as UTF-8; ``what`` names it in the message. :class:`InvalidError` if it cannot be encoded."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:

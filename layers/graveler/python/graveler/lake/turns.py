@@ -1,23 +1,23 @@
-"""Turns: those who wait for one branch change it in the order in which they came, and nobody overtakes them for ever.
+"""Turns: processes that wait for a branch change it in the order in which they came, so none waits for ever.
 
-The first to come takes no place in line and makes no request for it: it reads the line together with the branch, finds it empty,
-and goes on. A verb that loses a race, or has to wait for another, takes a ticket; those that come while tickets are waiting take
-one too, behind them. A ticket goes in the transaction that changes the branch, or when the verb ends.
+The first to come takes no ticket and makes no extra request: it reads the queue together with the branch, finds it empty,
+and goes on. A verb that loses a race, or has to wait for another, takes a ticket; verbs that come while tickets are waiting
+take one too, behind them. The transaction that changes the branch removes the ticket, or else the end of the verb does.
 
 A turn lasts at most :data:`TURN` seconds. While it waits, a ticket's owner renews its beat, which the others judge by their own
-monotonic clocks (:mod:`graveler.lake.leases`); while it works, it does not. So a process that was killed and one that works for
-minutes are passed over alike, all of them after one such time, and the ticket is removed. Who was passed over, and loses, begins
-again at the end of the line.
+monotonic clocks (:mod:`graveler.lake.leases`); while it works, it does not. So the others pass over a process that was killed
+and one that works for minutes alike, all of them after one such time, and remove the ticket. A verb that was passed over and
+then loses a race begins again at the end of the queue.
 
-A long operation keeps its turn from one step to the next, once it had to begin another round: its ticket has a name that all its
-steps know, and is renewed while they work. It is believed for :data:`KEPT` seconds, less than others' patience, so an operation
-that died holds a branch up for that long at most. (A version before this one knows of no such ticket, and passes it over after
-:data:`TURN`: the operation stands in line again then.)
+A long operation that had to begin another round keeps its turn from one step to the next: all its steps know the name of its
+ticket, and renew it while they work. Others trust it for :data:`KEPT` seconds, which is less than their patience, so an
+operation that died blocks a branch for that long at most. (An older version does not know such tickets, and passes them over
+after :data:`TURN`: the operation then queues again.)
 
-Threads of one process line up in memory first, and wake at once. The first of them stands in a line of this machine's processes,
-where the lake has such lines (:mod:`graveler.storage.lines`), and only the first one there reads the table's. So processes of one
-folder lake neither lose races with each other nor write tickets; one that dies is out of line at once, and one that stays first
-for longer than :data:`TURN` is passed over.
+Threads of one process queue in memory first, and wake at once. The first of them queues among this machine's processes,
+where the lake has such lines (:mod:`graveler.storage.lines`), and only the first one there reads the table's queue. So
+processes of one folder lake neither lose races with each other nor write tickets; a process that dies leaves the line at once,
+and one that stays first for longer than :data:`TURN` is passed over.
 
 No promise rests on a turn (docs/concurrency.md): going out of turn costs others time, and publishing depends on the branch alone.
 """
@@ -53,25 +53,25 @@ from graveler.storage.tables import (
 )
 
 TURN: Final = 4.0
-"""Seconds for which others wait for one whose turn it is, or whose ticket shows no beat."""
+"""Seconds for which others wait for the owner of the current turn, or for a ticket whose beat does not change."""
 
 KEPT: Final = 20.0
-"""Seconds for which others wait for a turn that is kept, between two signs of life: what passes between two steps."""
+"""Seconds for which others wait for a kept turn between two renewals: the longest pause between two steps."""
 
 PATIENT: Final = 300.0
-"""Seconds for which a step of an operation waits for others: another one may have kept its turn for a round."""
+"""Seconds for which a step of an operation waits for others: another operation may keep its turn for a whole round."""
 
 _GLANCE: Final = 0.0005
-"""Seconds between two looks of the next one in the machine's line, which cost some microseconds each."""
+"""Seconds between two polls by the next in the machine's line; each poll costs some microseconds."""
 
 _FURTHER: Final = 10
-"""How many times that for each one more that is before."""
+"""The factor by which that pause grows for each further process ahead."""
 
 _TICKET_TTL: Final = 86_400
 
 
 class Turns:
-    """The lines before the branches of one repository. Safe to share between threads; one for each process is best."""
+    """The queues for the branches of one repository. Safe to share between threads; one for each process is best."""
 
     def __init__(
         self,
@@ -93,27 +93,27 @@ class Turns:
     def at(
         self, branch: str, ticket: str = "", *, keep: bool = False, meanwhile: Callable[[], None] | None = None
     ) -> "Turn":
-        """A turn of one verb at a branch, which begins when it first reads the branch. A context manager, which ends the turn if
-        the verb has not. ``ticket`` names a ticket that the steps of an operation share: it stays in line when one of them fails,
-        and with ``keep``, which takes it in any case, also when one succeeds. ``meanwhile`` is work that the verb has to do
-        anyway and that needs no turn: called at most once, when other processes of this machine have theirs before."""
+        """Return the turn of one verb at a branch, which begins when it first reads the branch. As a context manager, it ends the
+        turn if the verb has not. ``ticket`` names a ticket that the steps of an operation share: it stays in the queue when one
+        of them fails, and with ``keep``, which always takes it, also when one succeeds. ``meanwhile`` is work that the verb has
+        to do anyway and that needs no turn; it is called at most once, while other processes of this machine have their turns."""
         return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile)
 
     def let_go(self, branch: str, ticket: str) -> None:
-        """Give a turn back that an operation has kept. One table write."""
+        """Give up a turn that an operation has kept. One table write."""
         self.tables.delete(self.key(branch, ticket))
 
     def renew(self, branch: str, ticket: str) -> None:
-        """A sign of life for a kept ticket, if it is in line. One table write."""
+        """Renew a kept ticket, if it is in the queue. One table write."""
         with suppress(ConditionFailedError):
             self.tables.put(self.key(branch, ticket), self.kept_item(), Matches({"kept": 1}))
 
     @contextmanager
     def keeping(self, branch: str, ticket: str) -> Iterator[None]:
-        """Renews a kept ticket while the body works, from another thread, and when it begins and ends."""
+        """Renew a kept ticket while the body works, from another thread, and when it begins and ends."""
 
         def renew() -> None:
-            with suppress(GravelerError):  # others pass it over if it stays like this, which costs time alone
+            with suppress(GravelerError):  # if this keeps failing, others pass it over, which costs only time
                 self.renew(branch, ticket)
 
         renew()
@@ -124,16 +124,16 @@ class Turns:
             renew()
 
     def kept_item(self) -> Item:
-        """A kept ticket's, with a beat that it never had."""
+        """Return the item of a kept ticket, with a beat that it never had."""
         return {"beat": randbits(53), "seconds": int(KEPT), "kept": 1, "expires": int(self.clock.now()) + _TICKET_TTL}
 
     def key(self, branch: str, ticket: str) -> Key:
-        """Of a ticket's item."""
+        """Return the key of a ticket's item."""
         return Key(f"{self.uid}/turns", branch.encode() + b"\0" + ticket.encode())
 
 
 class Turn:
-    """One verb's turn at one branch. For one thread."""
+    """One verb's turn at one branch. Not safe to share between threads."""
 
     def __init__(
         self, turns: Turns, branch: str, ticket: str, *, keep: bool, meanwhile: Callable[[], None] | None
@@ -158,9 +158,9 @@ class Turn:
         self._beat = 0
         self._renewed = 0.0
         self._line: list[str] = []
-        """All tickets, as far as this one knows, gone ones too."""
+        """All tickets that this one knows, including removed ones."""
         self._seconds: dict[str, float] = {}
-        """For how long each ticket that is waiting is believed."""
+        """The seconds for which each waiting ticket is trusted."""
 
     def __enter__(self) -> "Turn":
         return self
@@ -171,17 +171,17 @@ class Turn:
         try:
             self._keeping.close()
             if self._ticket and not (self._kept and (self._keeps or error is not None)):
-                with suppress(GravelerError):  # it is passed over in the end
+                with suppress(GravelerError):  # others pass it over eventually
                     self._turns.tables.delete(self._key(self._ticket))
                 self.left()
         finally:
             self._let_others()
 
     def state(self, intent: Intent | None = None) -> BranchState:
-        """The branch as it is when this verb's turn has come. Errors as :meth:`Branches.state`, :class:`BusyError` when the
+        """Return the branch once this verb's turn has come. Errors as :meth:`Branches.state`, and :class:`BusyError` when the
         patience is used up.
 
-        One table read, of branch, repository and line together. Where others wait: one read more, one transaction for the ticket,
+        One table read, of branch, repository and queue together. If others wait: one more read, one transaction for the ticket,
         one read for each look, 5 to 100 ms apart, and a write every :data:`TURN` / 3 seconds.
         """
         self._has_come = False
@@ -196,11 +196,11 @@ class Turn:
                 self._has_come = True
                 if (
                     not self._was_first
-                ):  # what is at work is waited for anew: an owner that died may be before it, and another one
+                ):  # start a new wait for the work in progress: a dead owner may be before it, and another one
                     self._was_first, self._polls = True, self._patience()
                 return state
             if not self._ticket and self._join(waiting) and not before:
-                continue  # what was read is from before the ticket
+                continue  # what was read predates the ticket
             if len(before) != self._ahead:
                 self._ahead = len(before)
                 self._polls.progress()
@@ -208,15 +208,15 @@ class Turn:
             self._renew()
 
     def wait(self, *, ticket: bool = True) -> None:
-        """Waits some milliseconds; :class:`BusyError` when the patience is used up. With ``ticket``, this verb lost a race, or
-        waits for work that was begun before: from the next look on nobody who comes later goes first."""
+        """Wait some milliseconds; :class:`BusyError` when the patience is used up. With ``ticket``, this verb lost a race, or
+        waits for work that began earlier: from the next look on, later verbs cannot overtake it."""
         self._must_join = self._must_join or ticket
         self._pause(1)
         self._renew()
 
     def step_aside(self) -> bool:
-        """Let those go first who wait behind a kept turn; whether there are any. From the next look on it is behind them. One
-        table read and one write, nothing for a turn that is not kept."""
+        """Let the verbs that wait behind a kept turn go first; return whether there are any. From the next look on, this one is
+        behind them. One table read and one write, nothing for a turn that is not kept."""
         if not self._ticket or self._ticket != self._kept:
             return False
         _, waiting = self._look(None)
@@ -227,14 +227,15 @@ class Turn:
         return True
 
     def leaving(self) -> list[Write]:
-        """What ends the turn, as part of the transaction that changes the branch; :meth:`left` afterwards. At most one write."""
+        """Return the writes that end the turn, for the transaction that changes the branch. Call :meth:`left` afterwards. At most
+        one write."""
         return [Delete(self._key(self._ticket))] if self._ticket else []
 
     def left(self) -> None:
-        """The transaction with :meth:`leaving` has happened. No request, unless nobody waits behind this one: then one write,
-        which leaves the line as if nobody had ever waited."""
+        """Record that the transaction with :meth:`leaving` has happened. No request, unless this verb was last in the queue: then
+        one write, which removes the queue."""
         if self._ticket and self._has_come and self._line[-1] == self._ticket:
-            self._clear(self._line)  # all who were before it have gone
+            self._clear(self._line)  # all tickets before it are gone
         self._ticket = ""
         self._must_join = False
         self._let_others()
@@ -250,8 +251,8 @@ class Turn:
             self._turns.threads.leave(self._branch, event)
 
     def _wait_on_machine(self) -> None:
-        """Wait until those processes of this machine have gone that came before. No request. :class:`BusyError` when the patience
-        is used up."""
+        """Wait until the earlier processes of this machine have gone. No request. :class:`BusyError` when the patience is used
+        up."""
         lines, clock = self._turns.lines, self._turns.clock
         if lines is None:
             return
@@ -269,13 +270,13 @@ class Turn:
                 polls.progress()
             elif clock.monotonic() - since > TURN:
                 if not self._line_place.pass_over(ahead):
-                    return  # out of turn, which costs others time alone
+                    return  # out of turn, which only costs others time
                 continue
             if not polls.wait(1 + _FURTHER * (self._line_place.number - ahead - 1)):
                 raise busy(self._branch)
 
     def _stand(self, lines: Lines) -> None:
-        """Stand in the machine's line; at its end, if others do not wait for this one any more."""
+        """Enter the machine's line; at its end, if the others have passed this one over."""
         if self._line_place is not None and self._line_place.is_passed_over():
             place, self._line_place = self._line_place, None
             place.leave()
@@ -290,7 +291,7 @@ class Turn:
             raise busy(self._branch)
 
     def _look(self, intent: Intent | None) -> tuple[BranchState, dict[str, int]]:
-        """The branch, and the beats of the tickets that are waiting, in their order."""
+        """Return the branch, and the beats of the waiting tickets, in their order."""
         known = self._line
         keys = [self._line_key, *map(self._key, known)]
         state, (line, *items) = self._turns.branches.state_beside(self._branch, keys, intent)
@@ -309,7 +310,7 @@ class Turn:
         return state, waiting
 
     def _before(self, waiting: dict[str, int]) -> list[str]:
-        """The tickets before this one's whose owners are at work. Removes those of others."""
+        """Return the tickets ahead of this one whose owners are alive. Remove the other tickets ahead."""
         before = []
         for ticket, beat in list(waiting.items()):
             if ticket == self._ticket:
@@ -324,7 +325,7 @@ class Turn:
         return before
 
     def _join(self, waiting: dict[str, int]) -> bool:
-        """Take a ticket, behind those that wait. One transaction. False if somebody else was faster: look again."""
+        """Take a ticket, behind those that wait. One transaction. Return False if a concurrent verb was faster: look again."""
         ticket = self._kept or token_hex(8)
         line = [*waiting, ticket]
         expires = int(self._turns.clock.now()) + _TICKET_TTL
@@ -345,14 +346,14 @@ class Turn:
         return True
 
     def _has_kept(self) -> None:
-        """The kept ticket is in line: it is renewed until this turn ends."""
+        """Note that the kept ticket is in the queue, and renew it until this turn ends."""
         self._ticket = self._kept
         if not self._renews:
             self._renews = True
             self._keeping.enter_context(self._turns.keeping(self._branch, self._kept))
 
     def _renew(self) -> None:
-        """One table write, if it is time."""
+        """Renew the ticket if it is time. One table write."""
         if not self._ticket or self._turns.clock.monotonic() - self._renewed < TURN / 3:
             return
         if self._kept:
@@ -361,19 +362,19 @@ class Turn:
             return
         self._renewed = self._turns.clock.monotonic()
         item = {"beat": self._beat + 1, "expires": int(self._turns.clock.now()) + _TICKET_TTL}
-        with suppress(ConditionFailedError):  # others passed it over, as the next look tells
+        with suppress(ConditionFailedError):  # others passed it over, as the next look shows
             self._turns.tables.put(self._key(self._ticket), item, Matches({"beat": self._beat}))
             self._beat += 1
 
     def _tidy(self, waiting: dict[str, int]) -> None:
-        """All who were in line have gone, and the last one died before it could remove the line: else each one that comes would
-        look for them."""
+        """Remove the queue if all its tickets are gone but the last owner died before it could remove it; otherwise each new verb
+        would look for those tickets."""
         if self._line and not waiting:
             self._clear(self._line)
             self._line = []
 
     def _clear(self, line: Sequence[str]) -> None:
-        """Remove the line, if it still is this one. It is a courtesy: nothing depends on it."""
+        """Remove the queue, if it has not changed. This is a courtesy: nothing depends on it."""
         with suppress(GravelerError):
             self._turns.tables.delete(self._line_key, Matches({"tickets": list(line)}))
 
@@ -406,10 +407,10 @@ class _Threads:
         self._process = os.getpid()
 
     def wait(self, branch: str, mine: Event | None) -> Event:
-        """Stand in line, at its end unless ``mine`` is in it, until those before have gone. One before that stays for longer than
-        :data:`TURN` seconds loses its place."""
+        """Queue, at the end unless ``mine`` is already in the queue, until the threads ahead have gone. A thread ahead that stays
+        for longer than :data:`TURN` seconds loses its place."""
         if self._process != os.getpid():
-            self._begin()  # a forked child has none of its parent's threads, and maybe a lock that one of them held
+            self._begin()  # a forked child has none of its parent's threads, and may have inherited a locked lock
         with self._lock:
             line = self._lines.setdefault(branch, deque())
             if mine is None or mine not in line:
@@ -429,7 +430,7 @@ class _Threads:
         return mine
 
     def leave(self, branch: str, mine: Event | None) -> None:
-        """Leave the line; nothing happens to who is not in it."""
+        """Leave the queue; does nothing for an event that is not in it."""
         if self._process != os.getpid():
             return  # a child was forked in the middle of a verb
         with self._lock:
