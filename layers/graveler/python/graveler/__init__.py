@@ -11,7 +11,7 @@ Branches that cost nothing, atomic commits, tags, diffs, merges and time travel 
 
 The rooms, from the top down: ``cli``, ``sdk`` and others (faces), ``lake`` (use cases), ``history``, ``staging``, ``tree``,
 ``storage``, and below them all the plain values (``model``) and the exception tree (``errors``). Importing this module imports
-none of them: each name below is looked up when it is first used.
+none of them: each name below is looked up on first use.
 """
 
 TYPE_CHECKING = (
@@ -122,7 +122,7 @@ _SDK = {
     "create": "lake",
     "open": "lake",
 }
-"""Names of the Python API and the modules of ``graveler.sdk`` that have them."""
+"""Names of the Python API, and the modules of ``graveler.sdk`` that define them."""
 
 
 def __getattr__(name: str) -> object:

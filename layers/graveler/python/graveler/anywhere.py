@@ -1,5 +1,5 @@
-"""A lake and a repository wherever they are: of this process, or behind a server. For annotations of what works on either; type
-checkers see to it that both have each verb that is used."""
+"""The types of a lake and a repository, in this process or behind a server. For annotations of code that works on either; type
+checkers ensure that both have each verb that is used."""
 
 from typing import TYPE_CHECKING, TypeAlias
 

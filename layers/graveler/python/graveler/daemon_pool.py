@@ -1,8 +1,8 @@
-"""Threads for work that may hang: in a transfer, for minutes, when the network or a store says nothing any more.
+"""Threads for work that may hang, such as a transfer that waits for minutes for a network or store that no longer responds.
 
-As :class:`concurrent.futures.ThreadPoolExecutor`, with one difference: whoever leaves by an exception, Ctrl-C for instance,
+Like :class:`concurrent.futures.ThreadPoolExecutor`, with one difference: a block left by an exception, Ctrl-C for instance,
 waits for the threads no longer than :data:`GRACE`, and the end of the process does not wait for them either. Their work must
-stop by itself when it goes on, and must leave nothing half done wherever it ends.
+stop by itself when it continues, and must leave nothing half done wherever it ends.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class DaemonPool:
-    """Up to ``amount`` threads, begun when they are needed, for as long as a ``with`` block. Work beyond waits in a queue."""
+    """Up to ``amount`` threads, started on demand, for as long as a ``with`` block. Excess work waits in a queue."""
 
     def __init__(self, amount: int, name: str) -> None:
         self._amount = amount
@@ -30,7 +30,7 @@ class DaemonPool:
         self._threads: list[Thread] = []
 
     def submit(self, work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> Future[R]:
-        """What ``work`` returns or raises, from one of the threads."""
+        """Run ``work`` in one of the threads; the future has its result or exception."""
         future: Future[R] = Future()
         self._todo.put((future, lambda: work(*arguments, **named)))  # type: ignore[arg-type]
         if len(self._threads) < self._amount:

@@ -1,6 +1,6 @@
 """Exceptions as a code and fields, for the wire and for stored operations; and back.
 
-A class that declares a ``code`` crosses as itself; one that does not, as its nearest ancestor that does. Its fields are the
+A class that declares a ``code`` crosses as itself; any other crosses as its nearest ancestor that does. Its fields are the
 annotations without a value in its body and in those of its ancestors. Sentences are for people: no program reads them.
 """
 
@@ -24,25 +24,25 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 def code_of(error: GravelerError) -> str:
-    """The code under which an error crosses the wire."""
+    """Return the code under which an error crosses the wire."""
     return _wire_class(type(error)).code
 
 
 def fields_of(error: GravelerError) -> dict[str, Any]:
-    """The fields of an error as values of JSON."""
+    """Return the fields of an error as JSON values."""
     types = _field_types(_wire_class(type(error)))
     return {name: msgspec.to_builtins(getattr(error, name)) for name in types}
 
 
 def rebuild(code: str, fields: Mapping[str, Any], sentence: str) -> GravelerError | None:
-    """The exception that this code stands for, with its fields, saying ``sentence``; None for a code that this version does not
-    know. A field that is missing, or of another type than here, is blank."""
+    """Return the exception for a code, with its fields and the message ``sentence``; None for a code that this version does not
+    know. A field that is missing, or has another type than here, is blank."""
     kind = _class_of(code)
     return None if kind is None else make(kind, fields, sentence)
 
 
 def make(kind: type[GravelerError], fields: Mapping[str, Any], sentence: str) -> GravelerError:
-    """An exception of this class with these fields, as of JSON, saying ``sentence``."""
+    """Return an exception of this class with these fields, as of JSON, and the message ``sentence``."""
     error = kind.__new__(kind)
     error.args = (sentence,)
     for name, of_type in _field_types(kind).items():
@@ -83,7 +83,7 @@ def _class_of(code: str) -> type[GravelerError] | None:
 
 
 def _classes() -> Iterator[type[GravelerError]]:
-    """All classes with a code of their own; those elsewhere are loaded only if the code is none of the usual."""
+    """Yield all classes with a code of their own; those elsewhere are loaded only if the code is none of the usual ones."""
     yield from (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, GravelerError))
     for module, names in ELSEWHERE.items():
         found = vars(import_module(module))

@@ -3,19 +3,19 @@
 ::
 
     GravelerError
-    ├── NotFoundError         what was named does not exist
+    ├── NotFoundError         the named thing does not exist
     │   └── GoneError         it did exist; it expired, or its bytes were removed
-    ├── ConflictError         somebody else's state stands against it; look, then decide
+    ├── ConflictError         the current state, changed by others, contradicts the request; look, then decide
     ├── InvalidError          the request can never succeed as it is; change it
-    ├── PreconditionError     the request is fine, the state is not ready for it; bring it there first
+    ├── PreconditionError     the request is fine, but the state is not ready for it; prepare the state first
     ├── ForbiddenError        the request is understood and not allowed
-    ├── BusyError             others are in the way right now; the same request may succeed later
-    │   └── TooLateError      … begun anew: what was done for it so far cannot be published any more
+    ├── BusyError             concurrent work is in the way; the same request may succeed later
+    │   └── TooLateError      … begun anew: the work done so far can no longer be published
     ├── CorruptError          stored bytes are not what was written; nothing was changed
     └── UnavailableError      a resource (disk, network, permission) failed; nothing was changed
-        └── AnswerLostError   … or it was, and nobody knows: look, then try again
+        └── AnswerLostError   … or something was changed, which is unknown: look, then try again
 
-Every message says what was wrong, with which value, and what to do, and is for people only: programs go by the class, its
+Every message says what was wrong, with which value, and what to do, and is for people only: programs use the class, its
 ``code`` and its fields. A face (command line, HTTP) maps the group to an exit
 code or a status in one table, and shows the message as it is.
 """
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 UNREADABLE: Final = (ValueError, RecursionError)
-"""What decoders raise for bytes that are not what they should be. msgspec's own errors are ValueErrors, as is the one for a text
-that is no UTF-8. Nesting without end is a RecursionError."""
+"""The exceptions that decoders raise for invalid bytes. msgspec's own errors are ValueErrors, as is the one for invalid UTF-8.
+Endless nesting is a RecursionError."""
 
 
 class GravelerError(Exception):
@@ -37,7 +37,7 @@ class GravelerError(Exception):
     which could not land.
 
     ``code`` names the class for programs in any language, also on the wire (:mod:`graveler.error_codes`); once published, it
-    stays. A class without its own goes by that of its ancestor. Annotations without a value are the fields that travel with it.
+    stays. A class without its own uses that of its ancestor. Annotations without a value are the fields that travel with it.
     """
 
     code = "error"
@@ -54,19 +54,19 @@ class GravelerError(Exception):
 
 
 class NotFoundError(GravelerError):
-    """What was named does not exist."""
+    """The named thing does not exist."""
 
     code = "not_found"
 
 
 class GoneError(NotFoundError):
-    """What was named did exist, and is not kept any more."""
+    """The named thing did exist, and is not kept any more."""
 
     code = "gone"
 
 
 class ConflictError(GravelerError):
-    """Somebody else's state stands against the request."""
+    """The current state, changed by others, contradicts the request."""
 
     code = "conflict"
 
@@ -103,7 +103,7 @@ class ReadOnlyRepositoryError(ForbiddenError):
 
 
 class ProtectedBranchError(ForbiddenError):
-    """The branch is protected: nothing is staged or committed there directly."""
+    """The branch is protected: it accepts no direct staging or commits."""
 
     code = "branch_protected"
     branch: str
@@ -118,14 +118,14 @@ class ProtectedBranchError(ForbiddenError):
 
 
 class BusyError(GravelerError):
-    """Others were in the way; the same request may succeed later."""
+    """Concurrent work was in the way; the same request may succeed later."""
 
     code = "busy"
 
 
 class TooLateError(BusyError):
-    """The work took too long to be published: nothing was changed, and to go on with it is of no use. The same request may
-    succeed, begun anew."""
+    """The work took too long to be published: nothing was changed, and continuing it is useless. The same request may succeed,
+    begun anew."""
 
     code = "too_late"
 
@@ -143,8 +143,8 @@ class UnavailableError(GravelerError):
 
 
 class DamagedObjectError(CorruptError):
-    """The bytes of an object are not those that the lake noted. ``expected`` and ``found`` say how many there should be and are,
-    and with which MD5, where that is known."""
+    """The bytes of an object are not those that the lake recorded. ``expected`` and ``found`` are the recorded and the actual
+    size and MD5, where they are known."""
 
     code = "object_damaged"
     path: str
@@ -163,14 +163,14 @@ class DamagedObjectError(CorruptError):
 
 
 class AnswerLostError(UnavailableError):
-    """A request was sent and not answered: it may have happened or not."""
+    """A request got no response: it may have happened or not."""
 
     code = "outcome_unknown"
 
 
 def may_pass(kind: type[BaseException]) -> bool:
-    """Whether the same step of the same work may succeed later if an error of this class ended it: what decides whether a step of
-    an operation is tried again, wherever that is decided."""
+    """Return whether the same step of the same work may succeed later after an error of this class. Every retry of a step of an
+    operation depends on this."""
     return issubclass(kind, BusyError | UnavailableError) and not issubclass(kind, TooLateError)
 
 
@@ -186,7 +186,7 @@ class RepositoryNotFoundError(NotFoundError):
 
 
 class RefNotFoundError(NotFoundError):
-    """Nothing is called like this. ``kind`` is ``branch`` or ``tag`` where only one of these was looked for."""
+    """No ref has this name. ``kind`` is ``branch`` or ``tag`` if the lookup was for only one of these."""
 
     code = "ref_not_found"
     ref: str
@@ -219,7 +219,7 @@ class ObjectNotFoundError(NotFoundError):
 
 
 class NotCommittedError(ObjectNotFoundError):
-    """The object is staged on the branch, and in none of its commits yet."""
+    """The object is staged on the branch, and not in any commit yet."""
 
     code = "object_not_committed"
 
@@ -243,7 +243,7 @@ class ExpiredCommitError(GoneError):
 
 
 class TransactionGoneError(GoneError):
-    """The hidden branch of a transaction went before the transaction ended."""
+    """The hidden branch of a transaction disappeared before the transaction ended."""
 
     code = "transaction_gone"
     hidden: str
@@ -259,7 +259,7 @@ class TransactionGoneError(GoneError):
 
 
 class BytesGoneError(GoneError):
-    """The lake knows the object, and where its bytes were there are none: somebody removed them behind the lake's back."""
+    """The lake knows the object, but its bytes are missing from their address: they were removed without the lake's knowledge."""
 
     code = "object_bytes_gone"
     path: str
@@ -310,7 +310,7 @@ class MergeConflictError(ConflictError):
 
 
 class TouchedError(ConflictError):
-    """Somebody changed what a merge relies on to be as it was; nothing was changed."""
+    """The destination changed where the merge assumed it was unchanged; nothing was changed."""
 
     code = "prefix_changed"
     source: str
@@ -326,7 +326,7 @@ class TouchedError(ConflictError):
 
 
 class MovedError(ConflictError):
-    """A branch has another head than the one that a commit was made for."""
+    """The head of a branch is not the one for which a commit was made."""
 
     code = "branch_moved"
     branch: str
@@ -349,7 +349,7 @@ class NoChangesError(PreconditionError):
 
 class DirtyBranchError(PreconditionError):
     """The branch has uncommitted changes, and the operation would mix with them. ``path`` is one of them that the operation
-    changes, where that is why."""
+    would change too, if that is the reason."""
 
     code = "branch_dirty"
     branch: str
@@ -363,9 +363,9 @@ class DirtyBranchError(PreconditionError):
 
 
 class TooMuchWorkError(PreconditionError):
-    """One call was allowed less work than this takes; nothing was changed. As an operation it can be done in parts.
-    ``operation`` is who holds the changes that a commit has sealed, so that the operation can go on as that one; without a
-    ``limit`` it is the time that was not enough, and ``begun`` is what was built in it."""
+    """The work exceeds the limit of one call; nothing was changed. As an operation it can be done in parts.
+    ``operation`` identifies the holder of the changes that a commit has sealed, so that the operation can continue under that ID.
+    Without a ``limit``, the call ran out of time, and ``begun`` is what it had built."""
 
     code = "too_much_work"
     records: int
@@ -386,7 +386,7 @@ class TooMuchWorkError(PreconditionError):
 
 
 class AmbiguousRefError(InvalidError):
-    """A prefix that several commits share."""
+    """Several commits share the prefix."""
 
     code = "ref_ambiguous"
     ref: str
@@ -400,7 +400,7 @@ class AmbiguousRefError(InvalidError):
 
 
 class EmptySourceError(InvalidError):
-    """Sources of an import list no object, and nobody said that they may; nothing was changed.
+    """Sources of an import list no object, which the caller did not allow; nothing was changed.
 
     ``sources`` are pairs: what was to be imported, in words for a message, and its destination.
     """
@@ -420,7 +420,7 @@ class EmptySourceError(InvalidError):
 
 
 _NAMED = 20
-"""Sources that a message names."""
+"""The number of sources that a message names."""
 
 
 class DamagedFileError(CorruptError):

@@ -1,7 +1,7 @@
-"""Locks that no forked process waits for.
+"""Locks that are free in forked processes.
 
-A fork copies the memory and one thread. A lock that another thread of the parent held stays locked in the child, where nobody
-can release it, and the first verb there would hang. Loaders of training data fork their workers beside busy threads.
+A fork copies the memory and one thread. A lock that another thread of the parent held stays locked in the child, where no thread
+can release it, and the first verb there would hang. Loaders of training data fork their workers while other threads work.
 """
 
 import os
@@ -11,10 +11,10 @@ from weakref import WeakSet
 
 
 def new_lock() -> Lock:
-    """Returns a lock which is free in a forked child, whoever held it in the parent.
+    """Return a lock which is free in a forked child, even if a thread held it in the parent.
 
-    What it guards has to be usable at any moment in which the parent may fork: caches and tables of handles, whose single steps
-    are whole. What belongs to the parent alone (connections, pipes, temporary folders) needs more than this.
+    The data that it guards must be usable at any moment at which the parent may fork: caches and tables of handles, whose single
+    steps are atomic. Resources of the parent alone (connections, pipes, temporary folders) need more than this.
     """
     made = Lock()
     _locks.add(made)
@@ -22,7 +22,7 @@ def new_lock() -> Lock:
 
 
 def _free_all() -> None:
-    """Runs in a forked child, before anything else and beside no other thread."""
+    """Release all locks. Runs in a forked child, before anything else and with no other thread."""
     for each in _locks:
         if each.locked():
             each.release()

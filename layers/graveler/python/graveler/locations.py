@@ -1,6 +1,6 @@
-"""Where the lake is, and who is asking: the only code that looks at the environment and the working folder.
+"""The location of the lake, and the identity of the user: the only code that reads the environment and the working folder.
 
-Faces that run in a user's own process ask here; a server does not.
+Faces that run in a user's own process use it; a server does not.
 """
 
 import getpass
@@ -16,44 +16,44 @@ from graveler.errors import ForbiddenError, InvalidError, NotFoundError, Unavail
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
 
 LAKE: Final = "GRAVELER_LAKE"
-"""Names the lake: a folder; or a table as TABLES does, or a server as ENDPOINT does."""
+"""The lake: a folder; or a table as for TABLES, or a server as for ENDPOINT."""
 
 TABLES: Final = "GRAVELER_TABLES"
-"""Names the table of a lake on AWS, ``dynamodb://table``."""
+"""The table of a lake on AWS, ``dynamodb://table``."""
 
 ENDPOINT: Final = "GRAVELER_ENDPOINT"
-"""Names a lake by the server that it is behind, ``https://host``."""
+"""The URL of the server that serves the lake, ``https://host``."""
 
 KEY_ID: Final = "GRAVELER_ACCESS_KEY_ID"
 SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
-"""The access key that a server is asked with."""
+"""The access key for a server."""
 
 TOKEN: Final = "GRAVELER_SESSION_TOKEN"
-"""Instead of a key: the token of a login, good until it ends."""
+"""Instead of a key: the token of a login, valid until the login ends."""
 
 LOGIN: Final = "GRAVELER_LOGIN"
 """Instead of a key: ``aws``, to log in with AWS's credentials."""
 
 SERVER_NAME: Final = "GRAVELER_SERVER_NAME"
-"""The name of that server which is signed then, if it is not its host name."""
+"""The server name that such a login signs, if it is not the server's host name."""
 
 HOST: Final = "GRAVELER_ENDPOINT_HOST"
 """The host name to send to that server, if it is not the URL's own."""
 
 OBJECTS: Final = "GRAVELER_OBJECTS"
-"""Names the place of a lake's repositories on AWS, ``s3://bucket/prefix``."""
+"""The location of a lake's repositories on AWS, ``s3://bucket/prefix``."""
 
 SEALING_KEY_FILE: Final = "GRAVELER_SEALING_KEY_FILE"
-"""Names the file with the key that seals the secrets in the table of a lake on AWS."""
+"""The file with the key that seals the secrets in the table of a lake on AWS."""
 
 KMS_KEY: Final = "GRAVELER_KMS_KEY"
-"""Names the KMS key instead, by its ARN, that has wrapped it."""
+"""Instead of that file: the ARN of the KMS key that has wrapped the sealing key."""
 
 USER: Final = "GRAVELER_USER"
-"""Names whoever commits."""
+"""The name of the committer."""
 
 HIDDEN: Final = ".graveler"
-"""Folder that `graveler init` makes in a working folder."""
+"""The folder that `graveler init` creates in a working folder."""
 
 _CERTIFICATES: Final = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 _MARKER: Final = "graveler.json"
@@ -64,9 +64,9 @@ _ON_AWS: Final = f"--tables {_TABLE}TABLE and --objects s3://BUCKET/PREFIX (or {
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """How servers are reached. ``proxies`` are URLs by the scheme of what is asked for, without those hosts that ``no_proxy``
-    lists, as curl has it (``*``, or names and their endings); what is on this machine is always asked straight. ``certificates``
-    is a file with those of the authorities that are believed; without one, the system's are."""
+    """How to reach servers. ``proxies`` are URLs by the scheme of the request, except for the hosts that ``no_proxy``
+    lists, in curl's format (``*``, or names and their suffixes); requests to this machine never use a proxy. ``certificates``
+    is a file with the trusted certificate authorities; without one, the system's are trusted."""
 
     proxies: Mapping[str, str] = field(default_factory=dict)
     no_proxy: str = ""
@@ -75,8 +75,8 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class ServedLake:
-    """A lake behind the HTTP API of a server, and the access key to ask it with; or, instead of a key, the ``token`` of a login,
-    or that AWS's credentials are to log in (``by_aws``). ``host`` is the host name that is sent, if it is not the URL's own, and
+    """A lake behind the HTTP API of a server, and the access key for it; or, instead of a key, the ``token`` of a login,
+    or a login with AWS's credentials (``by_aws``). ``host`` is the host name to send, if it is not the URL's own, and
     ``name`` the one that is signed for AWS, if it is neither."""
 
     url: str
@@ -90,12 +90,12 @@ class ServedLake:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether the server is reached by this machine's own address, so that it has the same files."""
+        """Whether the server has an address of this machine, and so the same files."""
         return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
 
     @property
     def signed_name(self) -> str:
-        """What a login by AWS calls the server."""
+        """The name of the server in a login with AWS."""
         return self.name or self.host or urlsplit(self.url).hostname or ""
 
     def __str__(self) -> str:
@@ -104,10 +104,10 @@ class ServedLake:
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """What somebody said about where the lake is, by options or arguments; None: nothing. ``lake`` is a folder,
-    ``dynamodb://table`` or a server's URL, ``tables`` and ``endpoint`` only the latter two, and the others are of a lake on AWS.
-    Without a ``region`` and endpoint URLs, AWS's own configuration says them. ``key`` is the access key to ask a server with, its
-    ID and its secret, or ``login`` says ``aws`` instead; without both the environment says."""
+    """The location of the lake according to options or arguments; None: not given. ``lake`` is a folder,
+    ``dynamodb://table`` or a server's URL, ``tables`` and ``endpoint`` only the latter two; the others are for a lake on AWS.
+    AWS's own configuration provides a missing ``region`` or endpoint URL. ``key`` is the access key for a server, its ID and its
+    secret; ``login`` may be ``aws`` instead. Without both, the environment decides."""
 
     lake: str | None = None
     tables: str | None = None
@@ -124,10 +124,10 @@ class Named:
 
 
 def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
-    """Where the lake is: where ``named`` says, else the environment, else in the nearest folder upward from the working folder.
+    """Find the lake: from ``named``, else from the environment, else in the nearest folder upward from the working folder.
 
-    A folder is a lake if it holds ``graveler.json``, or ``.graveler`` that does; one that is named need not be one.
-    :class:`NotFoundError`, with what to do; :class:`InvalidError` for words that name two places, or half of one;
+    A folder is a lake if it holds ``graveler.json``, or ``.graveler`` that does; a folder that is named need not be one yet.
+    :class:`NotFoundError`, with what to do; :class:`InvalidError` if two locations are named, or half of one;
     :class:`ForbiddenError` for a server without an access key.
     """
     named = named or Named()
@@ -143,7 +143,7 @@ def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
 
 
 def find_location(named: Named | None = None) -> LakeLocation:
-    """As :func:`find_lake`, for work that needs the lake itself: :class:`InvalidError` where a server is named."""
+    """Find the lake like :func:`find_lake`, for work that needs the lake itself: :class:`InvalidError` if a server is named."""
     named = named or Named()
     found = _named(named)
     if found is not None and _is_served(*found):
@@ -155,7 +155,7 @@ def find_location(named: Named | None = None) -> LakeLocation:
 
 
 def _named(named: Named) -> tuple[str, str] | None:
-    """The place that is named, and by what. Options come first, all of them."""
+    """Return the option or variable that names the location, and its value. Options take precedence, all of them."""
     return _single(("--lake", named.lake), ("--tables", named.tables), ("--endpoint", named.endpoint)) or _single(
         *((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT))
     )
@@ -171,7 +171,7 @@ def _own(named: Named, found: tuple[str, str] | None) -> LakeLocation:
 
 
 def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
-    """Options that make sense for a lake on AWS only, for one that is not there: :class:`InvalidError`."""
+    """Raise :class:`InvalidError` if an option is given that only makes sense for a lake on AWS."""
     for name in (
         "objects",
         "region",
@@ -212,8 +212,8 @@ def _served(by: str, url: str, named: Named) -> ServedLake:
 
 
 def _network() -> Network:
-    """How servers are reached: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY in either case, as other tools take them."""
-    from urllib.request import getproxies_environment  # 20 ms: not for a lake of one's own
+    """Return how to reach servers: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY in either case, as other tools read them."""
+    from urllib.request import getproxies_environment  # 20 ms: not for a local lake
 
     environment = getproxies_environment()
     fallback = environment.get("all")
@@ -223,7 +223,7 @@ def _network() -> Network:
 
 
 def _access_keys(url: str) -> Iterator[tuple[str | None, str | None]]:
-    """Access keys that there may be for a server: graveler's, or lakectl's if they are for this server and no other."""
+    """Yield the possible access keys for a server: graveler's, or lakectl's if they are for this server and no other."""
     environ = os.environ
     yield environ.get(KEY_ID), environ.get(SECRET)
     if _same_server(environ.get("LAKECTL_SERVER_ENDPOINT_URL", ""), url):
@@ -239,13 +239,13 @@ def _same_server(one: str, other: str) -> bool:
 
 
 def _lakectl_settings() -> dict[str, str]:
-    """What lakectl's file says, by names with a dot. :class:`InvalidError` for a file that is no YAML."""
+    """Return the settings in lakectl's file, by names with a dot. :class:`InvalidError` for a file that is not YAML."""
     try:
         text = Path(_LAKECTL).expanduser().read_text(encoding="utf-8")
-    except (OSError, RuntimeError, UnicodeDecodeError):  # no file, no home folder, or none of lakectl's
+    except (OSError, RuntimeError, UnicodeDecodeError):  # no file, no home folder, or not lakectl's file
         return {}
     try:
-        import yaml  # 10 ms, for whoever has such a file
+        import yaml  # 10 ms, only for users who have such a file
     except ModuleNotFoundError as error:
         raise UnavailableError(
             f"reading {_LAKECTL} needs the package {error.name!r}, which is not installed; pip install "
@@ -255,7 +255,7 @@ def _lakectl_settings() -> dict[str, str]:
         document = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes texts, lists and mappings, and no other objects
     except yaml.YAMLError as error:
         line = f", line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
-        # What is wrong is not repeated: it may quote a secret.
+        # The message omits YAML's own one: it may quote a secret.
         raise InvalidError(f"{_LAKECTL}{line} is not YAML; mend the file, or set {KEY_ID} and {SECRET}") from None
     sections = document.items() if isinstance(document, dict) else ()
     return {
@@ -268,7 +268,7 @@ def _lakectl_settings() -> dict[str, str]:
 
 
 def _single(*candidates: tuple[str, str | None]) -> tuple[str, str] | None:
-    """The one place that is named, and by what. :class:`InvalidError` for two."""
+    """Return the one location that is given, and what names it. :class:`InvalidError` for two."""
     given = [(by, value) for by, value in candidates if value is not None]
     if len(given) > 1:
         raise InvalidError(f"{' and '.join(f'{by} {value!r}' for by, value in given)} name two lakes; name one of them")
@@ -301,12 +301,13 @@ def _aws(by: str, tables: str, named: Named) -> AwsLake:
 
 
 def _endpoint(service: str) -> str | None:
-    """What AWS's own tools take for a service's address. Read here, since to us it also says how buckets are named in URLs."""
+    """Return a service's URL as AWS's own tools find it. Read here, since it also decides how buckets are named in URLs."""
     return os.environ.get(f"AWS_ENDPOINT_URL_{service}") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
-    """A cache folder for each lake: copies are taken for files that its own store has."""
+    """Return the cache folder of a lake. Each lake has its own: the cache trusts its copies to be files of the lake's own
+    store."""
     lake = sha256("\n".join([objects.rstrip("/"), tables.rstrip("/"), *(url or "" for url in endpoints)]).encode())
     return cache_folder() / f"lake-{lake.hexdigest()[:16]}"
 
@@ -333,18 +334,18 @@ def _nearest() -> Path:
 
 
 def lake_in(folder: Path) -> Path | None:
-    """The lake that ``folder`` is, or holds as ``.graveler``."""
+    """Return the lake that ``folder`` is, or holds as ``.graveler``."""
     for candidate in (folder, folder / HIDDEN):
         try:
             if (candidate / _MARKER).is_file():
                 return candidate
-        except OSError:  # no permission to look: then it is not ours to find
+        except OSError:  # no permission to look: ignore it
             continue
     return None
 
 
 def working_folder() -> Path:
-    """The working folder, absolute."""
+    """Return the working folder as an absolute path."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -352,10 +353,10 @@ def working_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where this user's copies of what lies elsewhere are kept: ``graveler`` in XDG_CACHE_HOME, else in ``~/.cache``."""
+    """Return the folder for this user's caches: ``graveler`` in XDG_CACHE_HOME, else in ``~/.cache``."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        # XDG: a path that is not absolute does not count.
+        # XDG ignores a path that is not absolute.
         home = Path(named) if named.startswith("/") else Path.home() / ".cache"
     except RuntimeError:  # a user without an entry, as in containers
         raise UnavailableError("this user has no home folder to keep a cache in; set XDG_CACHE_HOME") from None
@@ -363,7 +364,7 @@ def cache_folder() -> Path:
 
 
 def user_name() -> str:
-    """Who commits: GRAVELER_USER, else the login name, else nobody."""
+    """Return the committer's name: GRAVELER_USER, else the login name, else ""."""
     named = os.environ.get(USER)
     if named:
         return named

@@ -1,6 +1,6 @@
-"""Plain typed values that pass between the rooms. No behaviour beyond what a value knows of itself.
+"""Plain typed values that pass between the rooms. They have no behaviour beyond their own contents.
 
-Inside, keys and digests are ``bytes``; at the edges paths and IDs are ``str``. A type of its own for each kind of ID keeps
+Inside, keys and digests are ``bytes``; at the edges paths and IDs are ``str``. A separate type for each kind of ID keeps
 a metarange ID from being passed where a commit ID belongs.
 """
 
@@ -11,25 +11,25 @@ from typing import Generic, NewType, TypeVar
 from msgspec import Struct, field
 
 RepositoryUID = NewType("RepositoryUID", str)
-"""Names one creation of a repository; created again under the same name, it gets another one."""
+"""The ID of one creation of a repository; a repository created again under the same name gets another one."""
 
 CommitID = NewType("CommitID", str)
-"""64 lower-case hex digits: SHA-256 of everything that a commit says."""
+"""64 lower-case hex digits: the SHA-256 of all of a commit's contents."""
 
 MetarangeID = NewType("MetarangeID", str)
-"""64 lower-case hex digits: the contents of a whole tree. Empty for the tree without objects."""
+"""64 lower-case hex digits: the ID of a whole tree's contents. Empty for the tree without objects."""
 
 MetarangeName = NewType("MetarangeName", str)
-"""File name of a metarange, ``<metarange ID>-<32 hex digits>``. Empty for the tree without objects."""
+"""The file name of a metarange, ``<metarange ID>-<32 hex digits>``. Empty for the tree without objects."""
 
 Token = NewType("Token", str)
-"""Names one generation of a branch's uncommitted changes."""
+"""The ID of one generation of a branch's uncommitted changes."""
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 
 
 class SplitParameters(Struct, frozen=True):
-    """Where a range ends. Stored with the repository; see ``docs/format.md``.
+    """The parameters that decide where a range ends. Stored with the repository; see ``docs/format.md``.
 
     ``min_size`` and ``max_size`` are bytes of logical size (length of the key + 32 a record), ``raggedness`` is a number
     of records.
@@ -41,17 +41,17 @@ class SplitParameters(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """The part of a tree that a call has built before its time was up: the keys up to ``upto``, inclusive, as the metarange
-    ``tree``. ``part`` names all that it depends on."""
+    """The part of a tree that a call had built before its time was up: the keys up to ``upto``, inclusive, as the metarange
+    ``tree``. ``part`` identifies everything that it depends on."""
 
     upto: bytes
     part: str
     tree: MetarangeName
 
 
-# Made by the million, and never part of a cycle: without gc=False the collector takes a quarter of a scan's or diff's time.
+# Millions of these exist, never in a cycle: without gc=False the collector takes a quarter of a scan's or diff's time.
 class ObjectEntry(Struct, frozen=True, gc=False):
-    """What the lake knows of one object. ``size`` in bytes, ``mtime`` in Unix seconds, ``checksum`` usually 32 hex digits
+    """The metadata of one object. ``size`` in bytes, ``mtime`` in Unix seconds, ``checksum`` usually 32 hex digits
     (MD5). ``address`` is the full physical address, ``scheme://…``."""
 
     path: str
@@ -64,24 +64,24 @@ class ObjectEntry(Struct, frozen=True, gc=False):
 
 
 class CommonPrefix(Struct, frozen=True):
-    """Stands in a listing for all objects whose path begins with ``path``, which ends with the delimiter."""
+    """A listing's entry for all objects whose path begins with ``path``, which ends with the delimiter."""
 
     path: str
 
 
 class RetentionRules(Struct, frozen=True):
-    """For how many days a commit's objects are kept after it was replaced on a branch: ``branches`` by name, else
-    ``default_days``. Only kept for whoever collects garbage; nothing here acts on them."""
+    """The number of days for which a commit's objects are kept after it was replaced on a branch: ``branches`` by name, else
+    ``default_days``. Stored for the garbage collector; nothing here acts on them."""
 
     default_days: int
     branches: Mapping[str, int] = field(default_factory=dict)
 
 
 class Settings(Struct, frozen=True):
-    """What the owners of a repository decide. ``protected`` are patterns of branch names, with the wildcards ``*`` and ``?``: on
-    a branch that one of them matches nothing is staged or committed, only merged. ``import_sources`` are prefixes of addresses
-    outside of the repository that who comes over the API may link, stage and import, of those that the deployment allows; None
-    is all of those."""
+    """The settings that a repository's owners choose. ``protected`` are patterns of branch names, with the wildcards ``*`` and
+    ``?``: a branch that matches one accepts merges, but no direct staging or commits. ``import_sources`` are prefixes of
+    addresses outside of the repository: of the addresses that the deployment allows, callers of the API may link, stage and
+    import only these; None means all that the deployment allows."""
 
     read_only: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Settings(Struct, frozen=True):
 
 
 class Repository(Struct, frozen=True):
-    """A repository as the table has it. ``created`` in Unix seconds; ``settings`` as they were when it was read."""
+    """A repository as stored in the table. ``created`` in Unix seconds; ``settings`` as they were when it was read."""
 
     name: str
     uid: RepositoryUID
@@ -104,8 +104,7 @@ class Repository(Struct, frozen=True):
 
 
 class Branch(Struct, frozen=True):
-    """A branch as a user sees it: a name and the commit that it points at. ``hidden`` ones are left out of listings, unless
-    they are asked for."""
+    """A branch as a user sees it: a name and the commit that it points at. Listings omit ``hidden`` branches unless requested."""
 
     name: str
     commit_id: CommitID
@@ -113,14 +112,14 @@ class Branch(Struct, frozen=True):
 
 
 class Tag(Struct, frozen=True):
-    """A name for one commit, for good."""
+    """A permanent name for one commit."""
 
     name: str
     commit_id: CommitID
 
 
 class Commit(Struct, frozen=True):
-    """One state of the whole lake, and where it came from. ``created`` in Unix seconds; ``generation`` is 1 for the first
+    """One state of the whole lake, and its origin. ``created`` in Unix seconds; ``generation`` is 1 for the first
     commit and one more than the highest parent's otherwise. ``metarange`` is empty for a tree without objects."""
 
     id: CommitID
@@ -135,12 +134,12 @@ class Commit(Struct, frozen=True):
 
     @property
     def metarange_id(self) -> MetarangeID:
-        """ID of the contents, without the part of the file's name that pins addresses."""
+        """The ID of the contents, without the part of the file's name that pins addresses."""
         return MetarangeID(self.metarange.partition("-")[0])
 
 
 class ChangeType(str, Enum):
-    """How an object differs between two states."""
+    """The kind of difference between an object's two states."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -158,7 +157,7 @@ class Change(Struct, frozen=True, gc=False):
 
 
 class ChangeOutline(Struct, frozen=True, gc=False):
-    """As :class:`Change`, of the objects only the sizes in bytes: for who lists many. None is "absent"."""
+    """A :class:`Change` with only the objects' sizes in bytes, for long listings. None is "absent"."""
 
     type: ChangeType
     path: str
@@ -176,7 +175,7 @@ class Conflict(Struct, frozen=True):
 
 
 class MergeStrategy(str, Enum):
-    """What to do where both sides changed an object differently."""
+    """The side that wins if both sides changed an object differently."""
 
     NONE = ""
     SOURCE_WINS = "source-wins"
@@ -184,7 +183,7 @@ class MergeStrategy(str, Enum):
 
 
 class MergeStrategies(Struct, frozen=True):
-    """A strategy for each path: that of the longest of ``by_prefix`` that the path begins with, else ``default``."""
+    """A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``."""
 
     default: MergeStrategy = MergeStrategy.NONE
     by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
@@ -199,7 +198,7 @@ class Application(Struct, frozen=True):
 
 
 class Totals(Struct, frozen=True):
-    """How many objects were added, removed and changed, and their bytes (of changed ones: before and after)."""
+    """The numbers of objects added, removed and changed, and their bytes (of changed ones: before and after)."""
 
     added: int = 0
     added_bytes: int = 0
@@ -222,7 +221,7 @@ class Totals(Struct, frozen=True):
 
 
 class MergePreview(Struct, frozen=True):
-    """What a merge would do: the commit it is based on, what it would change in the destination, and every conflict."""
+    """The effect of a merge: the commit it is based on, what it would change in the destination, and every conflict."""
 
     base: CommitID
     totals: Totals
@@ -233,8 +232,9 @@ T = TypeVar("T")
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """Some results, in order. ``next_after`` continues the listing (pass it as ``after``); None on the last page. ``commits`` are
-    those that were read: of a listing of objects the ref's, of differences the left ref's and the right one's."""
+    """A page of results, in order. ``next_after`` continues the listing (pass it as ``after``); None on the last page.
+    ``commits`` are those that were read: for a listing of objects the ref's, for differences the left ref's and the right
+    one's."""
 
     results: tuple[T, ...]
     next_after: str | None = None

@@ -1,4 +1,4 @@
-"""From pages to one lazy stream: a page is asked for when somebody reads that far."""
+"""One lazy stream from pages: each page is fetched only when the reader gets there."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def items(page_after: "Callable[[str], Page[T]]", limit: int | None = None, after: str | None = "") -> Iterator[T]:
-    """All results of a listing behind ``after``, or ``limit`` of them. ``page_after`` gives the page that follows a position."""
+    """Yield all results of a listing after ``after``, or ``limit`` of them. ``page_after`` returns the page after a position."""
     left = limit
     while after is not None:
         page = page_after(after)

@@ -1,9 +1,9 @@
-"""How a call waits for another thread: by blocking its own, unless that one runs an event loop.
+"""How a call waits for another thread: by blocking its own, unless that thread runs an event loop.
 
-``graveler serve`` answers short requests in its event loop, without a thread for each. What such a request may wait for (a write
-of the table, a pause before the next try) lets the loop go on with others, and what it should not wait for there at all (a file
-that is not at hand) sends it to a thread, as long as it has written nothing. The rooms that wait know only this module: a thread
-says once, by :func:`here`, who waits for it.
+``graveler serve`` handles short requests in its event loop, without a thread for each. While such a request waits (for a table
+write, or before a retry), the loop goes on with others. If it would have to wait for something that must not block the loop
+(a file that is not in memory), it moves to a thread, as long as it has written nothing. The rooms that wait know only this
+module: a thread registers its waiter once, by :func:`here`.
 """
 
 import time
@@ -12,35 +12,35 @@ from typing import Protocol
 
 
 class WouldWaitError(BaseException):
-    """A short request asks for something that is not at hand. It has changed nothing, and is to be asked again in a thread. Like
-    ``GeneratorExit`` this is no failure: what handles those must not see it."""
+    """A short request needs something that is not in memory. It has changed nothing, and must be repeated in a thread. Like
+    ``GeneratorExit`` this is not a failure, so handlers of failures must not catch it."""
 
 
 class Pause(Protocol):
-    """One wait."""
+    """A single wait."""
 
     def wait(self) -> None:
-        """Return once :meth:`wake` was called, by whatever thread, before or meanwhile."""
+        """Return once :meth:`wake` was called, by any thread, before or during the wait."""
 
     def wake(self) -> None:
-        """End the wait. To be called once."""
+        """End the wait. Call it once."""
 
 
 class Waiter(Protocol):
-    """Waits for the calls of a thread that has others to go on with."""
+    """A strategy for waiting in a thread that has other calls to go on with."""
 
     def pause(self) -> Pause:
-        """A wait of the call that is made now."""
+        """Return a wait for the current call."""
 
     def sleep(self, seconds: float) -> None:
-        """Let so much time go by for the call that is made now. :class:`WouldWaitError` if it has written nothing yet."""
+        """Let the current call sleep for so many seconds. :class:`WouldWaitError` if it has written nothing yet."""
 
     def expect_at_hand(self) -> None:
-        """:class:`WouldWaitError`, unless the call that is made now has written something."""
+        """Raise :class:`WouldWaitError`, unless the current call has written something."""
 
 
 class _ThreadPause:
-    """Blocks the thread."""
+    """A wait that blocks the thread."""
 
     __slots__ = ("_lock",)
 
@@ -63,18 +63,18 @@ _here = _Here()
 
 
 def here(waiter: Waiter | None) -> None:
-    """Have ``waiter`` wait for all calls of this thread from now on; None: they block it, as they do at first."""
+    """Have ``waiter`` wait for all calls of this thread from now on; None: they block the thread, as they do at first."""
     _here.waiter = waiter
 
 
 def new_pause() -> Pause:
-    """A wait for another thread, to be awaited by this one."""
+    """Return a wait for another thread, in which this thread waits."""
     waiter = _here.waiter
     return _ThreadPause() if waiter is None else waiter.pause()
 
 
 def sleep(seconds: float) -> None:
-    """Let time go by."""
+    """Sleep for so many seconds."""
     waiter = _here.waiter
     if waiter is None:
         time.sleep(seconds)
@@ -83,8 +83,8 @@ def sleep(seconds: float) -> None:
 
 
 def expect_at_hand() -> None:
-    """Say that what follows may take long, as reading a file does: in an event loop :class:`WouldWaitError`, unless the call has
-    written something and so cannot be made again."""
+    """Announce that the next step may take long, such as reading a file. In an event loop this raises :class:`WouldWaitError`,
+    unless the call has written something and so cannot be repeated."""
     waiter = _here.waiter
     if waiter is not None:
         waiter.expect_at_hand()

@@ -1,11 +1,11 @@
-"""How work in phases tells how far it is."""
+"""Progress reports of work in phases."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a phase, how much of it is done, and how much is known to be in it; the last may grow while it works."""
+"""Called with a phase, how much of it is done, and how much of it is known; the last may grow during the work."""
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
-    """Tells nobody."""
+    """Ignore the report."""

@@ -1,7 +1,7 @@
-"""Random bytes that tell things apart, read from the system some thousand at a time.
+"""Random bytes for unique IDs, read from the system some thousand at a time.
 
-Each read of the system's source is a system call that lets go of the interpreter's lock; a server that stages thousands of
-objects a second pays more for that than for the bytes. What is to be kept secret is made by :mod:`secrets`.
+Each read of the system's source is a system call that releases the interpreter's lock; a server that stages thousands of
+objects a second pays more for that than for the bytes. Secrets come from :mod:`secrets` instead.
 """
 
 import os
@@ -12,7 +12,7 @@ _AT_ONCE: Final = 4096
 
 
 class _Stock(local):
-    """What a thread has left, and of which process and generation it is."""
+    """The unused bytes of a thread, and the process and generation that read them."""
 
     left = b""
     at = 0
@@ -27,7 +27,7 @@ _stock = _Stock()
 
 
 def random_bytes(size: int) -> bytes:
-    """So many random bytes, 64 at most, which no other call in whatever process gets."""
+    """Return so many random bytes, 64 at most, which no other call in any process gets."""
     stock, now = _stock, (os.getpid(), _Generation.number)  # a forked child has its parent's memory
     end = stock.at + size
     if end > len(stock.left) or stock.of != now:
@@ -37,5 +37,5 @@ def random_bytes(size: int) -> bytes:
 
 
 def forget() -> None:
-    """Use nothing that was read until now: for a process of which there may be copies from here on, other than by a fork."""
+    """Discard all bytes that were read before: for a process that may be copied from now on, other than by a fork."""
     _Generation.number += 1

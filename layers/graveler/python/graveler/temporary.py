@@ -1,12 +1,12 @@
-"""Temporary files that nobody has to clean up by hand: what a killed process left, the next one removes.
+"""Temporary files that need no manual clean-up: the next process removes what a killed process left.
 
-A process keeps its temporary files in a folder of its own, ``graveler-<user id>-<16 hex digits>``, in memory or in the system's
-temporary folder, and holds a lock on that folder (flock) as long as it lives. The kernel gives the lock back when the process
-ends, however it ends. So a folder whose lock can be had is nobody's, also where processes have other process IDs (containers) or
-IDs are used again. A process that makes its folder first removes such folders of the same user, once for each place. It touches
-nothing of another user, follows no symbolic links, and where the file system has no locks it removes nothing.
+A process keeps its temporary files in its own folder, ``graveler-<user id>-<16 hex digits>``, in memory or in the system's
+temporary folder, and holds a lock on that folder (flock) as long as it lives. The kernel releases the lock when the process
+ends, however it ends. So a folder that can be locked belongs to no process, even across containers with separate process IDs or
+when IDs are reused. A process that creates its folder first removes such folders of the same user, once for each location. It
+touches nothing of another user, follows no symbolic links, and where the file system has no locks it removes nothing.
 
-Files that get their final name when they are complete lie beside it meanwhile, as ``.graveler-<user id>-<16 hex digits>``, each
+Files that get their final name when they are complete lie beside it until then, as ``.graveler-<user id>-<16 hex digits>``, each
 with a lock of its own.
 """
 
@@ -25,7 +25,7 @@ _DIGITS: Final = 16
 _HEX: Final = frozenset("0123456789abcdef")
 _TRIES: Final = 100
 _REMEMBERED: Final = 10_000
-"""Folders that a process remembers to have looked through."""
+"""The number of swept folders that a process remembers."""
 
 
 class _Own(NamedTuple):
@@ -36,18 +36,18 @@ class _Own(NamedTuple):
 
 
 class _Mine:
-    """What this process has: folders by the place that they are in, and places beside whose files it has looked."""
+    """The state of this process: its folders by location, and the locations that it has swept."""
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.folders: dict[str, _Own] = {}
         self.swept: set[str] = set()
         self.beside: set[Path] = set()
-        """Files that are being written; a thread that hangs leaves them to the end of the process."""
+        """Files that are being written; a hanging thread leaves them until the process ends."""
         self.registered = False
 
     def remove_at_exit(self) -> None:
-        """To be called with the lock."""
+        """Register the removal at exit, once. The caller holds the lock."""
         if not self.registered:
             atexit.register(_remove_all)
             self.registered = True
@@ -58,14 +58,14 @@ _numbers: Final = count()
 
 
 def own_folder(parent: Path | None = None) -> Path:
-    """The folder for temporary files of this process in ``parent``, by default the system's folder for such. It goes when the
-    process ends; what is in it should go earlier.
+    """Return the folder for temporary files of this process in ``parent``, by default the system's temporary folder. It is
+    removed when the process ends; remove its contents earlier.
 
-    The first time in a place, folders that killed processes of the same user left there are removed: one listing of ``parent``.
-    Later one look whether the folder is still there. ``OSError`` if it cannot be made.
+    The first call for a location removes folders that killed processes of the same user left there: one listing of ``parent``.
+    Later calls only check that the folder still exists. ``OSError`` if it cannot be created.
     """
     if parent is None:
-        from tempfile import gettempdir  # costs some ms to import, and not everybody needs it
+        from tempfile import gettempdir  # costs some ms to import, and is not always needed
 
         parent = Path(gettempdir())
     where = str(parent)
@@ -74,7 +74,7 @@ def own_folder(parent: Path | None = None) -> Path:
         if own is not None:
             if own.path.is_dir():
                 return own.path
-            del _mine.folders[where]  # somebody cleaned up; it is made anew
+            del _mine.folders[where]  # the folder was cleaned up from outside; create it again
             os.close(own.descriptor)
         else:
             _sweep(where, f"graveler-{os.geteuid()}-", _remove_folder)
@@ -84,17 +84,17 @@ def own_folder(parent: Path | None = None) -> Path:
 
 
 def own_path(parent: Path | None = None) -> Path:
-    """A path in :func:`own_folder` that nobody has used. Who makes a file there removes it."""
+    """Return an unused path in :func:`own_folder`. The caller that creates a file there removes it."""
     return own_folder(parent) / str(next(_numbers))
 
 
 @contextmanager
 def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """A new file under a temporary name in the folder of ``target``, and its path. Whoever has written and closed the file
-    renames it to ``target``; otherwise it goes when the block ends.
+    """Create a file under a temporary name in the folder of ``target``; yield it and its path. The caller writes and closes the
+    file and renames it to ``target``; otherwise it is removed when the block ends.
 
-    The first time in a folder, such files that killed processes of the same user left there are removed: one listing of the
-    folder. ``OSError`` if the file cannot be made.
+    The first call for a folder removes such files that killed processes of the same user left there: one listing of the
+    folder. ``OSError`` if the file cannot be created.
     """
     folder = str(target.parent)
     prefix = f".graveler-{os.geteuid()}-"
@@ -108,7 +108,7 @@ def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
     for _ in range(_TRIES):
         path = target.parent / (prefix + os.urandom(_DIGITS // 2).hex())
         with path.open("xb") as file:
-            # Holds the lock until the file has its name, while closing the file itself tells of errors.
+            # Holds the lock until the file has its name, so that closing the file itself can report errors.
             descriptor = os.dup(file.fileno())
             try:
                 if not _is_locked_by_us(descriptor, path):
@@ -143,13 +143,13 @@ def _made(where: str) -> _Own:
 
 
 def _is_locked_by_us(descriptor: int, path: Path) -> bool:
-    """Lock a new file or folder. False if somebody took it for one of a killed process before it was locked, and removes it."""
+    """Lock a new file or folder. Return False if another process took it for an abandoned one before the lock, and removes it."""
     with suppress(OSError):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-    # Without locks in this file system nobody removes it.
+    # In a file system without locks, no process removes it.
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
@@ -157,12 +157,12 @@ def _is_locked_by_us(descriptor: int, path: Path) -> bool:
 
 
 def _sweep(where: str, prefix: str, remove: Callable[[str, os.stat_result], None]) -> None:
-    """Remove what killed processes of this user left in a folder under names of ours. What cannot be removed stays."""
+    """Remove what killed processes of this user left in a folder under our names. What cannot be removed stays."""
     try:
         with os.scandir(where) as entries:
             found = [entry.path for entry in entries if _is_ours(entry.name, prefix)]
     except OSError:
-        return  # who makes something there is told why that cannot be
+        return  # creating something there will raise the reason
     for path in found:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -210,7 +210,7 @@ def _remove_all() -> None:
 
 
 def _begin_anew() -> None:
-    """In a forked child: the folders are its parent's, and the child must not keep them locked when the parent is killed."""
+    """Forget the folders in a forked child: they are its parent's, and must not stay locked when the parent is killed."""
     _mine.lock = Lock()
     for own in _mine.folders.values():
         os.close(own.descriptor)

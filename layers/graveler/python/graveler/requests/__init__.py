@@ -1,5 +1,5 @@
-"""What the verbs of a repository are asked: one frozen struct for each verb, and nothing but values.
+"""The requests of a repository's verbs: one frozen struct for each verb, with values only.
 
-A request can be stored and sent. What cannot (who works on it, deadlines, signs to stop) is in the context that it is run with
-(:mod:`graveler.lake.context`). Its docstring is where a verb's meaning, cost and errors are said.
+A request can be stored and sent. Its context (:mod:`graveler.lake.context`) holds what cannot: the requester, deadlines and
+stop signals. The docstring of a request states the verb's meaning, cost and errors.
 """

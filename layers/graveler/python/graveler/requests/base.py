@@ -1,4 +1,4 @@
-"""What all requests have in common."""
+"""The common base of all requests."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -10,10 +10,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Permission(Enum):
-    """What a request needs."""
+    """The permission that a request needs."""
 
     READ = "read"
-    """Look at anything, and get presigned URLs to read."""
+    """Read anything, and get presigned URLs to read."""
     WRITE = "write"
     """Change objects, branches, tags and commits."""
     ADMIN = "admin"
@@ -21,8 +21,8 @@ class Permission(Enum):
 
 
 class CommitInfo(Struct, frozen=True, omit_defaults=True):
-    """What a new commit says, and who makes it. ``created`` (Unix seconds, from 1970 to a day from now) overrides the time. A
-    repeated request with the same ``request_id`` returns the commit of the first one (promise C4)."""
+    """The information in a new commit, including its author. ``created`` (Unix seconds, from 1970 to a day from now) overrides
+    the time. A repeated request with the same ``request_id`` returns the commit of the first one (promise C4)."""
 
     message: str = ""
     author: str = ""
@@ -35,12 +35,12 @@ class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=Tr
     """A verb of one repository, whose result is ``T_co``. Class variables declare what it needs and changes."""
 
     permission: ClassVar[Permission]
-    """What the caller must be allowed to do."""
+    """The permission that the caller needs."""
     changes: ClassVar[tuple[str, ...]] = ()
-    """Fields that name the branches that it changes."""
+    """Fields that name the branches that the request changes."""
     paths: ClassVar[tuple[str, ...]] = ()
-    """Fields that name the paths that it changes."""
+    """Fields that name the paths that the request changes."""
     refs: ClassVar[tuple[str, ...]] = ()
-    """Fields that name refs that it reads: an operation reads what they were when it was asked for."""
+    """Fields that name the refs that the request reads: an operation reads them as they were when it was requested."""
     can_be_long: ClassVar[bool] = False
-    """Whether it may become an operation."""
+    """Whether the request may become an operation."""

@@ -1,4 +1,4 @@
-"""Requests that take objects over where they lie."""
+"""Requests for zero-copy imports: objects stay where they are."""
 
 from enum import Enum
 from pathlib import Path
@@ -12,15 +12,15 @@ from graveler.requests.base import CommitInfo, Permission, Request
 
 
 class AddressType(str, Enum):
-    """What an address names: one object, or all whose address begins with it."""
+    """The kind of an address: one object, or a prefix of the addresses of many."""
 
     OBJECT = "object"
     COMMON_PREFIX = "common_prefix"
 
 
 class ImportAddress(Struct, frozen=True):
-    """One source of an import, ``address``, and where in the branch it goes: the object's path, or (for a prefix) a folder, with
-    or without its slash; empty is the root."""
+    """One source of an import, ``address``, and its destination in the branch: the object's path, or (for a prefix) a folder,
+    with or without its slash; empty is the root."""
 
     type: AddressType
     address: str
@@ -28,8 +28,8 @@ class ImportAddress(Struct, frozen=True):
 
 
 class ImportChanges(Struct, frozen=True):
-    """How many objects under an import's destinations it adds, replaces by others of the same path, removes, and leaves as they
-    are; with their bytes, of replaced ones before and after."""
+    """The numbers of objects under an import's destinations that it adds, replaces by others of the same path, removes, and
+    leaves unchanged; with their bytes, of replaced ones before and after."""
 
     added: int = 0
     added_bytes: int = 0
@@ -43,7 +43,7 @@ class ImportChanges(Struct, frozen=True):
 
     @classmethod
     def of(cls, totals: Totals, objects: int, size: int) -> "ImportChanges":
-        """Of these differences, if there are so many ``objects`` with ``size`` bytes at the destinations afterwards."""
+        """Return the changes for these differences, given the ``objects`` and bytes (``size``) at the destinations afterwards."""
         return cls(
             totals.added,
             totals.added_bytes,
@@ -58,27 +58,27 @@ class ImportChanges(Struct, frozen=True):
 
     @property
     def objects(self) -> int:
-        """Objects at the destinations afterwards: those that the import lists."""
+        """The number of objects at the destinations afterwards: those that the import lists."""
         return self.added + self.replaced + self.unchanged
 
     @property
     def bytes(self) -> int:
-        """Their bytes."""
+        """The bytes of those objects."""
         return self.added_bytes + self.replaced_bytes_after + self.unchanged_bytes
 
 
 class Imported(Commit, frozen=True, kw_only=True):
-    """The commit of an import, and what it changed. That of a dry run has no ID: it was not made."""
+    """The commit of an import, and what it changed. The result of a dry run has no ID, since it makes no commit."""
 
     changes: ImportChanges
 
     @classmethod
     def by(cls, commit: Commit, changes: ImportChanges) -> "Imported":
-        """A commit that changed this much."""
+        """Return a commit together with its changes."""
         return cls(**asdict(commit), changes=changes)
 
     def __eq__(self, other: object) -> bool:
-        """It is the commit, whoever reads that."""
+        """Compare as the commit, also with one that is not an import."""
         if not isinstance(other, Commit):
             return NotImplemented
         if isinstance(other, Imported) and other.changes != self.changes:
@@ -90,15 +90,15 @@ class Imported(Commit, frozen=True, kw_only=True):
 
 
 class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
-    """Take over objects and prefixes that are named by address, to destinations that do not overlap, as one commit.
+    """Import objects and prefixes, named by address, to destinations that do not overlap, as one commit: a zero-copy import.
 
-    What the sources list replaces all that is at their destinations. Without a source, the commit has the head's tree.
+    The sources replace everything at their destinations. Without a source, the commit has the head's tree.
     ``trust_mtime`` is for files alone: size and time of modification stand for their bytes. With ``dry_run`` there is no commit,
     and the result says what the import would change.
 
     Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one transaction.
 
-    :class:`NotFoundError` for an object that is not there; :class:`EmptySourceError` names each prefix without objects, unless
+    :class:`NotFoundError` for a missing object; :class:`EmptySourceError` names each prefix without objects, unless
     ``allow_empty``; :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`.
     """
 
@@ -118,15 +118,12 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
 class ListingOptions(Struct, frozen=True):
     """How the rows of a listing become records.
 
-    ``source``: rows count whose key begins so, and it is taken off. With ``://`` in it, it is the addresses that begin so.
-    ``destination``: what is put in front, empty or ending with ``/``.
-    ``base``: a URL; objects are at this and their key. Without it, they are where the column ``physical_address`` says, or at
-    ``s3://<Bucket>/<Key>``.
-    ``columns``: the names of the columns of CSV files without a header, in order.
-    ``url_encoded``: whether keys are; by default, those of CSV files without a header that have a column ``Bucket``, as S3
-    Inventory writes them.
-    ``folders``: take objects of size 0 whose key ends with ``/`` too.
-    ``last_wins``: of several rows with one key the last one counts; otherwise they are an error.
+    ``source``: only rows whose key begins with this prefix count, and it is removed. If it contains ``://``, it is a prefix of
+    addresses. ``destination``: the prefix to add, empty or ending with ``/``. ``base``: a URL; an object's address is this and
+    its key. Without it, the address is in the column ``physical_address``, or ``s3://<Bucket>/<Key>``. ``columns``: the names of
+    the columns of CSV files without a header, in order. ``url_encoded``: whether keys are URL-encoded; by default, those of CSV
+    files without a header that have a column ``Bucket``, as S3 Inventory writes them. ``folders``: include objects of size 0
+    whose key ends with ``/``. ``last_wins``: of several rows with one key the last one counts; otherwise they are an error.
     """
 
     source: str = ""
@@ -139,20 +136,20 @@ class ListingOptions(Struct, frozen=True):
 
 
 class ImportFolder(Request[Imported], frozen=True, kw_only=True):
-    """Import the files of a folder, where they lie, as one commit: a zero-copy import. They replace all that is under
-    ``destination``, a prefix, empty or ending with ``/``. Behind a server it is a folder of the machine that serves the lake.
+    """Import the files of a folder, where they lie, as one commit: a zero-copy import. They replace everything under
+    ``destination``, a prefix, empty or ending with ``/``. With a server, the folder is on the machine that serves the lake.
 
     Each file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
-    record says so (:mod:`graveler.lake.objects.noted_times`).
+    record notes this (:mod:`graveler.lake.objects.noted_times`).
 
     Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one transaction.
-    Two table reads, before the listing, to see that nothing is staged; again for each time that the head moves. To say what it
-    adds, replaces and removes: the ranges at the destination read that differ from what comes and overlap it.
+    Two table reads, before the listing, to see that nothing is staged; again each time the head moves. To report what it
+    adds, replaces and removes: the ranges at the destination read that differ from the new ones and overlap them.
 
-    A folder without files is an :class:`EmptySourceError`, unless ``allow_empty``: it would remove all that is under the
-    destination. With ``dry_run`` the branch stays as it is, and the result says what the import would change; what was built for
-    that is garbage, and costs as much. :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`: then nothing
-    was changed, and so it is if the folder cannot be read to its end.
+    A folder without files is an :class:`EmptySourceError`, unless ``allow_empty``: it would remove everything under the
+    destination. With ``dry_run`` the branch stays as it is, and the result says what the import would change; the tree built for
+    that is garbage, and costs as much. :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`: nothing was
+    changed then, nor if the folder cannot be read to its end.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -169,16 +166,16 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
 
 
 class ImportListing(Request[Imported], frozen=True, kw_only=True):
-    """Import the objects that a listing names, where they lie, as one commit. They replace all that is under the options'
-    destination. Nothing looks at the objects themselves.
+    """Import the objects that a listing names, where they lie, as one commit. They replace everything under the options'
+    destination. The objects themselves are not read.
 
     ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Several files (or row
-    groups of Parquet) in order are shared among worker processes, where the lake has some. ``label`` is what messages call it.
+    groups of Parquet) in order are shared among worker processes, if the lake has some. ``label`` is its name in messages.
     Cost: as :class:`ImportFolder`, and two passes over the listing. :class:`InvalidError` names file, row and column; also for a
-    file that was cut short.
+    truncated file.
 
-    Behind a server the listing is read here, and what it names is sent; Ctrl-C ends the import. Cost: four requests, one object
-    write, and one for each look at how far it is; on disk about 50 bytes an object. Of a dry run two requests more.
+    With a server, the listing is read here, and its entries are sent; Ctrl-C ends the import. Cost: four requests, one object
+    write, and one for each progress query; on disk about 50 bytes an object. A dry run takes two requests more.
     """
 
     permission: ClassVar = Permission.WRITE

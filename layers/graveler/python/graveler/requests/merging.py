@@ -1,4 +1,4 @@
-"""Requests that bring commits of elsewhere into a branch: three-way merges."""
+"""Requests that bring commits from elsewhere into a branch: three-way merges."""
 
 from typing import ClassVar
 
@@ -11,18 +11,18 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
     Uncommitted changes of the source stay out. ``strategies`` decide conflicts, one for all paths or by prefix. With ``squash``,
-    the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing to bring. If the
-    destination has changed below one of ``unchanged_prefixes`` since the base, :class:`TouchedError`: for a caller who replaces
-    all that was there. With an ``application``, a version that is in the branch's history already, or an older one, changes
-    nothing, and the commit in which it came is returned, or that of a later one, however long ago and whether or not the source
-    still exists (promise C4). That costs one table read. With ``beside_uncommitted``, uncommitted changes of the destination stay
-    as they are, and refuse the merge only where it would change the same object, or below ``unchanged_prefixes``: that costs what
-    is staged, read twice.
+    the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing to merge. If the
+    destination has changed below one of ``unchanged_prefixes`` since the base, :class:`TouchedError`: for a caller that replaces
+    everything below it. With an ``application``, a version that is already in the branch's history, or an older one, changes
+    nothing, and the commit that brought it is returned, or that of a later version, however long ago and whether or not the
+    source still exists (promise C4). That costs one table read. With ``beside_uncommitted``, uncommitted changes of the
+    destination stay as they are, and refuse the merge only if it would change the same object, or below ``unchanged_prefixes``:
+    that costs reading the staged changes twice.
 
     Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges that
     are new, the metarange, unless it is the head's or the source's, and the commit record written; one transaction. Two table
-    reads to see that nothing is staged at the destination (one for each token and shard); two transactions more if something is
-    that changes nothing.
+    reads to see that nothing is staged at the destination (one for each token and shard); two transactions more if the staged
+    changes have no effect.
 
     :class:`MergeConflictError` lists all conflicts, in key order, and nothing was changed; :class:`NoChangesError`,
     :class:`DirtyBranchError`, :class:`BusyError`.
@@ -46,8 +46,8 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
 
 
 class Replay(Request[model.Commit], frozen=True, kw_only=True):
-    """What :class:`Revert` and :class:`CherryPick` have in common. ``parent_number`` (from 1) says against which parent a merge
-    is compared; 0 is the only one."""
+    """The common base of :class:`Revert` and :class:`CherryPick`. ``parent_number`` (from 1) selects the parent with which a
+    merge is compared; 0 is the only one."""
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
@@ -63,7 +63,7 @@ class Replay(Request[model.Commit], frozen=True, kw_only=True):
 
 
 class Revert(Replay, frozen=True, kw_only=True):
-    """Take back on a branch what one commit changed, as a commit. Cost: as :class:`Merge`.
+    """Revert on a branch what one commit changed, as a commit. Cost: as :class:`Merge`.
 
     :class:`MergeConflictError` where the branch changed the same objects since; :class:`NoChangesError` unless ``allow_empty``,
     :class:`DirtyBranchError`, :class:`InvalidError` for the parent, :class:`BusyError`.
@@ -71,6 +71,6 @@ class Revert(Replay, frozen=True, kw_only=True):
 
 
 class CherryPick(Replay, frozen=True, kw_only=True):
-    """Make on a branch what one commit changed elsewhere, as a commit with its message and metadata, as far as ``info`` does not
-    say otherwise. Cost and errors as :class:`Revert`.
+    """Apply to a branch what one commit changed elsewhere, as a commit with its message and metadata, unless ``info`` overrides
+    them. Cost and errors as :class:`Revert`.
     """

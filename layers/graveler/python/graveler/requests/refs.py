@@ -1,4 +1,4 @@
-"""Requests that make, move and remove branches and tags. Who asks, for the reference log, is in the context."""
+"""Requests that create, move and remove branches and tags. The context holds the requester, for the reference log."""
 
 from typing import ClassVar
 
@@ -28,8 +28,8 @@ class CreateBranch(Request[Branch], frozen=True, kw_only=True):
 
 
 class RenewBranch(Request[None], frozen=True, kw_only=True):
-    """Show that the transaction ``owner`` still works on its hidden branch. Cost: one table write. :class:`RefNotFoundError` if
-    the branch is gone, or is not the owner's any more."""
+    """Renew the hidden branch of the transaction ``owner``, which still works on it. Cost: one table write.
+    :class:`RefNotFoundError` if the branch is gone, or is no longer the owner's."""
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
@@ -64,12 +64,12 @@ class DeleteBranch(Request[None], frozen=True, kw_only=True):
 
 
 class RenameBranch(Request[Branch], frozen=True, kw_only=True):
-    """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name. What
-    is staged is staged again under a token that the old name never had, so that a process which still knows the old name cannot
-    change it. A commit or merge at work on it fails, and loses nothing.
+    """Rename a branch; its uncommitted changes go with it. Its earlier reference log stays under the old name. The staged changes
+    are staged again under a token that the old name never had, so that a process which still knows the old name cannot
+    change it. A concurrent commit or merge on it fails, and loses nothing.
 
     Cost: three table reads, two transactions, and one read for each token of the branch and its shards; one table write for each
-    25 staged, one read for each thousand. While that lasts, changes of the branch wait. :class:`ForbiddenError` for the default
+    25 staged changes, one read for each thousand. Meanwhile, changes of the branch wait. :class:`ForbiddenError` for the default
     branch, :class:`AlreadyExistsError`, :class:`InvalidError` for the new name.
     """
 
@@ -82,10 +82,10 @@ class RenameBranch(Request[Branch], frozen=True, kw_only=True):
 
 
 class HardReset(Request[Branch], frozen=True, kw_only=True):
-    """Move a branch to the commit of any ref. What was committed since stays in the table, and :class:`Undo` goes back to it.
+    """Move a branch to the commit of any ref. Later commits stay in the table, and :class:`Undo` goes back to them.
 
     Cost: resolving, the branch; one table read for each token and shard to see that nothing is staged; the head's commit and
-    metarange if something is; one transaction; nothing at all if the branch is there already. Waits for a commit that is at work.
+    metarange if something is; one transaction; nothing at all if the branch is there already. Waits for a commit in progress.
     :class:`DirtyBranchError` while there are uncommitted changes, :class:`RefNotFoundError` also for a commit that has expired,
     :class:`BusyError`.
     """
@@ -100,11 +100,11 @@ class HardReset(Request[Branch], frozen=True, kw_only=True):
 
 
 class Undo(Request[Branch], frozen=True, kw_only=True):
-    """Move a branch back to where it was before what moved it last, as its reference log has it: a commit, merge, import, hard
-    reset, or an undo itself. With a ``request_id``, a repeated call changes nothing, and returns what the first one did, while
-    the branch was not moved a hundred times since.
+    """Move a branch back to where it was before its last move, according to its reference log: a commit, merge, import, hard
+    reset, or an undo itself. With a ``request_id``, a repeated call changes nothing, and returns the result of the first one, as
+    long as the branch has moved fewer than a hundred times since.
 
-    Cost: two table reads, and :class:`HardReset`. :class:`NotFoundError` if nothing has moved it since it was created, as far
+    Cost: two table reads, and :class:`HardReset`. :class:`NotFoundError` if the branch has not moved since it was created, as far
     back as the log goes; :class:`PreconditionError` if it is being moved right now; those of :class:`HardReset`.
     """
 
@@ -117,7 +117,7 @@ class Undo(Request[Branch], frozen=True, kw_only=True):
 
 
 class CreateTag(Request[Tag], frozen=True, kw_only=True):
-    """Name the commit of ``ref``. Cost: resolving and one transaction. Errors as of :class:`CreateBranch`."""
+    """Create a tag for the commit of ``ref``. Cost: resolving and one transaction. Errors as of :class:`CreateBranch`."""
 
     permission: ClassVar = Permission.WRITE
     refs: ClassVar = ("ref",)

@@ -1,4 +1,4 @@
-"""Requests that change a repository's settings. Of several that do so at once, nobody's change is lost.
+"""Requests that change a repository's settings. Concurrent changes are never lost.
 
 Cost of each, unless it says otherwise: one table read, one write, both again after losing a race. Errors:
 :class:`InvalidError`, :class:`ReadOnlyRepositoryError` unless ``force``, :class:`BusyError`.
@@ -12,7 +12,7 @@ from graveler.requests.base import Permission, Request
 
 
 class SetMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
-    """Add to the repository's metadata; a key that is there gets the new value. Returns all of it, as it is afterwards."""
+    """Add to the repository's metadata; an existing key gets the new value. Returns all of the metadata afterwards."""
 
     permission: ClassVar = Permission.ADMIN
 
@@ -21,7 +21,7 @@ class SetMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
 
 
 class DeleteMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
-    """Remove keys from the repository's metadata; a missing one is no error. Returns all that stays."""
+    """Remove keys from the repository's metadata; a missing one is not an error. Returns the remaining metadata."""
 
     permission: ClassVar = Permission.ADMIN
 
@@ -30,12 +30,12 @@ class DeleteMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
 
 
 class SetProtection(Request[str], frozen=True, kw_only=True):
-    """Protect the branches whose name one of the patterns matches (``*`` and ``?`` are wildcards), and no others. Returns the
+    """Protect the branches whose name matches one of the patterns (``*`` and ``?`` are wildcards), and no others. Returns the
     etag.
 
-    On a protected branch nothing is staged, reset, committed or imported; merge, revert and cherry-pick change it. With
-    ``if_match``, only if the rules are still those of that etag (empty: there are none), else :class:`PreconditionError`.
-    Cost besides: with patterns, listing the branches, and for each that is protected three table reads and two transactions.
+    A protected branch refuses staging, reset, commit and import; merge, revert and cherry-pick change it. With
+    ``if_match``, only if the rules still have that etag (empty: there are none), else :class:`PreconditionError`.
+    Additional cost: with patterns, listing the branches, and for each protected one three table reads and two transactions.
     """
 
     permission: ClassVar = Permission.ADMIN
@@ -46,7 +46,7 @@ class SetProtection(Request[str], frozen=True, kw_only=True):
 
 
 class Protect(Request[tuple[str, ...]], frozen=True, kw_only=True):
-    """Add patterns to those of :class:`SetProtection`. Returns all of them, as they are afterwards. Cost and errors as there."""
+    """Add patterns to those of :class:`SetProtection`. Returns all patterns afterwards. Cost and errors as there."""
 
     permission: ClassVar = Permission.ADMIN
 
@@ -55,7 +55,7 @@ class Protect(Request[tuple[str, ...]], frozen=True, kw_only=True):
 
 
 class Unprotect(Request[tuple[str, ...]], frozen=True, kw_only=True):
-    """Take patterns away from those of :class:`SetProtection`. Returns the ones that stay. :class:`NotFoundError` for a pattern
+    """Remove patterns from those of :class:`SetProtection`. Returns the remaining ones. :class:`NotFoundError` for a pattern
     that is not among them."""
 
     permission: ClassVar = Permission.ADMIN
@@ -65,7 +65,7 @@ class Unprotect(Request[tuple[str, ...]], frozen=True, kw_only=True):
 
 
 class SetRetention(Request[None], frozen=True, kw_only=True):
-    """Decide for how long commits are kept."""
+    """Set the rules for how long commits are kept."""
 
     permission: ClassVar = Permission.ADMIN
 
@@ -74,7 +74,7 @@ class SetRetention(Request[None], frozen=True, kw_only=True):
 
 
 class DeleteRetention(Request[None], frozen=True, kw_only=True):
-    """Decide nothing about how long commits are kept."""
+    """Remove the rules for how long commits are kept."""
 
     permission: ClassVar = Permission.ADMIN
 
@@ -82,9 +82,9 @@ class DeleteRetention(Request[None], frozen=True, kw_only=True):
 
 
 class SetImportSources(Request[None], frozen=True, kw_only=True):
-    """Narrow from where, of the addresses that the deployment allows, objects may be linked, staged and imported over the API:
-    only from those that begin with one of ``prefixes``, each of which names a folder (none: from nowhere outside of the
-    repository). None ends that."""
+    """Restrict the addresses, of those that the deployment allows, from which the API may link, stage and import objects: only
+    those that begin with one of ``prefixes``, each of which names a folder (none: nothing outside of the
+    repository). None removes the restriction."""
 
     permission: ClassVar = Permission.ADMIN
 
@@ -93,9 +93,9 @@ class SetImportSources(Request[None], frozen=True, kw_only=True):
 
 
 class SetReadOnly(Request[None], frozen=True, kw_only=True):
-    """Refuse every change that is not forced, or allow changes again. What was acknowledged stays, also what is uncommitted.
+    """Refuse every change that is not forced, or allow changes again. Acknowledged changes stay, including uncommitted ones.
 
-    Cost besides: if ``read_only``, what :class:`SetProtection` costs for all branches.
+    Additional cost: if ``read_only``, what :class:`SetProtection` costs for all branches.
     """
 
     permission: ClassVar = Permission.ADMIN

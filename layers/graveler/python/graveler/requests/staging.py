@@ -1,4 +1,4 @@
-"""Requests that change what is not committed yet on a branch: objects staged, copied, moved, deleted; changes dropped."""
+"""Requests that change the uncommitted state of a branch: objects staged, copied, moved, deleted; changes dropped."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
@@ -10,9 +10,9 @@ from graveler.requests.base import Permission, Request
 class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
     """Write an object's bytes, the context's ``body``, and stage it; readers of the branch see it at once (promise C3).
 
-    With ``if_absent``, only if the branch has no object of this path, now or at the end: of several who do so at once, one wins.
-    Cost: one object write, and :class:`Link`; behind a server two requests and one object write. :class:`AlreadyExistsError`,
-    before a byte is written if it is so already.
+    With ``if_absent``, only if the branch has no object of this path, now or at the end: of several concurrent calls, one wins.
+    Cost: one object write, and :class:`Link`; with a server two requests and one object write. :class:`AlreadyExistsError`,
+    before a byte is written if the object already exists.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -28,15 +28,15 @@ class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
 
 
 class Link(Request[None], frozen=True, kw_only=True):
-    """Stage an object whose bytes are at ``entry.address`` already.
+    """Stage an object whose bytes are already at ``entry.address``.
 
-    An address inside the namespace must be one that ``new_address`` gave for this path and branch, and not be older than half a
-    day; outside, any address goes. Cost: one table write, one table read (once more on the first use of a branch).
+    An address inside the namespace must come from ``new_address`` for this path and branch, and be at most half a
+    day old; outside, any address is valid. Cost: one table write, one table read (once more on the first use of a branch).
     :class:`InvalidError`.
 
-    With ``if_absent``, only if the branch has no object of this path: of several who do so at once, one wins. Cost: two table
-    reads (the branch, what is staged for the path); unless a delete is staged there, the commit, its metarange, one range at
-    most; one transaction. Those who do so on one branch, and commits there, exclude each other: whoever loses looks again.
+    With ``if_absent``, only if the branch has no object of this path: of several concurrent calls, one wins. Cost: two table
+    reads (the branch, the staged change of the path); unless a delete is staged there, the commit, its metarange, one range at
+    most; one transaction. Such calls on one branch, and commits there, exclude each other: the loser looks again.
     :class:`AlreadyExistsError`, :class:`BusyError`.
     """
 
@@ -51,7 +51,7 @@ class Link(Request[None], frozen=True, kw_only=True):
 
 class LinkMany(Request[None], frozen=True, kw_only=True):
     """Stage many objects with distinct paths, as :class:`Link`. Each is staged, and acknowledged, by itself: after an error some
-    may be, and repeating all of them is safe. Cost: of one object as :class:`Link`; of several one table read, one table write
+    may be, and repeating all of them is safe. Cost: for one object as :class:`Link`; for several one table read, one table write
     for each 25, one table read for each thousand."""
 
     permission: ClassVar = Permission.WRITE
@@ -63,10 +63,10 @@ class LinkMany(Request[None], frozen=True, kw_only=True):
 
 
 class Delete(Request[None], frozen=True, kw_only=True):
-    """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
+    """Remove objects from the branch; a missing path is not an error. Their bytes stay, for older commits.
 
-    Cost: of one path one table write, one table read; of several one table read, one table write for each 25, one table read
-    for each thousand. Behind a server one request for each thousand.
+    Cost: for one path one table write, one table read; for several one table read, one table write for each 25, one table read
+    for each thousand. With a server one request for each thousand.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -98,8 +98,8 @@ class Copy(Request[ObjectEntry], frozen=True, kw_only=True):
 
 class Duplicate(Copy, frozen=True, kw_only=True):
     """Copy an object as :class:`Copy` does, but have the store copy the bytes, so that the copy has an address of its own.
-    Objects outside of the namespace, and those larger than 256 MiB, are only copied as there: it would take too long for one
-    call.
+    Objects outside of the namespace, and those larger than 256 MiB, are only copied as by :class:`Copy`: copying their bytes
+    would take too long for one call.
 
     Cost: a stat, a copy within the store, and :class:`Link`. Errors as :class:`Copy`, and :class:`BytesGoneError`.
     """
@@ -108,8 +108,8 @@ class Duplicate(Copy, frozen=True, kw_only=True):
 class CopyPrefix(Request[Iterator[ObjectEntry]], frozen=True, kw_only=True):
     """Copy all objects whose path begins with ``source_prefix``, as :class:`Copy`; ``destination_prefix`` replaces it.
 
-    Yields what is staged, a page at a time, while it is consumed; after an error some is staged, and repeating it is safe.
-    Cost: a listing of each thousand, and :class:`LinkMany`; behind a server one request for each object.
+    Yields the staged objects, a page at a time, while it is consumed; after an error some are staged, and repeating it is safe.
+    Cost: a listing of each thousand, and :class:`LinkMany`; with a server one request for each object.
     :class:`InvalidError` for a prefix that begins with the other, on one branch.
     """
 
@@ -125,10 +125,10 @@ class CopyPrefix(Request[Iterator[ObjectEntry]], frozen=True, kw_only=True):
 
 
 class Move(Request[ObjectEntry], frozen=True, kw_only=True):
-    """Give an object of a branch another path: :class:`Copy`, and then :class:`Delete`.
+    """Move an object of a branch to another path: :class:`Copy`, and then :class:`Delete`.
 
     A failure between the two leaves both, never none; repeating it is safe. Cost: both of them. :class:`ObjectNotFoundError`;
-    :class:`InvalidError` for one path twice.
+    :class:`InvalidError` if both paths are the same.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -159,10 +159,10 @@ class MovePrefix(Request[Iterator[tuple[str, ObjectEntry]]], frozen=True, kw_onl
 
 
 class UpdateMetadata(Request[ObjectEntry], frozen=True, kw_only=True):
-    """Replace an object's own metadata; address, time and all else stay. The result is the object as it is then.
+    """Replace an object's own metadata; address, time and all else stay. Returns the object as it is afterwards.
 
     A concurrent replacement is never overwritten. Cost: two table reads; unless it is staged, the commit, its metarange, one
-    range at most; one transaction; all again after losing a race. Behind a server two requests. :class:`ObjectNotFoundError`,
+    range at most; one transaction; all again after losing a race. With a server two requests. :class:`ObjectNotFoundError`,
     :class:`BusyError`.
     """
 
@@ -177,16 +177,16 @@ class UpdateMetadata(Request[ObjectEntry], frozen=True, kw_only=True):
 
 
 class Reset(Request[None], frozen=True, kw_only=True):
-    """Drop uncommitted changes: all, or those of one path, or of the paths that begin with a prefix. Resetting nothing is no
-    error. What is staged while this runs may go or stay.
+    """Drop uncommitted changes: all, or those of one path, or of the paths that begin with a prefix. Resetting nothing is not an
+    error. Changes staged while this runs may be dropped or stay.
 
-    All of them go at once. Those of a prefix go one by one: after an error some may be gone, and repeating it is safe.
-    Cost of all: one table read of the branch, one for each staging token and shard to see that something is staged, and one
-    transaction, whatever is staged. Of a path: two table reads, one transaction if it is staged. Of a prefix: the branch, one
-    table read for each token and shard and thousand staged there, one transaction for each 99. Waits for a commit that is at
-    work. If one died that had taken such changes, the other changes that it had taken are first staged again: one table read for
-    each token and shard and thousand of them, one transaction for each 99 and one at the end. :class:`InvalidError` for both path
-    and prefix, :class:`BusyError`.
+    All changes are dropped at once. Those of a prefix are dropped one by one: after an error some may be gone, and repeating it
+    is safe. Cost for all: one table read of the branch, one for each staging token and shard to see that something is staged, and
+    one transaction, whatever is staged. For a path: two table reads, one transaction if it is staged. For a prefix: the branch,
+    one table read for each token and shard and thousand staged there, one transaction for each 99. Waits for a commit in
+    progress. If a commit died after it took such changes, the other changes that it took are first staged again: one table read
+    for each token and shard and thousand of them, one transaction for each 99 and one at the end. :class:`InvalidError` for both
+    path and prefix, :class:`BusyError`.
     """
 
     permission: ClassVar = Permission.WRITE
