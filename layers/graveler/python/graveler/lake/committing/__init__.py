@@ -1,1 +1,1 @@
-"""Commits: sealing what is staged, building a tree, landing it on a branch, publishing."""
+"""Commits: sealing staged changes, building a tree, landing it on a branch, publishing."""

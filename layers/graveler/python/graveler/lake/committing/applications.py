@@ -1,16 +1,16 @@
-"""Numbered writes of applications: what makes a write that is repeated after any time have the effect of one (promise C4).
+"""Numbered writes of applications: a write that is repeated after any time has the effect of one (promise C4).
 
-A stream numbers its batches, and after a failure does the last one again, be it a week later. The result of a request with an id
-(:mod:`graveler.lake.committing.request_results`) is forgotten by then. So a branch remembers of each application the last
+A stream numbers its batches, and after a failure repeats the last one, perhaps a week later. The result of a request with an ID
+(:mod:`graveler.lake.committing.request_results`) has expired by then. So a branch remembers for each application the last
 version that was written to it, for ever, and the commit: an item that is replaced in the transaction that publishes a version.
-(Delta has the same as its ``SetTransaction``.)
+(Delta's equivalent is its ``SetTransaction``.)
 
-**A version counts as long as its commit is in the branch's history.** Where a branch was reset, undone, or deleted and created
-again, what was written has gone from it, and is written when it is repeated.
+**A version counts as long as its commit is in the branch's history.** After a reset, an undo, or a deletion and re-creation of
+the branch, the write is no longer on it, and is written again when it is repeated.
 
-Items: partition ``<repository uid>/applications``, sort key the branch's name, a zero byte and the application's id, in UTF-8;
-attributes ``version``, ``commit`` and ``earlier`` (texts ``version commit``, the newest first). A rename copies them; those of a
-branch that is gone say nothing, since their commits are in no branch of that name.
+Items: partition ``<repository uid>/applications``, sort key the branch's name, a zero byte and the application's ID, in UTF-8;
+attributes ``version``, ``commit`` and ``earlier`` (texts ``version commit``, the newest first). A rename copies them; items of a
+deleted branch have no effect, since their commits are in no branch of that name.
 """
 
 from collections.abc import Iterator
@@ -47,12 +47,12 @@ _TOGETHER: Final = MAX_TRANSACTION_WRITES - 1
 
 
 _EARLIER: Final = 8
-"""Versions before the last one that are remembered."""
+"""The number of remembered versions before the last one."""
 
 
 class LastVersion(Struct, frozen=True):
-    """The last version that an application has written to a branch: its commit, and the item that says so; ``earlier`` are those
-    that it wrote before, the newest first."""
+    """The last version that an application has written to a branch: its commit, and its table item; ``earlier`` are the versions
+    before it, the newest first."""
 
     version: int
     commit_id: CommitID
@@ -60,14 +60,15 @@ class LastVersion(Struct, frozen=True):
     earlier: tuple[tuple[int, CommitID], ...] = ()
 
     def since(self, version: int) -> list[CommitID]:
-        """The commits of this version and later ones, the nearest version first, and of one the newest commit. No request."""
+        """Return the commits of this version and later ones, the nearest version first; for each, its newest commit. No
+        request."""
         known = ((self.version, self.commit_id), *self.earlier)
         later = [(written, commit_id) for written, commit_id in known if written >= version]
         return [commit_id for _, commit_id in sorted(later, key=lambda one: one[0])]
 
 
 class Applications:
-    """What applications have written to the branches of one repository."""
+    """The records of what applications have written to the branches of one repository."""
 
     def __init__(self, tables: Tables, uid: RepositoryUID, refs: Refs, commits: CommitStore) -> None:
         self._tables = tables
@@ -76,16 +77,16 @@ class Applications:
         self.partition: Final = f"{uid}/applications"
 
     def last(self, branch: str, application: Application) -> LastVersion | None:
-        """What the application wrote to the branch last; None if nothing. One table read. :class:`InvalidError` for an id or a
-        version that cannot be; :class:`CorruptError`."""
+        """Return what the application wrote to the branch last; None if nothing. One table read. :class:`InvalidError` for an
+        invalid ID or version; :class:`CorruptError`."""
         key = self._key(branch, application.id)
         item = self._tables.get(key)
         return None if item is None else decode_last(text_key(key.partition, key.sort), item)
 
     def covers(self, last: LastVersion | None, application: Application, head: CommitID) -> Commit | None:
-        """The commit in the history of ``head`` that ``last`` names for this version, or for the nearest later one; None if there
-        is none. No request for a version that is new; else as :func:`graveler.history.graph.merge_base`, for each that has left
-        the history."""
+        """Return the commit in the history of ``head`` that ``last`` names for this version, or for the nearest later one; None
+        if there is none. No request for a new version; else as :func:`graveler.history.graph.merge_base`, for each commit that
+        has left the history."""
         for commit_id in [] if last is None else last.since(application.version):
             try:
                 commit = self._commits.get(commit_id)
@@ -96,8 +97,8 @@ class Applications:
         return None
 
     def look(self, branch: str, application: Application) -> tuple[LastVersion | None, Commit | None]:
-        """The last version, and the commit in which the branch got this version or a later one; None if it did not. One table
-        read; for a version that is not new another one, and the walk from the branch's head to the commit."""
+        """Return the last version, and the commit in which the branch got this version or a later one (None if it did not). One
+        table read; for a version that is not new another one, and the walk from the branch's head to the commit."""
         last = self.last(branch, application)
         if last is None or not last.since(application.version):
             return last, None
@@ -105,8 +106,8 @@ class Applications:
         return last, None if state is None else self.covers(last, application, state.commit_id)
 
     def write(self, branch: str, application: Application, commit_id: CommitID, seen: LastVersion | None) -> Put:
-        """Notes the version; part of the transaction that publishes its commit. On condition that the last one is as it was
-        ``seen``, so that of two who publish one version at once, one does."""
+        """Return the write that records the version, for the transaction that publishes its commit. Its condition is that the
+        last version is still ``seen``, so only one of two concurrent writers of one version publishes it."""
         condition: Condition = Absent() if seen is None else Matches(dict(seen.item))
         item: dict[str, Value] = {"version": application.version, "commit": commit_id}
         if seen is not None:
@@ -115,9 +116,8 @@ class Applications:
         return Put(self._key(branch, application.id), item, condition)
 
     def copy(self, old: str, new: str) -> None:
-        """Note of branch ``new`` what is noted of ``old``, which is about to be called so. One table read for each thousand
-        applications, one transaction for each 99. :class:`AlreadyExistsError` if there is such a branch: what is noted of it
-        counts."""
+        """Copy the items of branch ``old`` to ``new``, its future name. One table read for each thousand applications, one
+        transaction for each 99. :class:`AlreadyExistsError` if a branch ``new`` exists: its own items count."""
         free = Check(self._refs.branch_key(new), Absent())
         begin = len(old.encode())
         for items in self._pages(old.encode() + b"\0"):
@@ -129,13 +129,13 @@ class Applications:
                     raise AlreadyExistsError("branch", new) from None
 
     def all(self) -> Iterator[tuple[str, Item]]:
-        """Every item, by its sort key. One table read for each thousand."""
+        """Yield every item, with its sort key. One table read for each thousand."""
         for items in self._pages(b""):
             for sort, item in items:
                 yield text_key(self.partition, sort), item
 
     def restore_write(self, name: str, item: Item) -> Put:
-        """Brings back an item of :meth:`all`."""
+        """Return the write that restores an item of :meth:`all`."""
         return Put(Key(self.partition, name.encode()), item)
 
     def _pages(self, prefix: bytes) -> Iterator[list[tuple[bytes, Item]]]:
@@ -153,7 +153,7 @@ class Applications:
 
 
 def check_application(application: Application) -> None:
-    """:class:`InvalidError` for an id or a version that cannot be."""
+    """Check an application's ID and version; :class:`InvalidError` if they are invalid."""
     if not 1 <= len(application.id) <= _LONGEST_ID or not application.id.isprintable():
         raise InvalidError(
             f"application {application.id!r}: an application's id has 1 to {_LONGEST_ID} printable characters"
@@ -165,7 +165,7 @@ def check_application(application: Application) -> None:
 
 
 def decode_last(name: str, item: Item) -> LastVersion:
-    """What an item says. No request. :class:`CorruptError` if it makes no sense."""
+    """Decode an item. No request. :class:`CorruptError` if it is invalid."""
     version, commit, earlier = item.get("version"), item.get("commit"), item.get("earlier", [])
     try:
         if isinstance(version, int) and isinstance(commit, str) and isinstance(earlier, list):
@@ -180,11 +180,11 @@ def decode_last(name: str, item: Item) -> LastVersion:
 
 
 def _decode_earlier(text: str) -> tuple[int, CommitID]:
-    """:class:`ValueError` if it makes no sense."""
+    """Decode one earlier version. :class:`ValueError` if it is invalid."""
     version, commit = text.split(" ")
     return int(version), CommitID(commit)
 
 
 def applications_of(repository: RepositoryParts) -> Applications:
-    """Open those of one repository. No request."""
+    """Open the applications of one repository. No request."""
     return Applications(repository.tables, repository.uid, repository.refs, repository.commits)

@@ -1,8 +1,8 @@
-"""What a call has built when its time is up, for the operation that goes on from there.
+"""The partial result of a call whose time is up, for the operation that continues from there.
 
-The ranges are stored, and so is a metarange that names them. The interval of keys that they cover is named as a part of an
-operation is (:mod:`graveler.lake.in_parts.work`): by all that the ranges depend on. So an operation that is planned on the same
-head, with the same changes, finds this part done; on another head it does not, and makes the part anew.
+The ranges are stored, and so is a metarange that names them. The interval of keys that they cover has the name that a part of
+an operation has (:mod:`graveler.lake.in_parts.work`), made of everything that the ranges depend on. So an operation that is
+planned on the same head, with the same changes, finds this part done; on another head it does not, and builds the part anew.
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,23 @@ from graveler.tree.writer import StoppedError
 
 
 def part_name(what: bytes, trees: Sequence[Tree], interval: Interval) -> str:
-    """The name of what is made in an interval: ``what`` is all that it depends on besides the trees. Opens nothing."""
+    """Return the name of the result for an interval. ``what`` is everything that it depends on besides the trees. Opens
+    nothing."""
     return sha256(sha256(what).digest() + digest(trees, interval)).hexdigest()[:32]
 
 
 def commit_terms(tokens: tuple[Token, ...], split: SplitParameters) -> bytes:
-    """What a part of a commit depends on besides the head's tree."""
+    """Return what a part of a commit depends on besides the head's tree."""
     return b"commit\0" + msgspec.msgpack.encode((tokens, split))
 
 
 def merge_terms(strategies: MergeStrategies, split: SplitParameters) -> bytes:
-    """What a part of a merge depends on besides the three trees."""
+    """Return what a part of a merge depends on besides the three trees."""
     return b"merge\0" + msgspec.msgpack.encode((strategies, split))
 
 
 def keep(trees: Trees, stopped: StoppedError, what: bytes, read: Sequence[Tree]) -> Begun | None:
-    """Keep what was built of ``read``; None if that is nothing. One object write, the metarange's."""
+    """Keep what was built from ``read``; None if that is nothing. One object write, the metarange's."""
     if stopped.upto is None:
         return None
     return Begun(stopped.upto, part_name(what, read, (None, stopped.upto)), trees.save(stopped.tree))

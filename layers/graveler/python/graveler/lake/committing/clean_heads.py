@@ -1,7 +1,7 @@
-"""Finding a branch's head for what must not mix with uncommitted changes: merge and import.
+"""Finding a branch's head for operations that must not mix with uncommitted changes: merge and import.
 
-Commonly that is a head on which nothing is staged. A merge may also land *beside* what is staged: as long as no staged key is one
-that it changes, neither hides the other, and what is staged stays where it is. A key that is staged after that look is a later
+Usually that is a head on which nothing is staged. A merge may also land *beside* staged changes: as long as it changes no staged
+key, neither hides the other, and the staged changes stay where they are. A key that is staged after that check is a later
 write on top of the merge.
 """
 
@@ -24,7 +24,7 @@ from graveler.tree.tree import Tree
 
 
 class Staging(Enum):
-    """What the staged records of a branch amount to."""
+    """The effect of a branch's staged records."""
 
     NOTHING = 1
     NO_CHANGE = 2
@@ -34,11 +34,12 @@ class Staging(Enum):
 def wait_for_clean_head(
     repository: RepositoryParts, turn: Turn, branch: str, operation: str, intent: Intent | None = None
 ) -> tuple[BranchState, Commit, Tree]:
-    """The branch, its head and the head's tree, once it is this ``turn``, no commit is at work on it and nothing is staged.
+    """Return the branch, its head and the head's tree, once this ``turn`` has come, no commit is in progress and nothing is
+    staged.
 
     One table read of the branch, as :meth:`Turn.state`, one for each token and shard to see that nothing is staged.
-    :class:`DirtyBranchError` if something is that changes the head. What is staged and changes nothing (tombstones over
-    nothing, values that the head has already) is put aside first: it is older than what the operation brings, and must not
+    :class:`DirtyBranchError` if a staged record changes the head. Staged records without effect (tombstones for missing
+    objects, values that the head already has) are put aside first: they are older than what the operation brings, and must not
     hide it. That costs two transactions more. With an ``intent``, :class:`ForbiddenError` if the repository's settings
     refuse it.
     """
@@ -51,7 +52,7 @@ def wait_for_clean_head(
 def wait_for_head(
     repository: RepositoryParts, turn: Turn, branch: str, intent: Intent | None = None
 ) -> tuple[BranchState, Commit, Tree, Staging]:
-    """As :func:`wait_for_clean_head`; where what is staged changes the head, that is told, and not refused:
+    """Like :func:`wait_for_clean_head`, but report staged changes of the head instead of refusing them; see
     :func:`expect_apart`."""
     while True:
         state = turn.state(intent)
@@ -73,11 +74,12 @@ def expect_apart(
     operation: str,
     replaced: Sequence[str] = (),
 ) -> None:
-    """See that nothing staged on the branch is of a key in which the trees differ, or a change below one of the prefixes
+    """Check that no staged key is one in which the trees differ, and that no staged change lies below one of the prefixes
     ``replaced``. One table read for each token, shard and thousand staged; ranges that differ, as far as staged keys lie in
     them. :class:`DirtyBranchError` names the first.
 
-    What is staged without being a change counts, too, where the trees differ: left in place, it would hide the merge's."""
+    A staged record without effect counts, too, where the trees differ: left in place, it would hide the merge's change.
+    """
     prefixes = tuple(utf8("prefix", prefix) for prefix in replaced)
     for key, packed in repository.staged.scan((state.open, *state.sealed[::-1])):
         changed = key.startswith(prefixes) and changes_anything(before.get(key), packed)
@@ -86,8 +88,8 @@ def expect_apart(
 
 
 def _put_aside(repository: RepositoryParts, turn: Turn, branch: str) -> bool:
-    """Take tokens from the branch that hold no change. Sealed first, so that a change that is staged meanwhile goes to the
-    new token and is not lost with the old one (promise C1). False, and nothing is done, if there is one after all."""
+    """Take tokens without changes from the branch. Seals first, so that a change that is staged concurrently goes to the
+    new token and is not lost with the old one (promise C1). Returns False, and does nothing, if there is a change after all."""
     operation = token_hex(16)
     sealed = seal_in(repository, turn, operation)
     try:
@@ -111,7 +113,7 @@ def _head(repository: RepositoryParts, state: BranchState) -> tuple[Commit, Tree
 
 
 def _look(repository: RepositoryParts, tokens: tuple[Token, ...], tree: Tree) -> Staging:
-    """What is staged under tokens (the newest first). Stops at the first change."""
+    """Return the effect of what is staged under tokens (the newest first). Stops at the first change."""
     found = Staging.NOTHING
     for key, packed in repository.staged.scan(tokens):
         if changes_anything(tree.get(key), packed):

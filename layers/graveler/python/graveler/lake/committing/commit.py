@@ -1,4 +1,4 @@
-"""Commit: seal, apply, publish. The protocol of ``docs/concurrency.md``, in the shape in which it was searched exhaustively."""
+"""Commit: seal, apply, publish. The protocol of ``docs/concurrency.md``, in the form that was searched exhaustively."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -32,12 +32,12 @@ from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import StoppedError
 
 _AHEAD: Final = 50_000
-"""Changes that are looked at before they are used."""
+"""The number of changes to look at before they are used."""
 
 
 class RestagedError(Exception):
-    """The own token was taken for a dead one's, and its changes were staged again: they are uncommitted, or another commit has
-    sealed them. Seal again. For the verbs of this room only."""
+    """Another process took the own token for that of a dead commit, and staged its changes again: they are uncommitted, or
+    another commit has sealed them. Seal again. For the verbs of this room only."""
 
 
 def commit(repository: RepositoryParts, request: requests.Commit, context: Context) -> Commit:
@@ -65,15 +65,16 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
                 return made
 
     made = once(repository, info.request_id, make)
-    # The occasion to clean up after commits of long ago. What fails here fails again at the next one, and harms nobody but the
-    # table's size, so it must not fail a commit that was made.
+    # A good time to clean up after old commits. A failure here only lets the table grow and is retried at the next
+    # commit, so it must not fail a commit that was made.
     with suppress(GravelerError):
         repository.cleanup.sweep(repository.staged, repository.clock.now())
     return made
 
 
 def seal_once(repository: RepositoryParts, request: requests.Commit, operation: str) -> Sealed:
-    """The changes to commit, as of :func:`seal`; if this operation has sealed some, those. One table read more."""
+    """Return the changes to commit, as :func:`seal`; if this operation has already sealed some, return those. One more table
+    read."""
     intent = Intent(direct=True, force=request.force)
     state = repository.branches.state(request.branch, intent)
     own = own_token(repository, state, operation)
@@ -93,8 +94,8 @@ def publish_built(
     deadline: Deadline,
     only_while: Check | None = None,
 ) -> Commit:
-    """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
-    are still on the branch. ``only_while`` as of :func:`publish`. Cost and errors as :func:`commit`, behind the
+    """Publish a commit of sealed tokens whose tree was built elsewhere; ``build`` returns it for a head and for those tokens that
+    are still on the branch. ``only_while`` as of :func:`publish`. Cost and errors as :func:`commit` after
     building."""
 
     def make() -> Commit:
@@ -117,7 +118,7 @@ def _publish(
     look: bool = False,
     only_while: Check | None = None,
 ) -> Commit:
-    """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
+    """Publish a commit of the sealed tokens that no other commit has. ``look``: the branch may have changed since."""
     branch, info = request.branch, request.info
     polls = Polls(repository.clock)
     state: BranchState | None = repository.branches.find(branch) if look else sealed.state
@@ -126,8 +127,8 @@ def _publish(
             return taken_by_another(repository, branch, sealed.own)
         if state is None:
             raise RefNotFoundError(branch, "no branch has this name any more", "branch")
-        # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
-        # older one overwrite it later, promise C1.)
+        # The branch's oldest: none was sealed before these. (Oldest first: if a newer one was published earlier, an
+        # older one could overwrite it later, promise C1.)
         tokens = tuple(token for token in state.sealed if token in sealed.tokens)
         if not tokens and not request.allow_empty:
             raise no_changes(branch)
@@ -156,14 +157,14 @@ def _publish(
                 return commit
             except HeadMovedError:
                 pass
-        # Else an older token's owner is at work: publish after it.
+        # Else the owner of an older token is alive: publish after it.
         if not polls.wait():
             raise busy(branch)
         state = repository.branches.find(branch)
 
 
 def taken_by_another(repository: RepositoryParts, branch: str, own: Token) -> Commit:
-    """What became of the own token, which is not on the branch any more. :class:`RestagedError`."""
+    """Return the commit of the own token, which is not on the branch any more. :class:`RestagedError`."""
     outcome = repository.outcomes.get(own)
     if outcome is not None and outcome.state is TokenState.RESTAGED:
         _, outcome = repository.outcomes.follow(own)
@@ -174,24 +175,24 @@ def taken_by_another(repository: RepositoryParts, branch: str, own: Token) -> Co
     if outcome is not None and outcome.state is TokenState.DROPPED:
         raise no_changes(branch)
     ended = {TokenState.RESET: "reset", TokenState.DELETED: "deleted"}
-    # A token that is sealed still went with its branch to another name, where the next commit takes it.
+    # A token that is still sealed moved with its branch to another name, where the next commit takes it.
     happened = "renamed" if outcome is None else ended.get(outcome.state, "renamed")
     raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
 
 
 def commit_of_changes(repository: RepositoryParts, own: Token | None) -> Commit | None:
-    """The commit in which the changes went that an own token held, if there is one. A table read for each token that held
+    """Return the commit that has the changes that an own token held, if there is one. A table read for each token that held
     them, and the commit's."""
     outcome = None if own is None else repository.outcomes.follow(own)[1]
     return None if outcome is None or outcome.commit_id is None else repository.commits.get(outcome.commit_id)
 
 
 Build = Callable[[Commit, Tree, tuple[Token, ...]], Tree]
-"""Gives a head's tree with the changes of these tokens (the oldest first)."""
+"""Returns a head's tree with the changes of these tokens (the oldest first)."""
 
 
 class _Attempt:
-    """Builds the tree of staged changes on a head; on another head it redoes only where the heads differ (promise C6)."""
+    """Builds the tree of staged changes on a head; on another head it rebuilds only where the heads differ (promise C6)."""
 
     def __init__(
         self,
@@ -213,7 +214,7 @@ class _Attempt:
         self._cut: SplitParameters | None = None
 
     def build(self, commit: Commit, head: Tree, tokens: tuple[Token, ...]) -> Tree:
-        """``head`` with what is staged under ``tokens`` (the oldest first), unsettled. :class:`TooMuchWorkError`."""
+        """Return ``head`` with the changes staged under ``tokens`` (the oldest first), unsettled. :class:`TooMuchWorkError`."""
         changes = staged_changes(self._staged, tokens)
         split = split_of(commit, self._split)
         try:
@@ -224,7 +225,7 @@ class _Attempt:
                     everything = _within(self._limit, head, everything, self._operation, is_hint=is_hint)
                 result = apply(head, everything, split, self._stop, settle=False)
             else:
-                self._result.settle()  # where nothing of it was published, it was never saved
+                self._result.settle()  # if no part of it was published, it was never saved
                 result = reapply(self._head, self._result, head, changes, split, self._stop, settle=False)
         except StoppedError as stopped:
             begun = keep(self._trees, stopped, commit_terms(tokens, split), (head,))
@@ -234,7 +235,7 @@ class _Attempt:
 
 
 def staged_changes(staged: StagedChanges, tokens: tuple[Token, ...]) -> Callable[[Interval], Iterable[Change]]:
-    """Gives the changes of an interval that are staged under ``tokens`` (the oldest first)."""
+    """Return a function that yields the changes of an interval that are staged under ``tokens`` (the oldest first)."""
 
     def changes(interval: Interval) -> Iterable[Change]:
         after, upto = interval
@@ -245,8 +246,8 @@ def staged_changes(staged: StagedChanges, tokens: tuple[Token, ...]) -> Callable
 
 
 def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *, is_hint: bool) -> Iterator[Change]:
-    """The changes. :class:`TooMuchWorkError` once applying them would take reading more than ``limit`` records; before the first
-    of them is used, if some ten thousand changes are enough to see that; with ``is_hint``, only then."""
+    """Yield the changes. :class:`TooMuchWorkError` once applying them would take reading more than ``limit`` records; before the
+    first of them is used, if some ten thousand changes are enough to see that; with ``is_hint``, only then."""
     source = iter(changes)
     records, number = 0, -1
     while ahead := list(islice(source, _AHEAD)):
@@ -264,7 +265,7 @@ def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *
 
 
 def no_changes(branch: str) -> NoChangesError:
-    """What is raised where nothing is to be committed."""
+    """Return the error for a commit without changes."""
     return NoChangesError(
         f"nothing to commit on branch {branch!r}: it has no uncommitted changes (what is staged there, if anything, is the "
         "same as in its last commit); upload, link or delete something first"

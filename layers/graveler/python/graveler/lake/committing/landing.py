@@ -1,7 +1,7 @@
 """Landing a tree on a branch: the loop that merge, revert, cherry-pick and import share.
 
-Each builds its own tree on the branch's head and publishes it on condition of that head; when the head moved meanwhile, it is
-built again on the new one (promise C6: what did not change is not even opened then).
+Each builds its own tree on the branch's head and publishes it on condition of that head; if the head moved meanwhile, it is
+rebuilt on the new one (promise C6: unchanged ranges are not even opened then).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,11 +28,11 @@ from graveler.tree.tree import Tree
 
 
 class Landing(msgspec.Struct, frozen=True):
-    """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it"),
-    ``info`` for the commit; ``intent`` is what the repository's settings allow or refuse; ``application``
-    is whose numbered write this is. ``beside``: what is staged on the branch may stay there, as long as it is apart from what the
-    tree changes and from the prefixes ``replaced``. ``only_while``: it is published on this condition, too. ``ticket`` names that
-    by which an operation keeps its turn over its steps."""
+    """The parameters of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it"),
+    ``info`` for the commit; ``intent`` is for the check of the repository's settings; ``application``
+    identifies a numbered write. ``beside``: staged changes may stay on the branch, as long as they are apart from the
+    tree's changes and from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``ticket`` is the
+    name under which an operation keeps its turn over its steps."""
 
     branch: str
     verb: str
@@ -48,8 +48,9 @@ class Landing(msgspec.Struct, frozen=True):
 
 class Draft(msgspec.Struct, frozen=True):
     """A tree built on a head. ``merged`` are parents besides the head; ``alive`` are commits that were built on and that no
-    branch is known to hold, so that they must not have expired. ``cuts``: the tree is not cut as the head's, but so. ``there``
-    are metaranges that need not be written, should the tree come out as one of them: those of the head and of ``alive``."""
+    branch is known to hold, so they must not have expired. ``cuts`` are the tree's split parameters, if they are not the head's.
+    ``there`` are metaranges that need not be written if the tree turns out to be one of them: those of the head and of
+    ``alive``."""
 
     tree: Tree
     merged: Sequence[Commit] = ()
@@ -59,19 +60,19 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 Build = Callable[[Commit, Tree], Draft]
-"""Builds on a head and its tree."""
+"""Returns the draft for a head and its tree."""
 
 
 def written_before(repository: RepositoryParts, landing: Landing) -> Commit | None:
-    """The commit in which the branch got this version of the landing's application already (promise C4). Cost as of
-    :meth:`Applications.look`; no request where it has none."""
+    """Return the commit in which the branch already got this version of the landing's application (promise C4). Cost as of
+    :meth:`Applications.look`; no request without an application."""
     _refuse_early(repository, landing)
     return _numbered(repository, landing).done
 
 
 def look_at_head(repository: RepositoryParts, landing: Landing, *, keep: bool = False) -> tuple[Commit, Tree]:
-    """The branch's head and its tree, once a tree could land there. Cost and errors as :func:`wait_for_clean_head`. ``keep``:
-    from now on it is this operation's turn, until it lands or gives up."""
+    """Return the branch's head and its tree, once a tree could land there. Cost and errors as :func:`wait_for_clean_head`.
+    ``keep``: from now on this operation keeps the turn, until it lands or gives up."""
     with repository.turns.at(landing.branch, landing.ticket, keep=keep) as turn:
         _, head, before, _ = _head(repository, turn, landing)
     return head, before
@@ -84,13 +85,13 @@ def land(
     deadline: Deadline | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> Commit:
-    """The commit of a tree that is built on the branch's head.
+    """Build a tree on the branch's head, publish it, and return its commit.
 
-    ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
-    the head moved. With a request id, a repeated request returns the first one's commit, and so does a repeated version of an
-    application, after whatever time (promise C4).
-    ``deadline`` is that of work that began before; ``meanwhile`` is as of :meth:`Turns.at`. :class:`DirtyBranchError`,
-    :class:`ForbiddenError`, :class:`BusyError`, :class:`StoppedError`, and what those two raise: then nothing was changed.
+    ``prepare`` is called once, before the branch is read; the function that it returns builds on a head, and is called again if
+    the head moved. With a request ID, a repeated request returns the first one's commit, and so does a repeated version of an
+    application, after any time (promise C4).
+    ``deadline`` is that of work that began earlier; ``meanwhile`` is as of :meth:`Turns.at`. :class:`DirtyBranchError`,
+    :class:`ForbiddenError`, :class:`BusyError`, :class:`StoppedError`, and errors of the two functions: nothing was changed then.
     """
     deadline = deadline or repository.deadlines.begin()
     operation = token_hex(16)
@@ -132,8 +133,8 @@ def land(
 
 
 def rehearse(repository: RepositoryParts, landing: Landing, prepare: Callable[[], Build]) -> Commit:
-    """The commit that :func:`land` would make on the head as it is, without its ID: nothing names it, and the branch stays
-    where it is. What was built is garbage. Errors as of :func:`land`, except those of publishing."""
+    """Return the commit that :func:`land` would make on the current head, without its ID: nothing refers to it, and the branch
+    stays where it is. What was built is garbage. Errors as of :func:`land`, except those of publishing."""
     _refuse_early(repository, landing)
     build = prepare()
     head, before = look_at_head(repository, landing)
@@ -142,13 +143,13 @@ def rehearse(repository: RepositoryParts, landing: Landing, prepare: Callable[[]
 
 
 def keeping_turn(repository: RepositoryParts, landing: Landing) -> AbstractContextManager[None]:
-    """While the body works, the turn stays an operation's that has kept it. A table write when it begins and when it ends,
+    """Renew the turn that an operation has kept while the body works. A table write when it begins and when it ends,
     and every few seconds."""
     return repository.turns.keeping(landing.branch, landing.ticket)
 
 
 def give_back_turn(repository: RepositoryParts, landing: Landing) -> None:
-    """The operation ends without landing, and gives its turn back. One table write."""
+    """Give up the kept turn of an operation that ends without landing. One table write."""
     repository.turns.let_go(landing.branch, landing.ticket)
 
 
@@ -161,7 +162,7 @@ def _head(repository: RepositoryParts, turn: Turn, landing: Landing) -> tuple[Br
         except DirtyBranchError:
             if not turn.step_aside():
                 raise
-            continue  # whoever would commit what is staged had to wait for a turn that was kept
+            continue  # a commit of the staged changes had to wait for the kept turn
         return *found, Staging.NOTHING
 
 
@@ -177,43 +178,43 @@ def _commit(
 
 
 def _saved(repository: RepositoryParts, draft: Draft) -> MetarangeName:
-    """The tree's metarange, durable. One object write, unless it is another commit's."""
+    """Return the tree's metarange, durable. One object write, unless it is another commit's."""
     name = draft.tree.name()
     return name if name in draft.there else repository.trees.save(draft.tree)
 
 
 def _refuse_early(repository: RepositoryParts, landing: Landing) -> None:
-    """What cannot be said in a commit is refused before the work."""
+    """Refuse what a commit cannot contain, before the work."""
     check_info(landing.info, repository.clock.now())
     if landing.application is not None:
         check_application(landing.application)
 
 
 class _Numbered:
-    """What is known of the application whose numbered write lands; nothing, and no request, where there is none."""
+    """The state of the application whose numbered write lands; empty, and without requests, if there is none."""
 
     def __init__(self, applications: Applications, branch: str, application: Application | None) -> None:
         self._applications = applications
         self._branch = branch
         self._application = application
         self.done = self.read()
-        """The commit of an earlier try, found before the work."""
+        """The commit of an earlier attempt, found before the work."""
 
     def read(self) -> Commit | None:
-        """Look what the application wrote last. :meth:`Applications.written`."""
+        """Read what the application wrote last. :meth:`Applications.written`."""
         if self._application is None:
             return None
         self._last, done = self._applications.look(self._branch, self._application)
         return done
 
     def in_history_of(self, head: Commit) -> Commit | None:
-        """The commit that holds this version already, if the head has it."""
+        """Return the commit that already holds this version, if it is in the head's history."""
         if self._application is None:
             return None
         return self._applications.covers(self._last, self._application, head.id)
 
     def writes(self, commit: Commit) -> Sequence[Put]:
-        """What goes into the transaction that publishes the commit."""
+        """Return the writes for the transaction that publishes the commit."""
         if self._application is None:
             return ()
         return [self._applications.write(self._branch, self._application, commit.id, self._last)]

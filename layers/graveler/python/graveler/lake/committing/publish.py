@@ -1,4 +1,4 @@
-"""The one moment at which a commit appears: a transaction that moves the branch (promise C2)."""
+"""The single point at which a commit appears: a transaction that moves the branch (promise C2)."""
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,7 +17,7 @@ from graveler.storage.tables import Check, ConditionFailedError, Write
 
 
 class AlreadyDoneError(Exception):
-    """The request's id has a result already: this commit. For the verbs of this room only; no caller of theirs sees it."""
+    """The request's ID already has a result: this commit. For the verbs of this room only; no caller of theirs sees it."""
 
     def __init__(self, commit_id: CommitID) -> None:
         self.commit_id = commit_id
@@ -25,29 +25,30 @@ class AlreadyDoneError(Exception):
 
 
 class HeadMovedError(Exception):
-    """The branch is not as it was when the work began: read it again. For the verbs of this room only."""
+    """The branch has changed since the work began: read it again. For the verbs of this room only."""
 
 
 class StoppedError(PreconditionError):
-    """What was to be published only under a condition must not be any more: nothing was changed."""
+    """The condition for publishing no longer holds: nothing was changed."""
 
 
 def done_before(repository: RepositoryParts, request_id: str) -> CommitID | None:
-    """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
+    """Return the ID of the commit that a request with this ID has already made (promise C4). One table read, none without an
+    ID."""
     return results_of(repository).find(request_id)
 
 
 def commit_of_request(repository: RepositoryParts, request_id: str) -> Commit | None:
-    """The commit of :func:`done_before`, read."""
+    """Return the commit of :func:`done_before`, read."""
     done = done_before(repository, request_id)
     return None if done is None else repository.commits.get(done)
 
 
 def once(repository: RepositoryParts, request_id: str, make: Callable[[], Commit]) -> Commit:
-    """The commit that ``make`` makes, or the one that a request with this id has made already (promise C4).
+    """Return the commit that ``make`` makes, or the one that a request with this ID has already made (promise C4).
 
-    One table read, none without an id. One more when ``make`` fails: another try of the same request may have been faster,
-    and have taken away what this one looked for.
+    One table read, none without an ID. One more if ``make`` fails: another attempt of the same request may have been faster,
+    and have consumed the changes that this one expected.
     """
     done = done_before(repository, request_id)
     if done is not None:
@@ -79,20 +80,20 @@ def publish(
 ) -> None:
     """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
     parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
-    ``adopted``, of requests whose tokens are taken over, get this commit as their result (promise C4). ``deadline`` is that
-    of the work: from before the first file was written, or found. ``besides`` is written in the same transaction; where a
-    condition of it fails, :class:`HeadMovedError`. ``only_while`` is a condition of the transaction, too: where it fails, and
+    ``adopted``, the requests whose tokens are adopted, get this commit as their result (promise C4). ``deadline`` is that
+    of the work: from before the first file was written, or found. ``besides`` is written in the same transaction; if a
+    condition of it fails, :class:`HeadMovedError`. ``only_while`` is a condition of the transaction, too: if it fails, and
     the request has no commit, :class:`StoppedError`.
 
     One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
     the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
-    :class:`AlreadyDoneError` if another try of the same request was faster, :class:`TooLateError` past the
-    deadline. A lost answer is resolved by looking whether the commit is in the table, not by repeating.
+    :class:`AlreadyDoneError` if another attempt of the same request was faster, :class:`TooLateError` past the
+    deadline. After a lost response, a read shows whether the commit is in the table; the transaction is not repeated.
     """
     assert state.sealed[: len(applied)] == applied
     results, records = results_of(repository), records_of(repository)
     event = repository.branches.event(verb, commit.committer, commit.operation)
-    # From now on, not from the commit's time, which its maker may choose.
+    # From now on, not from the commit's time, which the caller may choose.
     now = event.time_ns / 1e9
     after = msgspec.structs.replace(state, commit_id=commit.id, sealed=state.sealed[len(applied) :])
     written = repository.commits.put_write(commit, now)
@@ -125,11 +126,11 @@ def publish(
                 done = results.commit_in(there)
                 if done is not None:
                     raise AlreadyDoneError(done) from None
-                if there is not None and len(error.failures) == 1:  # says where this request's changes were
+                if there is not None and len(error.failures) == 1:  # its item says where this request's changes were
                     mine = [results.done_write(request_id, commit.id, now, there)]
                     continue
             if _published(repository, commit):
-                return  # a repeated request of the adapter found its own first try
+                return  # a retry within the adapter found its own first attempt
             if only_while is not None and condition in error.failures:
                 raise StoppedError(f"{verb} on branch {state.name!r} was stopped; nothing was changed") from None
             for number in alive:
@@ -145,7 +146,7 @@ def publish(
 
 
 def drop_tokens(repository: RepositoryParts, state: BranchState, applied: tuple[Token, ...], operation: str) -> None:
-    """Take ``applied``, its oldest sealed tokens, from the branch: nothing in them is a change of the head. One transaction.
+    """Take ``applied``, the oldest sealed tokens, from the branch: they hold no change of the head. One transaction.
     :class:`HeadMovedError`."""
     assert state.sealed[: len(applied)] == applied
     after = msgspec.structs.replace(state, sealed=state.sealed[len(applied) :])
@@ -160,5 +161,6 @@ def drop_tokens(repository: RepositoryParts, state: BranchState, applied: tuple[
 
 
 def _published(repository: RepositoryParts, commit: Commit) -> bool:
-    """Did the transaction happen whose answer is unknown? Its commit item says so: the ID holds this operation's id."""
+    """Return whether a transaction without a response happened: whether its commit's item exists. Its ID includes this
+    operation's."""
     return bool(repository.commits.read([commit.id]))

@@ -1,4 +1,4 @@
-"""Commits of trees that lie ready: a metarange file that somebody built of ranges, without a branch."""
+"""Commits of trees that exist already: a metarange file that a client built of ranges, without a branch."""
 
 import re
 from typing import Final
@@ -42,7 +42,7 @@ def commit_metarange(repository: RepositoryParts, request: CommitMetarange, _: C
                 _check_age(repository, name)
         ready = repository.trees.load(name)
         cut: dict[SplitParameters, Tree] = {}
-        """As the heads were that the branch has had meanwhile."""
+        """The tree by the split parameters of the heads that the branch has had meanwhile."""
 
         def build(head: Commit, before: Tree) -> Draft:
             expect_parent(head)
@@ -59,7 +59,7 @@ def commit_metarange(repository: RepositoryParts, request: CommitMetarange, _: C
 
 
 def _check_age(repository: RepositoryParts, name: MetarangeName) -> None:
-    """One object read; none for the empty tree, which has no file."""
+    """Check the age of the file. One object read; none for the empty tree, which has no file."""
     if not name:
         return
     try:

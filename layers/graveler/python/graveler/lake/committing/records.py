@@ -1,10 +1,10 @@
-"""The commits' records in the object store: second copies of what the table holds, for the day on which it is lost.
+"""The commits' records in the object store: second copies of what the table holds, in case it is lost.
 
-A record is there before the table names its commit, whoever is killed when. Nothing but a dump, and what rebuilds a table, relies
-on it after a power cut. So where making sure of a file costs as much as the transaction that publishes (:class:`UnsyncedObjects`,
-a folder), a record is written and not synced, and its commit's ID is queued in the table by the transaction that publishes it:
-until it leaves the queue, the record may be lost by a power cut, and is written again from the table. A dump empties the
-queue first, so what it relies on is durable; and one commit in :data:`_ONE_IN` makes sure of what has been queued for longer than
+A record exists before the table names its commit, whichever process is killed when. Only a dump, and a rebuild of the table,
+rely on it after a power cut. So where syncing a file costs as much as the transaction that publishes (:class:`UnsyncedObjects`,
+a folder), a record is written and not synced, and the transaction that publishes its commit queues the commit's ID in the table:
+until it leaves the queue, a power cut may lose the record, which is then written again from the table. A dump empties the
+queue first, so what it relies on is durable; and one commit in :data:`_ONE_IN` syncs what has been queued for longer than
 :data:`_LATER` seconds, which the system has mostly written by then.
 """
 
@@ -21,11 +21,11 @@ from graveler.storage.tables import Delete, Key, Put, Tables, Write
 COMMITS_FOLDER: Final = "_graveler/commits"
 
 _LATER: Final = 60.0
-"""Linux writes what is older than half a minute by itself."""
+"""Linux writes data older than half a minute by itself."""
 _ONE_IN: Final = 16
 _TIME_BYTES: Final = 8
 _MOST: Final = 100
-"""Records that a commit makes sure of, at most: more than come until the next one that does, on average."""
+"""The maximum number of records that a commit syncs: more than are queued until the next such commit, on average."""
 
 
 class CommitRecords:
@@ -39,7 +39,7 @@ class CommitRecords:
         self._queue = f"{commits.uid}/unsynced-records"
 
     def put(self, commit: Commit, now: float) -> list[Write]:
-        """Write a record, and give what goes into the transaction that publishes its commit. One object write."""
+        """Write a record, and return the writes for the transaction that publishes its commit. One object write."""
         key, data = record_key(commit.id), encode_commit(commit)
         if self._unsynced is None:
             self._objects.put(key, data)
@@ -48,15 +48,15 @@ class CommitRecords:
         return [Put(Key(self._queue, _sort_key(now) + bytes.fromhex(commit.id)), {"unsynced": True})]
 
     def settle_some(self, commit: Commit, now: float) -> None:
-        """After ``commit`` was published: if it is its turn, :meth:`settle` what is old. What fails here is tried again later."""
+        """After ``commit`` was published: if it is its turn, :meth:`settle` old records. What fails here is retried later."""
         if self._unsynced is not None and int(commit.id[:8], 16) % _ONE_IN == 0:
             with suppress(GravelerError):
                 self.settle(now - _LATER, _MOST)
 
     def settle(self, before: float | None = None, limit: int = 1000) -> None:
-        """Make durable the records that were queued ``before``, at most ``limit``; else all. Afterwards the object store has
-        them, whatever the power does. No request where records are durable at once; else one table read for each thousand
-        queued, one for each hundred of the commits, one write; an object read and a sync for each."""
+        """Make durable the records that were queued ``before``, at most ``limit``; else all. Afterwards they are in the object
+        store, even after a power cut. No request where records are durable at once; else one table read for each thousand queued,
+        one for each hundred of the commits, one write; an object read and a sync for each."""
         if self._unsynced is None:
             return
         start, end = b"", None if before is None else _sort_key(before)
@@ -84,20 +84,20 @@ class CommitRecords:
             self._objects.put(key, data)
         failed = objects.sync(good)
         by_key = {record_key(commit.id): commit for commit in commits}
-        for key in failed:  # the system may have forgotten what it could not write
+        for key in failed:  # the system may have dropped what it could not write
             self._objects.put(key, encode_commit(by_key[key]))
 
 
 def record_key(cid: CommitID) -> str:
-    """The key of a commit's record."""
+    """Return the key of a commit's record."""
     return f"{COMMITS_FOLDER}/{cid}"
 
 
 def _sort_key(time: float) -> bytes:
-    """Where in the queue that stands which was written at some time."""
+    """Return the position in the queue of a record that was written at some time."""
     return int(time * 1000).to_bytes(_TIME_BYTES, "big")
 
 
 def records_of(repository: RepositoryParts) -> CommitRecords:
-    """Open those of one repository. No request."""
+    """Open the records of one repository. No request."""
     return CommitRecords(repository.tables, repository.objects, repository.commits)

@@ -1,8 +1,8 @@
-"""Results of requests with an id: what makes a repeated request have the effect of one (promise C4).
+"""Results of requests with an ID: a repeated request has the effect of one (promise C4).
 
-A request's item names the commit that it made. It is written in the transaction that publishes the commit. Where the changes that
+A request's item names the commit that it made. It is written in the transaction that publishes the commit. If the changes that
 a request had sealed were staged again under another token (:mod:`graveler.lake.committing.restage`), the item names that token
-instead: the request's result is the commit in which the token goes.
+instead: the request's result is the commit that takes the token.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.tables import Absent, Check, Condition, Item, Key, Matches, Put, Tables
 
 REQUEST_TTL: Final = 7 * 86_400
-"""Seconds for which the result of a request with an id is kept."""
+"""Seconds for which the result of a request with an ID is kept."""
 
 
 class RequestResults:
@@ -26,22 +26,22 @@ class RequestResults:
         self._outcomes = outcomes
 
     def find(self, request_id: str) -> CommitID | None:
-        """The commit that a request with this id has made already. One table read, none without an id; more where its changes
+        """Return the commit that a request with this ID has already made. One table read, none without an ID; more if its changes
         were staged again."""
         return self.look(request_id)[0] if request_id else None
 
     def find_many(self, request_ids: Sequence[str]) -> list[CommitID | None]:
-        """As :meth:`find`, of several requests. One table read for each hundred."""
+        """Return the commits of several requests, as :meth:`find`. One table read for each hundred."""
         return [*map(self.commit_in, self._tables.get_many([*map(self._key, request_ids)]))] if request_ids else []
 
     def look(self, request_id: str) -> tuple[CommitID | None, Check]:
-        """The commit of :meth:`find`, and the condition that the request's item is as it was read: for a transaction that relies
-        on there being no such commit."""
+        """Return the commit of :meth:`find`, and the condition that the request's item is unchanged since: for a transaction that
+        relies on the absence of such a commit."""
         item = self._tables.get(self._key(request_id))
         return self.commit_in(item), Check(self._key(request_id), _as_seen(item))
 
     def commit_in(self, item: Item | None) -> CommitID | None:
-        """The commit that a request's item leads to, if there is one yet. No request, unless the item names a token."""
+        """Return the commit that a request's item leads to, if there is one yet. No request, unless the item names a token."""
         if item is None:
             return None
         token = item.get("token")
@@ -51,18 +51,19 @@ class RequestResults:
         return outcome.commit_id if outcome is not None and outcome.state is TokenState.PUBLISHED else None
 
     def undone(self, request_ids: Iterable[str]) -> dict[str, Item | None]:
-        """Those that have no result yet, and what their item is. One table read, none for none."""
+        """Return the requests that have no result yet, with their items. One table read, none for none."""
         ids = sorted(request_ids)
         items = self._tables.get_many([*map(self._key, ids)]) if ids else []
         return {id_: item for id_, item in zip(ids, items, strict=True) if self.commit_in(item) is None}
 
     def done_write(self, request_id: str, commit_id: CommitID, now: float, seen: Item | None) -> Put:
-        """Notes the commit; part of the transaction that publishes it. On condition that the item is what was ``seen``."""
+        """Return the write that records the commit, for the transaction that publishes it. Its condition is that the item is
+        still ``seen``."""
         return self._write(request_id, {"commit": commit_id}, now, seen)
 
     def token_write(self, request_id: str, token: Token, now: float, seen: Item | None) -> Put:
-        """Notes where a request's changes are now; part of the transaction that takes them from where they were. On condition
-        that the item is what was ``seen``."""
+        """Return the write that records where a request's changes are now, for the transaction that moves them there. Its
+        condition is that the item is still ``seen``."""
         return self._write(request_id, {"token": token}, now, seen)
 
     def _write(self, request_id: str, item: Item, now: float, seen: Item | None) -> Put:
@@ -77,5 +78,5 @@ def _as_seen(item: Item | None) -> Condition:
 
 
 def results_of(repository: RepositoryParts) -> RequestResults:
-    """Open those of one repository. No request."""
+    """Open the results of one repository. No request."""
     return RequestResults(repository.tables, repository.uid, repository.outcomes)

@@ -1,11 +1,11 @@
-"""Staging again, under a branch's open token, what its sealed tokens hold whose commits died or failed.
+"""Staging again, under a branch's open token, the contents of sealed tokens whose commits died or failed.
 
-A copy changes nothing that anybody sees, since it hides the same value below; it never replaces what was staged later; and it is
+A copy has no visible effect, since it hides the same value below; it never replaces what was staged later; and it is
 made only while the branch is as it was read (:mod:`graveler.lake.objects.reset` says why nothing is lost or revived, promise C1).
 
-Sealed tokens that are too many for the transaction of one commit leave their branch this way: all that they hold is staged again,
-and then one transaction takes them away. Each token's item says under which one its changes are now, and so does the item of
-the request that had sealed it, which has the commit in which they go as its result (promise C4).
+Sealed tokens that are too many for the transaction of one commit leave their branch this way: their contents are staged again,
+and then one transaction takes them from the branch. Each token's item says under which token its changes are now, and so does
+the item of the request that had sealed it; the request's result is the commit that takes the changes (promise C4).
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,14 +32,15 @@ from graveler.storage.tables import (
 
 _BATCH_WRITES: Final = MAX_TRANSACTION_WRITES - 1
 _BATCH_BYTES: Final = 2_000_000
-"""Of records in one transaction, which takes 4 MB, of what is deleted too: one record more, keys and names fit besides."""
+"""Bytes of records in one transaction. The limit is 4 MB, including deleted items: one record more, keys and names fit
+besides."""
 
 
 def empty_sealed(repository: RepositoryParts, state: BranchState, operation: str) -> None:
-    """Take the sealed tokens from the branch, after all that they hold was staged again; nobody may be at work on them.
+    """Take the sealed tokens from the branch, after staging their contents again; no commit may be working on them.
 
     Reads what is staged under them, and writes it once more: one transaction for each 99 changes; two table reads and one
-    transaction besides. May be repeated after a crash at any place. :class:`HeadMovedError` if the branch is not as it was
+    transaction besides. May be repeated after a crash at any point. :class:`HeadMovedError` if the branch is not as it was
     read.
     """
     stage_again(repository, state, repository.staged.scan(state.sealed[::-1]))
@@ -58,16 +59,16 @@ def empty_sealed(repository: RepositoryParts, state: BranchState, operation: str
 
 
 def stage_again(repository: RepositoryParts, state: BranchState, kept: Iterable[tuple[bytes, bytes | None]]) -> None:
-    """Put records under the open token, where it holds none, as :func:`while_unchanged`."""
+    """Put records under the open token, unless it already has that key, as :func:`while_unchanged`."""
     while_unchanged(
         repository, state, (repository.staged.put_write(state.open, key, packed, None) for key, packed in kept)
     )
 
 
 def while_unchanged(repository: RepositoryParts, state: BranchState, writes: Iterable[Put | Delete]) -> None:
-    """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says
+    """Make writes, except those whose own condition fails, as long as the branch equals ``state``
     (:class:`HeadMovedError`). One transaction for each 99, and one for each failure on a single put, which is made firm: it
-    has to stay, also if its write is refused (:mod:`graveler.lake.objects.withdraw`)."""
+    has to stay, even if its write is refused (:mod:`graveler.lake.objects.withdraw`)."""
     check = repository.refs.unchanged_check(state)
     for batch in _batches(writes):
         left: list[Write] = list(batch)
@@ -87,8 +88,8 @@ def while_unchanged(repository: RepositoryParts, state: BranchState, writes: Ite
 
 
 def _is_free_again(repository: RepositoryParts, write: Write, item: Item | None, check: Check) -> bool:
-    """Whether a write whose condition failed on ``item`` is to be tried again. It is given up only for what stays: an item
-    that its writer may still take back is made firm, in one transaction. :class:`HeadMovedError`."""
+    """Return whether to retry a write whose condition failed on ``item``. It is given up only for an item that stays: one
+    that its writer may still withdraw is made firm, in one transaction. :class:`HeadMovedError`."""
     firm = firm_write(write.key, item)
     if firm is None:
         return False
@@ -115,7 +116,7 @@ def _batches(writes: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:
 
 
 def _record_bytes(write: Put | Delete) -> int:
-    """Bytes of the record that a write puts, or deletes."""
+    """Return the size in bytes of the record that a write puts, or deletes."""
     if isinstance(write, Put):
         record = write.item.get("record")
     else:

@@ -1,4 +1,4 @@
-"""Rewriting a branch: the same objects, cut into ranges by other split parameters, as one commit."""
+"""Rewriting a branch: the same objects, split into ranges by other parameters, as one commit."""
 
 from msgspec.structs import replace
 
@@ -37,8 +37,8 @@ def rewrite(repository: RepositoryParts, request: Rewrite, context: Context) -> 
 def expect_other_split(
     repository: RepositoryParts, branch: str, head: Commit, before: Tree, split: SplitParameters
 ) -> None:
-    """:class:`NoChangesError` if the head is cut by these parameters already. No request unless its commit says so: then all
-    ranges are read, since earlier versions let trees pass that were cut otherwise."""
+    """Raise :class:`NoChangesError` if the head already has these split parameters. No request unless its commit says so: then
+    all ranges are read, since earlier versions accepted trees that were split differently."""
     if split_of(head, repository.split) == split and is_canonical(before, split):
         raise NoChangesError(
             f"nothing to rewrite: branch {branch!r} is cut with min_size={split.min_size}, max_size={split.max_size}, "
@@ -47,12 +47,12 @@ def expect_other_split(
 
 
 def rewrite_draft(repository: RepositoryParts, tree: Tree, split: SplitParameters) -> Draft:
-    """A tree by these parameters, and that it is."""
+    """Return the draft of a tree, with its split parameters."""
     return Draft(tree, cuts=spelled(split, repository.split))
 
 
 def rewrite_landing(request: Rewrite) -> Landing:
-    """What the commit of a rewriting says. No object changes, so protection of the branch does not matter."""
+    """Return the landing of a rewrite. No object changes, so protection of the branch does not matter."""
     split = request.split
     message = request.info.message or (
         f"Rewrite with min_size={split.min_size}, max_size={split.max_size}, raggedness={split.raggedness}"

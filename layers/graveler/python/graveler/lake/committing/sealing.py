@@ -1,4 +1,4 @@
-"""Sealing: closing a branch's open token, so that what is staged under it can be taken out, and the lease on it."""
+"""Sealing: closing a branch's open token, so that a commit can take its changes, and the lease on it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,21 +18,20 @@ from graveler.staging.tokens import LEASE, TokenOutcome
 from graveler.storage.tables import ConditionFailedError
 
 RENEWALS: Final = 3
-"""Beats for each length of a lease while its owner works. The next commit waits for one that was killed for the lease's length;
-an owner that pauses for longer may find its work done by another, which harms nobody."""
+"""The number of renewals in each length of a lease while its owner works. The next commit waits for a killed owner for the
+lease's length; an owner that pauses for longer may find its work done by another, which is harmless."""
 
 MAX_SEALED: Final = 30
-"""How many sealed tokens a branch may have. Each takes three writes of the hundred of a transaction that takes them all. Where so
-many commits have died or failed, the next one stages again what they had sealed."""
+"""The maximum number of sealed tokens of a branch. Each takes three of the hundred writes of a transaction that takes them all.
+After so many commits have died or failed, the next one stages again what they had sealed."""
 
 MAX_QUEUE: Final = 4
-"""How many commits line up on a branch, each with a sealed token. Those that come later wait before they seal: one that dies
-waiting then leaves no lease behind for which the next ones wait in turn."""
+"""The number of commits that queue on a branch, each with a sealed token. Later ones wait before they seal: one that dies
+waiting then leaves no lease behind for which the next ones have to wait."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """What a seal found, or made: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed
-    it."""
+    """The result of a seal: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed it."""
 
     state: BranchState
     own: Token | None = None
@@ -46,12 +45,12 @@ class Sealed(msgspec.Struct, frozen=True):
 def seal(
     repository: RepositoryParts, branch: str, operation: str, request: str = "", intent: Intent | None = None
 ) -> Sealed:
-    """Close the branch's open token, if anything is staged under it: what is staged from now on belongs to the next commit.
+    """Close the branch's open token, if anything is staged under it: later staged changes belong to the next commit.
 
-    ``request`` is the id of the user's request, for whoever has to finish it (promise C4). With an ``intent``,
+    ``request`` is the ID of the user's request, for a process that has to finish it (promise C4). With an ``intent``,
     :class:`ForbiddenError` if the repository's settings refuse it.
     One table read of the branch, as :meth:`Turn.state`, one for each of the token's shards, at most, to see that something is
-    staged; one transaction. Waits where more than a few commits line up already. Where :data:`MAX_SEALED` have died, once as
+    staged; one transaction. Waits if more than a few commits are already queued. If :data:`MAX_SEALED` have died, once as
     :func:`empty_sealed`.
     """
     with repository.turns.at(branch) as turn:
@@ -67,7 +66,7 @@ def seal_in(
     *,
     leave: bool = False,
 ) -> Sealed:
-    """:func:`seal` for a verb whose turn it is; ``leave``: the turn ends with it."""
+    """Do the work of :func:`seal` for a verb whose turn it is. ``leave``: the turn ends with it."""
     while True:
         state = turn.state(intent)
         if not repository.staged.exists([state.open]):
@@ -92,15 +91,15 @@ def seal_in(
             if seen is None or seen.owner != operation:
                 turn.wait()
                 continue
-            # Else an earlier try, whose answer was lost.
+            # Else an earlier attempt, whose response was lost.
         if leave:
             turn.left()
         return Sealed(after, state.open)
 
 
 def own_token(repository: RepositoryParts, state: BranchState, operation: str) -> Token | None:
-    """The sealed token of the branch that this operation has sealed before, if there is one. One table read, none if nothing
-    is sealed."""
+    """Return the sealed token of the branch that this operation has already sealed, if there is one. One table read, none if
+    nothing is sealed."""
     if not state.sealed:
         return None
     outcomes = repository.outcomes.get_many(state.sealed)
@@ -109,14 +108,14 @@ def own_token(repository: RepositoryParts, state: BranchState, operation: str) -
 
 
 def release(repository: RepositoryParts, own: Token, operation: str) -> None:
-    """Give the lease on a token back: the next commit takes it at once. One table write, nothing if it is not held."""
+    """Release the lease on a token: the next commit takes it at once. One table write, nothing if it is not held."""
     with suppress(ConditionFailedError):
         _renew(repository, own, operation, 0.0, "")
 
 
 def take_sealed(repository: RepositoryParts, tokens: tuple[Token, ...]) -> list[TokenOutcome] | None:
-    """What is known of sealed tokens that may be taken now; None while the lease of an owner lives, as far as this process
-    knows: it watches a lease for its length before it takes the token (:class:`LeaseWatch`). One table read, none for no
+    """Return the outcomes of sealed tokens that may be taken now; None while the lease of an owner is held, as far as this
+    process knows: it watches a lease for its length before it takes the token (:class:`LeaseWatch`). One table read, none for no
     tokens."""
     outcomes = repository.outcomes.get_many(tokens) if tokens else []
     known = [(token, outcome) for token, outcome in zip(tokens, outcomes, strict=True) if outcome is not None]
@@ -134,10 +133,10 @@ def _is_held(repository: RepositoryParts, token: Token, outcome: TokenOutcome) -
 def holding(
     repository: RepositoryParts, own: Token | None, operation: str, request: str = "", leave: float = 0.0
 ) -> Iterator[None]:
-    """Renews the lease of the own token while the body works, from another thread, so that long builds are not taken over.
+    """Renew the lease of the own token while the body works, from another thread, so that others do not take over long builds.
 
-    Gives it back when the body fails, so that the next operation need not wait for it (promise C5). With ``leave``, renews it
-    for so many seconds when the body begins and ends, however, for another process of the operation to go on.
+    Release it if the body fails, so that the next operation need not wait for it (promise C5). With ``leave``, instead renew it
+    for so many seconds when the body begins and ends, so that another process of the operation can continue.
     """
     if own is None:
         yield
@@ -147,7 +146,7 @@ def holding(
             _renew(repository, own, operation, max(leave, LEASE), request)
 
     def renew() -> None:
-        # It may be adopted, or done. If a failure lasts, others may do the same work, and the first one wins.
+        # It may be adopted, or done. If failures last, others may do the same work, and the first one wins.
         with suppress(ConditionFailedError, GravelerError):
             _renew(repository, own, operation, max(leave, LEASE), request)
 
@@ -160,7 +159,7 @@ def holding(
         failed = False  # the token is gone
         raise
     finally:
-        with suppress(GravelerError):  # it runs out by itself; or it is not held any more
+        with suppress(GravelerError):  # it expires by itself; or it is not held any more
             if leave:
                 _renew(repository, own, operation, leave, request)
             elif failed:

@@ -1,4 +1,4 @@
-"""The sides of three-way merges: commits by ref, their trees, and what both changed, as users see it."""
+"""The inputs of three-way merges: commits by ref, their trees, and conflicts as users see them."""
 
 from graveler.history.expressions import keys_of, resolve
 from graveler.lake.parts import RepositoryParts
@@ -8,13 +8,13 @@ from graveler.tree.tree import Tree
 
 
 def commit_at(repository: RepositoryParts, ref: str) -> Commit:
-    """The commit that a ref names. Table reads to resolve it, and one for a commit that is not near."""
+    """Return the commit that a ref names. Table reads to resolve it, and one for a commit that is not in memory."""
     return repository.branches.commit(resolve(ref, repository.refs, repository.commits).commit_id)
 
 
 def commit_at_beside(repository: RepositoryParts, ref: str, branch: str) -> Commit:
     """Return the commit that a ref names. The branch is read at the same time, and its commit together with that of the ref, so
-    that whoever asks for the branch's head next finds it in memory. Cost: as :func:`commit_at`."""
+    that the next lookup of the branch's head finds it in memory. Cost: as :func:`commit_at`."""
     keys = keys_of(ref, repository.refs, repository.commits)
     if not keys:
         return commit_at(repository, ref)
@@ -28,18 +28,18 @@ def commit_at_beside(repository: RepositoryParts, ref: str, branch: str) -> Comm
 
 
 def tree_of(repository: RepositoryParts, commit: Commit | None) -> Tree:
-    """A commit's tree, at most one object read; the empty one for what comes before the first commit."""
+    """Return a commit's tree, with at most one object read; the empty tree for None."""
     return repository.trees.empty() if commit is None else repository.trees.load(commit.metarange)
 
 
 def trees_of(repository: RepositoryParts, *commits: Commit | None) -> list[Tree]:
-    """As :func:`tree_of` each, read at the same time where that helps."""
+    """Return the trees of several commits, as :func:`tree_of`, read concurrently where that helps."""
     found = iter(repository.trees.load_many([commit.metarange for commit in commits if commit is not None]))
     return [repository.trees.empty() if commit is None else next(found) for commit in commits]
 
 
 def conflict_of(repository: RepositoryParts, found: TreeConflict) -> Conflict:
-    """A conflict as a user sees it."""
+    """Return a conflict as a user sees it."""
     base, source, destination = (
         None if packed is None else repository.codec.decode(found.key, packed)
         for packed in (found.base, found.source, found.destination)

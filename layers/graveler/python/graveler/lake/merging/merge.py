@@ -1,4 +1,4 @@
-"""Merge: bring what one ref changed since the common base into a branch, or only say what that would do."""
+"""Merge: bring what one ref changed since the common base into a branch, or only preview that."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,7 @@ from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
-"""Metadata of a merge commit that says by which strategy conflicts were decided; the clients' word."""
+"""The metadata key of a merge commit for the strategy that decided conflicts; clients expect this name."""
 
 
 def merge(repository: RepositoryParts, request: Merge, context: Context) -> Commit:
@@ -30,8 +30,8 @@ def merge(repository: RepositoryParts, request: Merge, context: Context) -> Comm
 
 
 def undertake_merge(repository: RepositoryParts, request: Merge, source_id: CommitID | None = None) -> Undertaking:
-    """See :class:`graveler.requests.merging.Merge`. ``source_id`` is what the source was when the merge was asked for, if
-    that was earlier. No request yet."""
+    """Return the undertaking of a merge. See :class:`graveler.requests.merging.Merge`. ``source_id`` is the source's commit at
+    the time of the request, if that was earlier. No request yet."""
     source, destination, info = request.source, request.destination, request.info
     metadata = dict(info.metadata)
     if request.strategies.default is not MergeStrategy.NONE:
@@ -49,7 +49,7 @@ def undertake_merge(repository: RepositoryParts, request: Merge, source_id: Comm
     )
 
     def begin() -> Choose:
-        # The source is what it was when the merge began.
+        # The source is fixed when the merge begins.
         other = (
             commit_at_beside(repository, source, destination)
             if source_id is None

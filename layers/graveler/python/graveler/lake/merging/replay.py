@@ -35,8 +35,8 @@ def cherry_pick(repository: RepositoryParts, request: CherryPick, context: Conte
 
 
 def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: CommitID | None = None) -> Undertaking:
-    """See :class:`graveler.requests.merging.Revert`. ``ref_id`` is what the ref was when this was asked for, if that was
-    earlier. No request yet."""
+    """Return the undertaking of a revert. See :class:`graveler.requests.merging.Revert`. ``ref_id`` is the ref's commit at the
+    time of the request, if that was earlier. No request yet."""
     branch, ref = request.branch, request.ref
     info = replace(request.info, message=request.info.message or f"Revert {ref}")
     landing = Landing(branch, "revert", f"reverting {ref!r} on it", info, Intent(direct=False, force=request.force))
@@ -52,7 +52,8 @@ def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: Commi
 def undertake_cherry_pick(
     repository: RepositoryParts, request: CherryPick, ref_id: CommitID | None = None
 ) -> Undertaking:
-    """See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for :func:`undertake_revert`. Reads the commit."""
+    """Return the undertaking of a cherry-pick. See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for
+    :func:`undertake_revert`. Reads the commit."""
     branch, ref = request.branch, request.ref
     commit = _at(repository, ref, ref_id)
     parent = _parent(repository, commit, ref, request.parent_number)
@@ -76,7 +77,7 @@ def _at(repository: RepositoryParts, ref: str, ref_id: CommitID | None) -> Commi
 
 
 def _parent(repository: RepositoryParts, commit: Commit, ref: str, number: int) -> Commit | None:
-    """The parent to compare with: the only one, or the one named; None for the first commit of a history."""
+    """Return the parent to compare with: the only one, or the one named; None for the first commit of a history."""
     count = len(commit.parents)
     if number == 0 and count > 1:
         raise InvalidError(
@@ -88,6 +89,6 @@ def _parent(repository: RepositoryParts, commit: Commit, ref: str, number: int) 
 
 
 def _always(chosen: ThreeWay) -> Choose:
-    """Whatever the head is. Objects of the source come back, which may be a commit whose objects are going."""
+    """Return the same inputs for every head. Objects of the source come back, so its commit must not have expired."""
     alive = () if chosen.source is None else (chosen.source.id,)
     return lambda _: replace(chosen, alive=alive)

@@ -36,9 +36,9 @@ Choose = Callable[[Commit], ThreeWay]
 
 
 class Undertaking(msgspec.Struct, frozen=True):
-    """A merge, revert or cherry-pick. ``begin`` is called once, before the branch is looked at, and what it returns for each head
-    that the branch then has. ``source`` and ``destination`` are their names for who reads of conflicts; ``nothing``, unless it is
-    empty, is why there is nothing to do if the head's tree comes out unchanged."""
+    """A merge, revert or cherry-pick. ``begin`` is called once, before the branch is read, and the function that it returns for
+    each head that the branch then has. ``source`` and ``destination`` are their names in messages about conflicts; ``nothing``,
+    unless it is empty, is the message if the head's tree turns out unchanged."""
 
     landing: Landing
     begin: Callable[[], Choose]
@@ -47,15 +47,16 @@ class Undertaking(msgspec.Struct, frozen=True):
     nothing: str = ""
 
     def check(self, result: Tree, before: Tree) -> Tree:
-        """The result; :class:`NoChangesError` if it must differ from what was there before, and does not."""
+        """Return the result; :class:`NoChangesError` if it must differ from the tree before, and does not."""
         if self.nothing and result.id() == before.id():
             raise NoChangesError(self.nothing)
         return result
 
 
 def land_three_way(repository: RepositoryParts, undertaking: Undertaking, context: Context) -> Commit:
-    """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more records would have
-    to be read than the context allows, or at the end of a range once that says so; others as :func:`land`."""
+    """Land the merge and return its commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if
+    more records would have to be read than the context allows, or at the end of a range when its ``stop`` demands it; others as
+    :func:`land`."""
 
     def prepare() -> Build:
         choose = undertaking.begin()
@@ -92,7 +93,7 @@ def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParamet
 def conflict_error(
     repository: RepositoryParts, undertaking: Undertaking, found: tuple[TreeConflict, ...]
 ) -> MergeConflictError:
-    """The error that lists these conflicts."""
+    """Return the error that lists these conflicts."""
     conflicts = [conflict_of(repository, conflict) for conflict in found]
     return MergeConflictError(undertaking.source, undertaking.destination, conflicts)
 
@@ -100,14 +101,15 @@ def conflict_error(
 def land_built(
     repository: RepositoryParts, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], deadline: Deadline
 ) -> Commit:
-    """The commit of a tree that was built elsewhere; ``build`` gives it for a head. Otherwise as :func:`land_three_way`."""
+    """Land a tree that was built elsewhere and return its commit; ``build`` returns it for a head. Otherwise as
+    :func:`land_three_way`."""
     return land(repository, undertaking.landing, lambda: build, deadline)
 
 
 def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, head: Commit, before: Tree) -> Draft:
-    """What is published of a tree that is merged into a head. :class:`NoChangesError`."""
+    """Return the draft of a tree that is merged into a head. :class:`NoChangesError`."""
     there = [head.metarange]
-    if chosen.source is not None and chosen.source.id in chosen.alive:  # else it might be collected meanwhile
+    if chosen.source is not None and chosen.source.id in chosen.alive:  # else a collector might remove it meanwhile
         there.append(chosen.source.metarange)
     return Draft(undertaking.check(result, before), chosen.merged, chosen.alive, there=there)
 

@@ -1,1 +1,1 @@
-"""Reading a repository: refs, objects, listings, differences, who changed what."""
+"""Reading a repository: refs, objects, listings, differences, blame."""

@@ -1,6 +1,6 @@
-"""Which commits changed which paths: what a log of some paths shows, and blame.
+"""Which commits changed which paths: the basis of blame, and of a log of some paths.
 
-Both ask the same of two neighbouring commits: do they differ there? The trees' range IDs answer it, but for the ranges that
+Both compare two neighbouring commits in some intervals. The trees' range IDs answer most of that, except for the ranges that
 differ (:mod:`graveler.tree.differ`); commits with the same metarange ID are not even loaded.
 """
 
@@ -16,26 +16,27 @@ from graveler.tree.record import encode_key
 from graveler.tree.tree import Tree
 
 Load = Callable[[Commit], Tree]
-"""Gives the tree of a commit."""
+"""Returns the tree of a commit."""
 
 
 def path_interval(path: str) -> Interval:
-    """Where one path lies. :class:`InvalidError` for what can be no path."""
+    """Return the key interval of one path. :class:`InvalidError` for an invalid path."""
     key = encode_key(path)
     return key, key + b"\0"
 
 
 def prefix_interval(prefix: str) -> Interval:
-    """Where the paths lie that begin with ``prefix``. :class:`InvalidError` for what is no UTF-8."""
+    """Return the key interval of the paths that begin with ``prefix``. :class:`InvalidError` for invalid UTF-8."""
     first = utf8("prefix", prefix)
     return first, prefix_end(first)
 
 
 def touching(intervals: Sequence[Interval], load: Load, empty: Tree) -> graph.Shows:
-    """Shows the commits that differ, in one of the intervals, from every parent; the first ones if they have something there.
+    """Return a filter for commits that differ, in one of the intervals, from every parent; first commits if they have objects
+    there.
 
-    So a merge that took all of it from one side is passed over, as git does. Cost for each commit: its tree and its parents',
-    one object read each unless used lately, and ranges that differ between two of them.
+    So a merge that took everything there from one side is passed over, as git does. Cost for each commit: its tree and its
+    parents', one object read each unless used recently, and ranges that differ between two of them.
     """
 
     def shows(commit: Commit, parents: Sequence[Commit]) -> bool:
@@ -49,10 +50,10 @@ def touching(intervals: Sequence[Interval], load: Load, empty: Tree) -> graph.Sh
 
 
 def last_changes(commits: CommitStore, start: CommitID, intervals: Sequence[Interval], load: Load) -> list[Commit]:
-    """For each interval, the commit that made it what it is in ``start``: along parents that have the same there, the first
-    such of each merge, the last commit that has such a parent no more.
+    """Return for each interval the commit that made it what it is in ``start``. The walk follows parents that are equal there (of
+    a merge the first such parent), and ends at the commit that has no such parent.
 
-    One walk for all. Cost: about one table read for each 32 commits down to the oldest answer; for each of these commits as in
+    One walk for all. Cost: about one table read for each 32 commits down to the oldest result; for each of these commits as in
     :func:`touching`.
     """
 

@@ -1,4 +1,4 @@
-"""Differences for users: between two commits, and of what is not committed yet. In key order, paged, rolled up by a delimiter."""
+"""Differences for users: between two commits, and of uncommitted changes. In key order, paged, rolled up by a delimiter."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -17,7 +17,7 @@ Differences = Callable[[bytes, bytes | None], Iterator[Difference]]
 
 
 def uncommitted(tree: Tree, staged: StagedReader) -> Differences:
-    """What a branch's staged records change in its head's tree. Opens the ranges that they touch."""
+    """Return the differences that a branch's staged records make to its head's tree. Opens the ranges that they touch."""
 
     def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
         for keys, records in staged.chunks(start, end):
@@ -29,7 +29,7 @@ def uncommitted(tree: Tree, staged: StagedReader) -> Differences:
 
 
 def changes_anything(committed: bytes | None, staged: bytes | None) -> bool:
-    """Is a staged record (None: a tombstone) a change of the committed one (None: there is none)?"""
+    """Return whether a staged record (None: a tombstone) changes the committed one (None: there is none)."""
     if committed is None or staged is None:
         return committed is not staged
     return identity(committed) != identity(staged)
@@ -45,15 +45,16 @@ def page_of_differences(
     delimiter: str = "",
     amount: int = 100,
 ) -> Page[T]:
-    """At most ``amount`` differences of paths that begin with ``prefix`` and are greater than ``after``, as ``show`` shows them.
+    """Return at most ``amount`` differences of paths that begin with ``prefix`` and are greater than ``after``, as ``show`` shows
+    them.
 
-    With a ``delimiter``, all that differs behind one common prefix is shown once, by ``show_prefix``, and is jumped over.
+    With a ``delimiter``, all differences with one common prefix are shown once, by ``show_prefix``, and skipped.
     """
     first, mark, passed = utf8("prefix", prefix), utf8("delimiter", delimiter), utf8("after", after)
     end = prefix_end(first)
     start = max(first, passed + b"\0") if passed else first
     if mark and passed.startswith(first) and (at := passed.find(mark, len(first))) >= 0:
-        # What begins with the same common prefix would be rolled up into it, and that one is not greater than ``after``.
+        # Paths with the same common prefix would be rolled up into it, and it is not greater than ``after``.
         start = prefix_end(passed[: at + len(mark)]) or start
     found: list[T] = []
     last = b""
@@ -77,7 +78,7 @@ def page_of_differences(
 
 
 def outline(key: bytes, before: bytes | None, after: bytes | None) -> ChangeOutline:
-    """A difference without what is known of the objects besides their sizes. 0.5 µs."""
+    """Return a difference with only the sizes of the objects. 0.5 µs."""
     return ChangeOutline(
         _kind(before, after),
         key.decode(),
@@ -91,7 +92,7 @@ def _kind(before: bytes | None, after: bytes | None) -> ChangeType:
 
 
 def change(codec: RecordCodec, key: bytes, before: bytes | None, after: bytes | None) -> Change:
-    """A difference as a user sees it."""
+    """Return a difference as a user sees it."""
     path = key.decode()
     return Change(
         _kind(before, after),

@@ -1,4 +1,4 @@
-"""The half of a repository's verbs that changes nothing: what refs, objects, commits and differences there are."""
+"""The verbs of a repository that change nothing: reading refs, objects, commits and differences."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -52,8 +52,8 @@ T = TypeVar("T")
 
 
 class RenderedObjects(Struct, frozen=True):
-    """A page of ``count`` objects as text: each of ``pieces`` has some, with commas between, and wants one before the next. For
-    the rest see :class:`~graveler.model.Page`."""
+    """A page of ``count`` objects as text. Each of ``pieces`` has some, separated by commas, with a comma needed between pieces.
+    For the rest see :class:`~graveler.model.Page`."""
 
     pieces: tuple[bytes | memoryview, ...]
     count: int
@@ -64,12 +64,12 @@ class RenderedObjects(Struct, frozen=True):
 _PAGE = 1000
 _SEEN: Final = 256
 _SEEN_LENGTH: Final = 100
-"""How many refs are remembered, and of how many characters: anybody may ask for anything."""
+"""The number of refs to remember, and their maximum length: callers may ask for anything."""
 
 
 class StatRead(Struct, frozen=True):
-    """What was read to look one object up: the items ``beside``, those of the ref, and under the tokens that were the branch's
-    when it was ``seen`` last what is staged."""
+    """What was read to look one object up: the items ``beside``, those of the ref, and what is staged under the tokens that the
+    branch had when it was last ``seen``."""
 
     ref: str
     path: str
@@ -82,34 +82,34 @@ class StatRead(Struct, frozen=True):
 
 
 class RepositoryReader:
-    """What can be asked of a repository. Cheap to make; safe to share between threads.
+    """The reads of a repository. Cheap to make; safe to share between threads.
 
     Paths and refs are ``str``. A *ref* is a branch, a tag, a commit ID or the beginning of one, and any chain of ``~``, ``~N``,
     ``^``, ``^N`` behind it; a branch's name alone means the branch with its uncommitted changes, ``branch@`` without;
     ``branch@{N}`` is where it was before its last N moves, ``branch@{TIME}`` where it was at that time.
 
     The cost of each verb is given in requests: table reads and writes, object reads and writes. *Resolving* a ref is one table
-    read for a branch, a tag or a whole ID, and for ``@{…}`` one for each thousand moves since; commits and trees that were used
-    lately cost nothing, others one read each.
+    read for a branch, a tag or a whole ID, and for ``@{…}`` one for each thousand moves since; recently used commits and trees
+    cost nothing, others one read each.
     """
 
     def __init__(self, parts: RepositoryParts) -> None:
         self.parts = parts
-        """For functions that change the repository."""
+        """The parts, for functions that change the repository."""
         self.leases = parts.leases
         """What this process has seen of the lake's leases."""
         self.skew = parts.skew
         """Seconds by which clocks of the lake's writers may differ."""
         self.grace = parts.grace
-        """Seconds for which garbage collection leaves young files alone."""
+        """The grace period in seconds: garbage collection leaves younger files alone."""
         self.tables = parts.tables
-        """Where the rooms above keep items of this repository."""
+        """The tables, in which the rooms above keep items of this repository too."""
         self.namespace = parts.objects
-        """What is stored in its namespace."""
+        """The objects stored in the repository's namespace."""
         self.clock = parts.clock
         self.repository: Repository = parts.known.repository
         self.locate_outside = parts.outside
-        """From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
+        """Returns the object store and the key there of an address outside of the namespace. Can be sent to tasks."""
         self._objects = parts.objects
         self._outside = parts.outside
         self._codec = parts.codec
@@ -123,11 +123,11 @@ class RepositoryReader:
         self._seen = parts.seen
 
     def keys_of(self, ref: str) -> list[Key]:
-        """What is read first to resolve a ref, for :meth:`having_read`. No request."""
+        """Return the keys that are read first to resolve a ref, for :meth:`having_read`. No request."""
         return keys_of(ref, self._refs, self._commits)
 
     def having_read(self, items: Mapping[Key, Item | None]) -> Self:
-        """This repository for one reader, who resolves a ref of which :meth:`keys_of` was just read. No request."""
+        """Return this repository for one reader that resolves a ref whose :meth:`keys_of` was just read. No request."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)  # as copy.copy, which takes several times as long
         view._refs = self._refs.having_read(items)
@@ -137,48 +137,49 @@ class RepositoryReader:
     # Refs
 
     def commit_of(self, ref: str) -> Commit:
-        """The commit that a ref points at, without uncommitted changes. Cost: resolving, one commit."""
+        """Return the commit that a ref points at, without uncommitted changes. Cost: resolving, one commit."""
         return self._branches.commit(resolve(ref, self._refs, self._commits).commit_id)
 
     def branch(self, name: str) -> Branch:
-        """The branch. Cost: one table read. :class:`RefNotFoundError`."""
+        """Return the branch. Cost: one table read. :class:`RefNotFoundError`."""
         state = self._branches.state(name)
         return Branch(state.name, state.commit_id, state.hidden)
 
     def branches(
         self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
     ) -> Page[Branch]:
-        """Branches by name. Cost: about one table read for each of 16 shards."""
+        """Return a page of branches, by name. Cost: about one table read for each of 16 shards."""
         return self._branches.page(prefix, after, amount, show_hidden=show_hidden)
 
     def tag(self, name: str) -> Tag:
-        """The tag. Cost: one table read. :class:`RefNotFoundError`."""
+        """Return the tag. Cost: one table read. :class:`RefNotFoundError`."""
         tag = self._refs.tag(name)
         if tag is None:
             raise RefNotFoundError(name, kind="tag")
         return tag
 
     def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
-        """Tags by name. Cost: about one table read for each of 16 shards."""
+        """Return a page of tags, by name. Cost: about one table read for each of 16 shards."""
         return self._branches.page_of_tags(prefix, after, amount)
 
     def reflog(self, branch: str, amount: int = 100) -> list[LogEntry]:
-        """Where a branch pointed before, and what moved it, newest first; also of a deleted one. Cost: one table read."""
+        """Return where a branch pointed before, and what moved it, newest first; also for a deleted branch. Cost: one table
+        read."""
         return self._reflog.entries("branch", branch, amount)
 
     # Reading
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
-        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone, unless the branch is
-        as it was when an object was looked up there last; unless it is staged, the commit, its metarange, one range at most.
+        """Return the metadata of an object. Cost: resolving, one table read more for a branch's name alone, unless the branch is
+        unchanged since the last lookup of an object there; unless it is staged, the commit, its metarange, one range at most.
 
         :class:`ObjectNotFoundError`.
         """
         return self.stat_of(self.read_for_stat(ref, path))
 
     def read_for_stat(self, ref: str, path: str, beside: Sequence[Key] = ()) -> StatRead:
-        """What :meth:`stat` reads, and the items ``beside``, for :meth:`stat_of`. One table read. Where the ref was seen, what is
-        staged under the tokens that it had then is part of it: that counts only if the ref's items are the same."""
+        """Read what :meth:`stat` needs, and the items ``beside``, for :meth:`stat_of`. One table read. For a known ref, this
+        includes what is staged under the tokens that it had then: that counts only if the ref's items are the same."""
         key = encode_key(path)
         seen = self._seen.get(ref)
         keys = self.keys_of(ref) if seen is None else seen.keys
@@ -189,7 +190,7 @@ class RepositoryReader:
         return StatRead(ref, path, key, items[:first], keys, items[first:behind], items[behind:], seen)
 
     def stat_of(self, read: StatRead) -> ObjectEntry:
-        """What :meth:`stat` gives, of what was read for it. Cost: none for what was read and is still true, else as there."""
+        """Return the result of :meth:`stat` from what was read for it. Cost: none for what is still true, else as there."""
         ref, seen, key = read.ref, read.seen, read.key
         if seen is not None and read.items == seen.items:
             resolved, staged = seen.resolved, first_staged(read.staged)
@@ -217,19 +218,19 @@ class RepositoryReader:
     def list_objects(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ObjectEntry | CommonPrefix]:
-        """Objects whose path begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes.
+        """Return objects whose path begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes.
 
-        With a ``delimiter``, paths that hold it behind the prefix are rolled up into :class:`CommonPrefix`. Cost: resolving, the
-        commit, its metarange, the ranges that the page spans (none of those that a common prefix jumps over). For a branch's
-        name alone also one table read for each staging token (one, unless commits are under way) and shard, and so many again
-        for each thousand staged that the page spans.
+        With a ``delimiter``, paths that contain it after the prefix are rolled up into :class:`CommonPrefix`. Cost: resolving,
+        the commit, its metarange, the ranges that the page spans (none of those that a common prefix skips). For a branch's name
+        alone also one table read for each staging token (one, unless commits are in progress) and shard, and as many again for
+        each thousand staged records that the page spans.
         """
         return self.list_as(ObjectEntry, ref, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
 
     def list_as(
         self, make: Made[T], ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[T | CommonPrefix]:
-        """As :meth:`list_objects`, with what ``make`` gives for the fields of each object."""
+        """List as :meth:`list_objects`, with the result of ``make`` for the fields of each object."""
         snapshot, commit_id = self._state(ref)
         page = snapshot.page(
             prefix=utf8("prefix", prefix),
@@ -250,8 +251,8 @@ class RepositoryReader:
     def render(
         self, rendering: Rendering[T], ref: str, *, prefix: str = "", after: str = "", amount: int = 100
     ) -> RenderedObjects:
-        """As :meth:`list_as` without a delimiter, as text. Costs the same requests, and little time where somebody has asked for
-        such a page before."""
+        """List as :meth:`list_as` without a delimiter, as text. Costs the same requests, and little time if such a page was
+        requested before."""
         snapshot, commit_id = self._state(ref)
         first, rest = snapshot.rendered(
             self._renderer, rendering, utf8("prefix", prefix), utf8("after", after), _at_least_one(amount)
@@ -265,14 +266,14 @@ class RepositoryReader:
         )
 
     def _made(self, make: Made[T], page: ListedPage) -> list[T]:
-        """Something for each object of a page."""
+        """Make something for each object of a page."""
         return self._codec.decode_many(
             make, [(key, packed) for key, packed in zip(page.keys, page.packed, strict=True) if packed is not None]
         )
 
     def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
-        """All objects whose path begins with ``prefix``. Streaming. Give a commit ID to read one state: of a branch, each
-        thousand is read as it is then."""
+        """Yield all objects whose path begins with ``prefix``. Pass a commit ID to read one state: for a branch, each
+        thousand is read as it is at that time."""
         after = ""
         while True:
             page = self.list_objects(ref, prefix=prefix, after=after, amount=_PAGE)
@@ -284,10 +285,10 @@ class RepositoryReader:
             after = page.next_after
 
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> Usage:
-        """How many objects and bytes there are whose path begins with ``prefix``; with a ``delimiter`` also behind each common
+        """Return the number and bytes of the objects whose path begins with ``prefix``; with a ``delimiter`` also for each common
         prefix, and directly in the prefix.
 
-        Cost: resolving, the commit, its metarange; without a delimiter the two ranges that reach over the prefix, none for the
+        Cost: resolving, the commit, its metarange; without a delimiter the two ranges at the ends of the prefix, none for the
         whole ref; with one also each range that holds objects of several common prefixes, or of none. For a branch's name alone
         also as :meth:`uncommitted` of all.
         """
@@ -296,16 +297,17 @@ class RepositoryReader:
         return level.usage(self._tree(resolved.commit_id), self._staged.reader(_tokens(resolved)))
 
     def tree(self, ref: str) -> Tree:
-        """The tree of a ref's commit, for those who read records by themselves. Cost: resolving, one commit, one metarange."""
+        """Return the tree of a ref's commit, for callers that read records by themselves. Cost: resolving, one commit, one
+        metarange."""
         return self._tree(resolve(ref, self._refs, self._commits).commit_id)
 
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The bytes of an object, in pieces; ``length`` bytes from ``start``, compared as those of :meth:`bytes_in`. Cost:
-        :meth:`stat` and one object read."""
+        """Yield the bytes of an object, in pieces; ``length`` bytes from ``start``, verified like those of :meth:`bytes_in`.
+        Cost: :meth:`stat` and one object read."""
         return self.bytes_in(ref, self.stat(ref, path), start, length)
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
-        """What the lake knows of each of some objects, all of one state; None where there is none. Cost: as :meth:`stat`, each
+        """Return the metadata of several objects, all of one state; None for a missing one. Cost: as :meth:`stat`, each
         metarange and range once; one table read for each hundred that may be staged."""
         snapshot = self._snapshot(ref)
         keys = [encode_key(path) for path in paths]
@@ -313,24 +315,24 @@ class RepositoryReader:
         return [None if (packed := found[key]) is None else self._codec.decode(key, packed) for key in keys]
 
     def url(self, entry: ObjectEntry, expires_in: int) -> str:
-        """A URL with which anybody may read an object's bytes for ``expires_in`` seconds. No request. :class:`UnavailableError`
-        if its store has no such URLs."""
+        """Return a URL with which anyone may read an object's bytes for ``expires_in`` seconds. No request.
+        :class:`UnavailableError` if its store has no such URLs."""
         objects, key = self._locate(entry.address)
         return objects.presign(key, "GET", expires_in, Noted(entry.size, md5_of(entry)))
 
     def bytes_in(
         self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None, *, verify: bool = True
     ) -> Iterator[bytes]:
-        """The bytes of an object that was looked up in ``ref``, in pieces; ``length`` bytes from ``start`` (not negative).
+        """Yield the bytes of an object that was looked up in ``ref``, in pieces; ``length`` bytes from ``start`` (not negative).
 
-        Their number is compared with what the lake noted, and with ``verify`` the MD5 of a whole object too, where its checksum
+        Their number is compared with what the lake recorded, and with ``verify`` the MD5 of a whole object too, if its checksum
         can be one (:mod:`graveler.lake.objects.checked`): :class:`DamagedObjectError` instead of the end. If they are missing,
-        :class:`BytesGoneError` says so, or :class:`ExpiredCommitError` where retention let that commit expire. Cost: one object
-        read; one object request more if the MD5 alone is wrong.
+        :class:`BytesGoneError`, or :class:`ExpiredCommitError` if retention has let that commit expire. Cost: one object
+        read; one object request more if only the MD5 is wrong.
         """
         objects, key = self._locate(entry.address)
         if length is not None and start + length >= entry.size > start:
-            length = None  # to the end, so that it shows if the object goes on behind it
+            length = None  # to the end, to detect an object that is longer than recorded
         try:
             pieces = objects.stream(key, start, length)
             yield from checked(entry, ref, pieces, start, length, lambda: self._vouches(entry), verify=verify)
@@ -346,13 +348,13 @@ class RepositoryReader:
             raise ExpiredCommitError(resolved.commit_id)
 
     def expect_readable(self, address: str) -> None:
-        """Refuse an address at which nobody could read an object, whether there is one or not. No request.
+        """Refuse an address at which no object could be read, whether there is one or not. No request.
         :class:`InvalidError` if no store is known by its scheme, :class:`ForbiddenError`."""
         self._locate(address)
 
     def open_object(self, ref: str, path: str) -> OpenedObject:
-        """An object as it is now, and what reads of it, as :meth:`bytes_in`, whatever ``ref`` has under its path by then. Who
-        reads all of it compares the MD5. Cost: :meth:`stat`, and one object read each time."""
+        """Open an object as it is now; its later reads, as :meth:`bytes_in`, do not depend on what ``ref`` then has at the path.
+        A caller that reads all of it compares the MD5. Cost: :meth:`stat`, and one object read each time."""
         entry = self.stat(ref, path)
         return OpenedObject(
             ref,
@@ -362,37 +364,38 @@ class RepositoryReader:
         )
 
     def read(self, ref: str, path: str) -> bytes:
-        """The whole object, compared with what the lake noted as :meth:`bytes_in` does. Cost: :meth:`stat` and one object read.
-        :class:`DamagedObjectError`."""
+        """Return the whole object, compared with what the lake recorded as :meth:`bytes_in` does. Cost: :meth:`stat` and one
+        object read. :class:`DamagedObjectError`."""
         return b"".join(self.stream(ref, path))
 
     def has_staged(self, branch: str) -> bool:
-        """Is anything staged that no commit has begun to take? One table read of the branch, one for each shard at most."""
+        """Return whether anything is staged that no commit has sealed. One table read of the branch, one for each shard at
+        most."""
         return self._staged.exists([self._branches.state(branch).open])
 
     def uncommitted(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
-        """What is staged on a branch and differs from its last commit, in key order. Cost: resolving, the commit, its metarange,
-        the ranges that what is staged touches; one table read for each staging token and shard, and so many again for each
-        thousand staged that the page spans."""
+        """Return what is staged on a branch and differs from its last commit, in key order. Cost: resolving, the commit, its
+        metarange, the ranges that the staged changes touch; one table read for each staging token and shard, and as many again
+        for each thousand staged records that the page spans."""
         differences, commit_id = self._uncommitted(branch)
         return self._page_of_changes(differences, (commit_id,), prefix, after, delimiter, amount)
 
     def uncommitted_outline(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ChangeOutline]:
-        """As :meth:`uncommitted`, of the objects only their sizes. Costs the same requests, and less time."""
+        """Return :meth:`uncommitted` with only the sizes of the objects. Costs the same requests, and less time."""
         differences, commit_id = self._uncommitted(branch)
         return _shown_page(ChangeOutline, outline, differences, (commit_id,), prefix, after, delimiter, amount)
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> Summary:
-        """How many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` behind
+        """Return how many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` for
         each common prefix. Cost: as :meth:`uncommitted` of all."""
         return Level(prefix, delimiter).of_differences(self._uncommitted(branch)[0])
 
     def _uncommitted(self, branch: str) -> tuple[Differences, CommitID]:
-        """What is staged on a branch and differs from its last commit, which is the second."""
+        """Return what is staged on a branch and differs from its last commit, and the ID of that commit."""
         state = self._branches.state(branch)
         staged = self._staged.reader((state.open, *state.sealed[::-1]))
         return uncommitted(self._tree(state.commit_id), staged), state.commit_id
@@ -412,17 +415,17 @@ class RepositoryReader:
         prefixes: Sequence[str] = (),
         limit: bool = False,
     ) -> Page[Commit]:
-        """Commits that a ref can reach, newest first.
+        """Return commits that a ref can reach, newest first.
 
-        ``first_parent`` follows only the first parent of merges. ``since`` (Unix seconds) leaves out commits created before, and
+        ``first_parent`` follows only the first parent of merges. ``since`` (Unix seconds) omits commits created before, and
         what only they reach. ``stop_at`` is a ref: its commit is the last one, if the walk comes to it. With ``paths`` or
         ``prefixes``, only commits that changed one of those paths, or what begins with one of those prefixes: that differ there
         from each of their parents (with ``first_parent``, from the first one). ``limit`` asks for ``amount`` commits and no
-        more: no ``next_after``, and no search for whether something follows.
+        more: no ``next_after``, and no search for further commits.
 
-        Cost: resolving, about one table read for each 32 commits. With paths or prefixes, the walk goes on until a commit
-        follows that belongs on the next page (unless ``limit``), however far that is, and for each commit it passes reads its
-        metarange, and of the ranges there that a parent does not have those that it needs to tell.
+        Cost: resolving, about one table read for each 32 commits. With paths or prefixes, the walk goes on until it finds a
+        commit of the next page (unless ``limit``), however far that is. For each commit that it passes, it reads the metarange,
+        and of the ranges there that a parent does not have those that it needs to decide.
         """
         intervals = [*map(path_interval, paths), *map(prefix_interval, prefixes)]
         start = resolve(ref, self._refs, self._commits).commit_id
@@ -439,8 +442,8 @@ class RepositoryReader:
         )
 
     def blame(self, ref: str, path: str) -> Commit:
-        """The commit that made the object at ``path`` what it is in the commit of ``ref``: following the parents that have the
-        same object (the first such of each merge), the last one that has.
+        """Return the commit that made the object at ``path`` what it is in the commit of ``ref``: following the parents that have
+        the same object (the first such of each merge), the last one that has.
 
         Uncommitted changes do not count. Cost: resolving, the walk down to that commit: about one table read for each 32
         commits, the metarange of each, and ranges only where the one that holds the path differs. :class:`ObjectNotFoundError`.
@@ -455,10 +458,10 @@ class RepositoryReader:
     def annotate(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
-        """:meth:`list_objects` of the commit of ``ref``, and for each the last commit that changed it: of an object as
-        :meth:`blame`, of a common prefix the one that made all behind it what it is.
+        """Return :meth:`list_objects` of the commit of ``ref``, and for each entry the last commit that changed it: for an object
+        as :meth:`blame`, for a common prefix the one that made its whole contents what they are.
 
-        Cost: as :meth:`list_objects`, and one walk for the whole page, down to its oldest answer.
+        Cost: as :meth:`list_objects`, and one walk for the whole page, down to its oldest result.
         """
         commit_id = resolve(ref, self._refs, self._commits).commit_id
         page = self.list_objects(commit_id, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
@@ -470,18 +473,18 @@ class RepositoryReader:
         return Page(tuple(zip(page.results, commits, strict=True)), page.next_after, page.commits)
 
     def merge_base(self, left: str, right: str) -> Commit | None:
-        """The best common ancestor of two refs, as git's; None if they share no history."""
+        """Return the best common ancestor of two refs, as git's; None if they share no history."""
         base = self.base_of(*self._both(left, right))
         return None if base is None else self._commits.get(base)
 
     def base_of(self, left: CommitID, right: CommitID) -> CommitID | None:
-        """As :meth:`merge_base`, of two commits. Cost: what of their histories is not in memory."""
+        """Return :meth:`merge_base` of two commits. Cost: the part of their histories that is not in memory."""
         return graph.merge_base(self._commits, left, right)
 
     def diff(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
-        """What turns the commit of ``left`` into that of ``right`` (two dots), in key order.
+        """Return what turns the commit of ``left`` into that of ``right`` (two dots), in key order.
 
         Cost: resolving both, one table read of the commits, two metaranges, the ranges that differ, as far as the page goes.
         """
@@ -491,7 +494,7 @@ class RepositoryReader:
     def diff_outline(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ChangeOutline]:
-        """As :meth:`diff`, of the objects only their sizes. Costs the same requests, and less time."""
+        """Return :meth:`diff` with only the sizes of the objects. Costs the same requests, and less time."""
         ids = self._both(left, right)
         differences = self._differences(*ids, amount)
         return _shown_page(ChangeOutline, outline, differences, ids, prefix, after, delimiter, amount)
@@ -499,7 +502,8 @@ class RepositoryReader:
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
-        """What ``right`` changed since its common base with ``left`` (three dots): what merging it into ``left`` would bring.
+        """Return what ``right`` changed since its common base with ``left`` (three dots): what merging it into ``left`` would
+        bring.
 
         Cost: as :meth:`diff`, and finding the base. :class:`InvalidError` without a common history.
         """
@@ -508,36 +512,36 @@ class RepositoryReader:
         return self._page_of_changes(differences, ids, prefix, after, delimiter, amount)
 
     def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
-        """How many objects and bytes :meth:`diff` adds, removes and changes: in total, and with a ``delimiter`` behind each
+        """Return how many objects and bytes :meth:`diff` adds, removes and changes: in total, and with a ``delimiter`` for each
         common prefix.
 
         Cost: resolving both, one table read of the commits, two metaranges, and of the ranges that differ those that overlap
-        others or hold several common prefixes; a range that lies where the other side has nothing is not opened.
+        others or hold several common prefixes; a range for which the other side has nothing is not opened.
         """
         return Level(prefix, delimiter).between(*self._two_trees(*self._both(left, right)))
 
     def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
-        """:meth:`diff_summary` of what :meth:`compare` shows. Cost: as that, and finding the base. :class:`InvalidError` without
-        a common history."""
+        """Return the :meth:`diff_summary` of what :meth:`compare` shows. Cost: as that, and finding the base.
+        :class:`InvalidError` without a common history."""
         ids = self._both(left, right)
         return Level(prefix, delimiter).between(*self._two_trees(self._base(left, right, ids), ids[1]))
 
     def _both(self, left: str, right: str) -> tuple[CommitID, CommitID]:
-        """The commits of two refs."""
+        """Return the commit IDs of two refs."""
         return (
             resolve(left, self._refs, self._commits).commit_id,
             resolve(right, self._refs, self._commits).commit_id,
         )
 
     def _base(self, left: str, right: str, ids: tuple[CommitID, CommitID]) -> CommitID:
-        """The common base of two refs, whose commits are ``ids``."""
+        """Return the common base of two refs, whose commits are ``ids``."""
         base = self.base_of(*ids)
         if base is None:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
         return base
 
     def _differences(self, left: CommitID, right: CommitID, amount: int) -> Differences:
-        """What a page of so many is made of: one more tells whether anything follows."""
+        """Return the differences for a page of so many; one more shows whether anything follows."""
         return partial(diff, *self._two_trees(left, right), most=amount + 1)
 
     def _two_trees(self, left: CommitID, right: CommitID) -> tuple[Tree, Tree]:
@@ -569,13 +573,13 @@ class RepositoryReader:
         return self._state(ref)[0]
 
     def _state(self, ref: str) -> tuple[Snapshot, CommitID]:
-        """What a ref shows, and the commit below what is staged."""
+        """Return the state that a ref shows, and the commit below the staged changes."""
         resolved = resolve(ref, self._refs, self._commits)
         tokens = _tokens(resolved)
         return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens), resolved.commit_id
 
     def _vouches(self, entry: ObjectEntry) -> bool:
-        """Does the store vouch for an object whose MD5 is not its checksum? One object request."""
+        """Return whether the store vouches for an object whose MD5 is not its checksum. One object request."""
         return vouches(*self._locate(entry.address), entry.checksum)
 
     def _locate(self, address: str) -> tuple[Objects, str]:
@@ -586,7 +590,7 @@ class RepositoryReader:
 
 
 def _tokens(resolved: Resolved) -> tuple[Token, ...]:
-    """Of what is staged on a branch, from the newest on."""
+    """Return a branch's staging tokens, from the newest on."""
     state = resolved.branch
     return () if state is None else (state.open, *state.sealed[::-1])
 

@@ -1,4 +1,4 @@
-"""One state of a ref, for reading: a commit's tree, and over it what is staged on a branch."""
+"""One state of a ref, for reading: a commit's tree, overlaid by what is staged on a branch."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +19,10 @@ _NONE: Final[Records] = ([], [])
 
 
 class Snapshot:
-    """Reads records of one state. ``load`` gives the commit's tree, and is called when something is looked for in it; ``tokens``
+    """A reader of one state's records. ``load`` returns the commit's tree, and is called on the first lookup in it; ``tokens``
     from the newest on, none for a committed state.
 
-    Valid as long as a request may last (``staging.cleanup``); what takes longer takes a new one and goes on after its last key.
+    Valid as long as a request may last (``staging.cleanup``); longer work takes a new one and continues after its last key.
     """
 
     def __init__(self, load: Callable[[], Tree], staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
@@ -31,13 +31,13 @@ class Snapshot:
         self._staged = staged.reader(tokens)
 
     def _committed(self) -> Tree:
-        # No cached_property: before Python 3.12 that one holds a lock of the whole class while it loads.
+        # Not cached_property: before Python 3.12 it holds a lock of the whole class while it loads.
         if self._tree is None:
             self._tree = self._load()
         return self._tree
 
     def get(self, key: bytes) -> bytes | None:
-        """The packed record, or None. One table read (none without tokens); unless that finds it, the tree and at most one
+        """Return the packed record, or None. One table read (none without tokens); unless that finds it, the tree and at most one
         range."""
         if self._staged:
             staged = self._staged.get(key)
@@ -46,7 +46,7 @@ class Snapshot:
         return self._committed().get(key)
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
-        """By key, of keys that ascend, the packed record, or None. One table read for each hundred (none without tokens); unless
+        """Return the packed records, or None, of ascending keys. One table read for each hundred (none without tokens); unless
         those find them all, the tree, and the ranges in which the others may be."""
         staged = self._staged.get_many(keys) if self._staged else {}
         rest = [key for key in keys if key not in staged]
@@ -66,8 +66,8 @@ class Snapshot:
     def rendered(
         self, renderer: Renderer, rendering: Rendering[T], prefix: bytes, after: bytes, amount: int
     ) -> tuple[RenderedPage, ListedPage]:
-        """A page in two parts, one behind the other: as text what comes before anything that is staged, and records from there
-        on. The second tells whether more follows."""
+        """Return a page in two consecutive parts: as text what comes before anything staged, and records from there
+        on. The second shows whether more follows."""
         tree = self._committed()
         end = prefix_end(prefix)
         start = max(prefix, after + b"\0") if after else prefix
@@ -86,7 +86,7 @@ class Snapshot:
         return first, self.page(prefix=prefix, after=after, delimiter=b"", amount=amount - first.count, start=upto)
 
     def run(self, start: bytes, end: bytes | None) -> Iterator[Records]:
-        """The records with ``start <= key < end``, in order, some at a time."""
+        """Yield the records with ``start <= key < end``, in order, some at a time."""
         committed = self._committed().run(start, end)
         if not self._staged:
             yield from committed
@@ -109,7 +109,7 @@ class Snapshot:
             keys, packed = next(committed, _NONE) if cut == len(keys) else (keys[cut:], packed[cut:])
 
     def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """All records with ``start <= key < end``, in order."""
+        """Yield all records with ``start <= key < end``, in order."""
         for keys, packed in self.run(start, end):
             yield from zip(keys, packed, strict=True)
 
@@ -123,7 +123,7 @@ def _smaller(a: bytes | None, b: bytes | None) -> bytes | None:
 def _overlay(
     keys: list[bytes], packed: list[bytes], staged_keys: Sequence[bytes], staged: Sequence[bytes | None]
 ) -> Records:
-    """Committed records with staged ones over them; tombstones hide."""
+    """Return committed records overlaid by staged ones; tombstones hide."""
     merged_keys: list[bytes] = []
     merged: list[bytes] = []
     done = 0

@@ -1,4 +1,4 @@
-"""How much there is, and how much differs: objects and bytes, in total and one level down."""
+"""Amounts and differences: objects and bytes, in total and one level down."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -17,21 +17,21 @@ Groups = Iterable[tuple[bytes, Totals]]
 
 
 class SummaryPart(Struct, frozen=True):
-    """How much differs behind one common prefix; or, where ``path`` is the prefix that was asked for, in no such."""
+    """The differences within one common prefix; or, if ``path`` is the requested prefix, outside of all common prefixes."""
 
     path: str
     totals: Totals
 
 
 class Summary(Struct, frozen=True):
-    """How much differs: in total, and (with a delimiter) by common prefix, in the order of the paths' bytes."""
+    """The differences: in total, and (with a delimiter) by common prefix, in the order of the paths' bytes."""
 
     total: Totals
     parts: tuple[SummaryPart, ...] = ()
 
 
 class UsagePart(Struct, frozen=True):
-    """How many objects there are behind one common prefix; or, where ``path`` is the prefix that was asked for, in no such.
+    """The number of objects within one common prefix; or, if ``path`` is the requested prefix, outside of all common prefixes.
     ``size`` is their bytes."""
 
     path: str
@@ -40,7 +40,7 @@ class UsagePart(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True):
-    """How many objects there are, and (``size``) their bytes: in total, and with a delimiter by common prefix, in the order of
+    """The number of objects, and (``size``) their bytes: in total, and with a delimiter by common prefix, in the order of
     the paths' bytes."""
 
     objects: int
@@ -49,23 +49,23 @@ class Usage(Struct, frozen=True):
 
 
 class Level:
-    """What is summed up: the paths that begin with ``prefix``, in parts that end with the first ``delimiter`` behind it."""
+    """The scope of a summary: the paths that begin with ``prefix``, in parts that end with the first ``delimiter`` after it."""
 
     def __init__(self, prefix: str, delimiter: str) -> None:
         self._prefix, self._delimiter = utf8("prefix", prefix), utf8("delimiter", delimiter)
         self._group = trees.by_delimiter(self._prefix, self._delimiter) if self._delimiter else trees.whole
 
     def between(self, left: Tree, right: Tree) -> Summary:
-        """How much turns ``left`` into ``right``. Opens the ranges that differ and overlap others, or hold several parts."""
+        """Return what turns ``left`` into ``right``. Opens the ranges that differ and overlap others, or hold several parts."""
         return self._summary(trees.summarize(left, right, self._prefix, self._group))
 
     def of_differences(self, differences: Differences) -> Summary:
-        """How much differences come to. Goes through all of them."""
+        """Return the sums of some differences. Reads all of them."""
         return self._summary(self._grouped(differences))
 
     def usage(self, tree: Tree, staged: StagedReader) -> Usage:
-        """How much a tree holds with what is staged over it. Opens the ranges that hold several parts, or reach over the
-        prefix, and those that what is staged touches."""
+        """Return the usage of a tree overlaid by what is staged. Opens the ranges that hold several parts, or extend over the
+        ends of the prefix, and those that the staged changes touch."""
         sums = self._sum_up(trees.measure(tree, self._prefix, self._group))
         if staged:
             for group, totals in self._sum_up(self._grouped(uncommitted(tree, staged))).items():
@@ -83,7 +83,7 @@ class Level:
         return Summary(total, tuple(SummaryPart(group.decode(), totals) for group, totals in parts))
 
     def _sum_up(self, groups: Groups) -> dict[bytes, Totals]:
-        """Groups of one place together: that of objects without a delimiter is the prefix."""
+        """Return the sums of groups with the same name: for objects without a delimiter, that is the prefix."""
         sums: dict[bytes, Totals] = {}
         for group, totals in groups:
             rolled_up = self._delimiter and group.find(self._delimiter, len(self._prefix)) >= 0
@@ -101,6 +101,6 @@ class Level:
 
 
 def _held(totals: Totals) -> tuple[int, int]:
-    """Objects and bytes that are there after these changes, of nothing."""
+    """Return the objects and bytes that remain after these changes, starting from nothing."""
     changed = totals.changed_bytes_after - totals.changed_bytes_before
     return totals.added - totals.removed, totals.added_bytes - totals.removed_bytes + changed
