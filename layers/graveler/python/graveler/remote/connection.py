@@ -27,7 +27,11 @@ from graveler.remote.errors import refusal
 from graveler.remote.pools import Pools
 from graveler.retries import Retries
 from graveler.storage.presigned import DAMAGED
+from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
+
+PAGE: Final = 1000
+"""Results per page, and the number of objects that one request may name."""
 
 _BASE: Final = "/api/v1"
 _REPEATED: Final = frozenset((429, 502, 503, 504))
@@ -39,6 +43,17 @@ _PIECE: Final = 1 << 20
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 """Query parameters; None and empty ones are omitted."""
 Document = TypeVar("Document")
+
+
+class Paged(Protocol):
+    """A page of a listing."""
+
+    @property
+    def pagination(self) -> Pagination:
+        """The position in the listing."""
+
+
+Listed = TypeVar("Listed", bound=Paged)
 
 
 class ServerRetries(Retries, frozen=True):
@@ -135,6 +150,14 @@ class Connection:
     def get(self, path: Sequence[str], kind: type[Document], query: Query | None = None) -> Document:
         """Return the document at ``path``."""
         return self.call("GET", path, query).read(kind)
+
+    def pages(self, path: Sequence[str], kind: type[Listed], query: Query | None = None) -> Iterator[Listed]:
+        """All pages of a listing. One request each."""
+        after: str | None = ""
+        while after is not None:
+            page = self.get(path, kind, {**(query or {}), "after": after, "amount": PAGE})
+            yield page
+            after = page.pagination.next_after
 
     def call(
         self,

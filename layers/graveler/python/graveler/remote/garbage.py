@@ -3,79 +3,24 @@
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
-from msgspec import Struct
-
 from graveler.lake.opening.repositories import DeletedRepository
 from graveler.model import CommitID, RepositoryUID, RetentionRules
 from graveler.progress import Progress
 from graveler.remote.connection import Connection
 from graveler.remote.operations import RemoteOperations
-from graveler.remote.reading import PAGE
 from graveler.remote.settings import rules_document
 from graveler.retention.described import RunDescription
 from graveler.retention.garbage import RulesPreview
 from graveler.retention.holds import Hold
 from graveler.retention.leftovers import Purged, find_deleted
-from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
+from graveler.retention.runs import Candidate, Mode, Outcome
 from graveler.wire import documents
+from graveler.wire import garbage as wire
+from graveler.wire.mapping import mapped
 
 T = TypeVar("T")
 
 _DELETED: Final = ("deleted_repositories",)
-
-
-class _Started(Struct, frozen=True):
-    id: str
-
-
-class _Reports(Struct, frozen=True):
-    results: list[RunDescription]
-
-
-class _File(Struct, frozen=True):
-    kind: Kind
-    key: str
-    size: int
-    modified: float
-    why: str
-    outcome: Outcome
-
-
-class _Files(Struct, frozen=True):
-    pagination: documents.Pagination
-    results: list[_File]
-
-
-class _Restored(Struct, frozen=True):
-    key: str
-    restored: bool
-
-
-class _RestoredFiles(Struct, frozen=True):
-    pagination: documents.Pagination
-    results: list[_Restored]
-
-
-class _Holds(Struct, frozen=True):
-    results: list[Hold]
-
-
-class _Preview(Struct, frozen=True):
-    reached: int
-    kept: int
-    lost_count: int
-    lost: list[documents.Commit]
-
-
-class _Deleted(Struct, frozen=True):
-    pagination: documents.Pagination
-    results: list[DeletedRepository]
-
-
-class _Purge(Struct, frozen=True):
-    files: Tally
-    rows: int
-    unknown: Tally
 
 
 class RemoteGarbage:
@@ -91,24 +36,22 @@ class RemoteGarbage:
         """Collect (or list, as a dry run) and wait for the end; after Ctrl-C the server continues. Cost: two requests, and one
         for each poll."""
         document = {"mode": None if mode is None else mode.value}
-        begun = self._connection.call("POST", (*self._base, "runs"), None, document).read(_Started)
+        begun = self._connection.call("POST", (*self._base, "runs"), None, document).read(
+            wire.GarbageCollectionRunStarted
+        )
         run = RemoteOperations(self._connection, self._repository).wait(begun.id).result
         return self._connection.get((*self._base, "reports", run), RunDescription)
 
     def described_runs(self) -> list[RunDescription]:
         """Return all runs, oldest first."""
-        return self._connection.get((*self._base, "reports"), _Reports).results
+        return self._connection.get((*self._base, "reports"), wire.GarbageCollectionReports).results
 
     def rows(self, run: str) -> Iterator[tuple[Candidate, Outcome]]:
         """Yield the findings of a run with their outcomes, without ETags. Cost: one request per thousand."""
-        after: str | None = ""
-        while after is not None:
-            page = self._connection.get(
-                (*self._base, "reports", run, "files"), _Files, {"after": after, "amount": PAGE}
-            )
+        path = (*self._base, "reports", run, "files")
+        for page in self._connection.pages(path, wire.GarbageCollectionFiles):
             for one in page.results:
-                yield Candidate(one.kind, one.key, one.size, "", one.modified, one.why), one.outcome
-            after = page.pagination.next_after
+                yield mapped(Candidate, one, etag=""), one.outcome
 
     def restore(self, run: str, prefix: str = "") -> Iterator[tuple[str, bool]]:
         """Restore files from quarantine. Cost: one request per thousand files, or per as many as a request has time for."""
@@ -117,13 +60,14 @@ class RemoteGarbage:
             response = self._connection.call(
                 "POST", (*self._base, "reports", run, "restore"), None, {"prefix": prefix, "after": after}
             )
-            page = response.read(_RestoredFiles)
+            page = response.read(wire.RestoredFiles)
             yield from ((one.key, one.restored) for one in page.results)
             after = page.pagination.next_after
 
     def hold(self, ref: str, why: str, by: str = "") -> Hold:
         """Keep the objects of a ref's commit, whatever becomes of the ref and the rules."""
-        return self._connection.call("POST", (*self._base, "holds"), None, {"ref": ref, "why": why}).read(Hold)
+        document = wire.HoldCreation(ref, why)
+        return self._connection.call("POST", (*self._base, "holds"), None, document).read(Hold)
 
     def release(self, ref: str) -> CommitID:
         """End the legal hold on a ref's commit. Cost: two requests. :class:`NotFoundError`."""
@@ -134,12 +78,12 @@ class RemoteGarbage:
 
     def holds(self) -> list[Hold]:
         """Return all legal holds."""
-        return self._connection.get((*self._base, "holds"), _Holds).results
+        return [mapped(Hold, one) for one in self._connection.get((*self._base, "holds"), wire.HoldList).results]
 
     def preview(self, rules: RetentionRules | None) -> RulesPreview:
         """Return what rules would keep and drop if they were set now; at most a thousand dropped commits are listed."""
-        document = {"rules": None if rules is None else rules_document(rules)}
-        found = self._connection.call("POST", (*self._base, "preview"), None, document).read(_Preview)
+        document = wire.PreviewCreation(None if rules is None else rules_document(rules))
+        found = self._connection.call("POST", (*self._base, "preview"), None, document).read(wire.RulesPreview)
         lost = tuple(commit.value() for commit in found.lost)
         return RulesPreview(found.reached, found.kept, lost, found.lost_count - len(lost))
 
@@ -152,13 +96,8 @@ class RemoteLeftovers:
 
     def all(self) -> list[DeletedRepository]:
         """Return the deleted repositories with leftovers, newest first. Cost: one request per thousand."""
-        found: list[DeletedRepository] = []
-        after: str | None = ""
-        while after is not None:
-            page = self._connection.get(_DELETED, _Deleted, {"after": after, "amount": PAGE})
-            found += page.results
-            after = page.pagination.next_after
-        return found
+        pages = self._connection.pages(_DELETED, wire.DeletedRepositoryList)
+        return [mapped(DeletedRepository, one) for page in pages for one in page.results]
 
     def find(self, name: str) -> DeletedRepository:
         """Return the one of this name or uid. Cost as :meth:`all`. :class:`NotFoundError`; :class:`InvalidError` if several had
@@ -169,5 +108,4 @@ class RemoteLeftovers:
         """Remove a deleted repository's leftovers for good. Cost: one request per 20 seconds of work; returns what the last one
         removed."""
         response = self._connection.call("POST", (*_DELETED, uid, "purge"), None, {"force": force})
-        done = response.read(_Purge)
-        return Purged(done.files, done.rows, done.unknown)
+        return mapped(Purged, response.read(wire.Purge))

@@ -11,14 +11,15 @@ from graveler.errors import UnavailableError
 from graveler.ingest.due import Made, NotMade
 from graveler.ingest.events import ObjectEvent, to_line
 from graveler.ingest.reconcile import Reconciled, Refused
-from graveler.ingest.results import Batch, Message, Outcome, Result, by_message, unwanted, worst
+from graveler.ingest.results import Batch, Message, Result, by_message, unwanted, worst
 from graveler.ingest.rules import Rule
 from graveler.ingest.status import IngestStatus
-from graveler.remote.connection import Connection
+from graveler.remote.connection import PAGE, Connection
 from graveler.remote.lake import RemoteLake
 from graveler.remote.operations import RemoteOperations
-from graveler.remote.reading import PAGE
 from graveler.wire import documents
+from graveler.wire import ingest as wire
+from graveler.wire.mapping import mapped
 
 _TOGETHER: Final = 480
 """Messages per request."""
@@ -27,31 +28,6 @@ _TOGETHER: Final = 480
 class _Rules(Struct, frozen=True):
     pagination: documents.Pagination
     results: list[Rule]
-
-
-class _Result(Struct, frozen=True):
-    outcome: Outcome
-    reason: str
-
-
-class _Commit(Struct, frozen=True):
-    rule: str
-    commit: documents.Commit
-
-
-class _NotMade(Struct, frozen=True):
-    rule: str
-    reason: str
-
-
-class _Replayed(Struct, frozen=True):
-    results: list[_Result]
-    commits: list[_Commit]
-    commits_failed: list[_NotMade]
-
-
-class _Started(Struct, frozen=True):
-    id: str
 
 
 class _Reconciliation(Struct, frozen=True):
@@ -78,13 +54,7 @@ class RemoteIngest:
 
     def rules(self, repository: str) -> tuple[Rule, ...]:
         """Return the rules of a repository, by name."""
-        found: list[Rule] = []
-        after: str | None = ""
-        while after is not None:
-            page = self._connection.get(_rules(repository), _Rules, {"after": after, "amount": PAGE})
-            found += page.results
-            after = page.pagination.next_after
-        return tuple(found)
+        return tuple(rule for page in self._connection.pages(_rules(repository), _Rules) for rule in page.results)
 
     def rule(self, repository: str, name: str) -> tuple[Rule, IngestStatus]:
         """Return the rule of this name and its status. Cost: two requests. :class:`NotFoundError`."""
@@ -147,7 +117,8 @@ class RemoteIngest:
         """Compare a rule's source with its branch, repair differences, and wait for the end. Cost: two requests, one for each
         poll, and one for each commit that was due."""
         path = ("repositories", repository, "ingest", "reconciliations")
-        begun = self._connection.call("POST", path, None, {"rule": rule.name, "dry_run": dry_run}).read(_Started)
+        document = wire.ReconciliationCreation(rule.name, dry_run)
+        begun = self._connection.call("POST", path, None, document).read(wire.ReconciliationStarted)
         RemoteOperations(self._connection, repository).wait(begun.id)
         made = self._connection.get((*path, begun.id), _Reconciliation)
         if not made.completed:
@@ -156,17 +127,15 @@ class RemoteIngest:
             self._connection.get(("repositories", repository, "commits", commit), documents.Commit).value()
             for commit in made.commits
         )
-        return Reconciled(
-            made.objects, made.linked_count, made.deleted_count, made.linked, made.deleted, made.refused, commits
-        )
+        return mapped(Reconciled, made, commits=commits)
 
     def _replay(self, repository: str, messages: Sequence[str]) -> Batch:
         path = ("repositories", repository, "ingest", "replay")
-        found = self._connection.call("POST", path, None, {"messages": messages}).read(_Replayed)
+        found = self._connection.call("POST", path, None, wire.IngestReplay(list(messages))).read(wire.IngestReplayed)
         return Batch(
-            tuple(Result(one.outcome, one.reason) for one in found.results),
+            tuple(mapped(Result, one) for one in found.results),
             tuple(Made(repository, one.rule, one.commit.value()) for one in found.commits),
-            tuple(NotMade(repository, one.rule, one.reason) for one in found.commits_failed),
+            tuple(mapped(NotMade, one, repository=repository) for one in found.commits_failed),
         )
 
 

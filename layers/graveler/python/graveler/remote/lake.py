@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from graveler.model import Page, Repository
-from graveler.remote.connection import Connection, Query
-from graveler.remote.reading import PAGE
+from graveler.remote.connection import PAGE, Connection, Query
 from graveler.remote.repository import RemoteRepository
 from graveler.wire import access, config, documents
 

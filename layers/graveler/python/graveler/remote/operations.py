@@ -4,27 +4,19 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from graveler.errors import CorruptError, UnavailableError
 from graveler.operations.failures import reason
 from graveler.operations.store import Operation, OperationState, WorkDone
 from graveler.remote.connection import Connection
 from graveler.remote.errors import refusal
-from graveler.remote.reading import PAGE
-from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
-from graveler.wire.operations import OperationDocument
+from graveler.wire.operations import OperationDocument, OperationList
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 """Seconds between two polls: the first pause, and the longest."""
 _CONFLICT: Final = 409
-
-
-class _Page(Struct, frozen=True):
-    pagination: Pagination
-    results: list[OperationDocument]
-    damaged: list[str] = []
 
 
 def _ignore(_: Operation) -> None:
@@ -42,15 +34,12 @@ class RemoteOperations:
     def all(self, damaged: Callable[[CorruptError], None] | None = None) -> Iterator[Operation]:
         """Yield all operations that are running or ended within a week, by ID; ``damaged`` receives the errors of unreadable
         ones, which otherwise are raised. Cost: one request per thousand."""
-        after: str | None = ""
-        while after is not None:
-            page = self._connection.get(self._base, _Page, {"after": after, "amount": PAGE})
+        for page in self._connection.pages(self._base, OperationList):
             yield from map(_operation, page.results)
             for error in map(CorruptError, page.damaged):
                 if damaged is None:
                     raise error
                 damaged(error)
-            after = page.pagination.next_after
 
     def get(self, operation_id: str) -> Operation:
         """Return one operation. :class:`NotFoundError`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError
 from graveler.lake.objects.checked import OpenedObject
@@ -23,7 +23,7 @@ from graveler.model import (
     Settings,
     Tag,
 )
-from graveler.remote.connection import Connection, Query
+from graveler.remote.connection import PAGE, Connection, Query
 from graveler.remote.errors import refusal
 from graveler.remote.transfers import Transfers
 from graveler.wire import differences, documents, objects, refs, repositories
@@ -32,9 +32,6 @@ from graveler.wire.errors import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
     from graveler.lake.reading.summary import Summary, Usage
-
-PAGE: Final = 1000
-"""Results per page, and the number of objects that one request may name."""
 
 
 class RemoteReader:

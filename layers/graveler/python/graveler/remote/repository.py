@@ -31,9 +31,8 @@ from graveler.model import (
     ObjectEntry,
     Tag,
 )
-from graveler.remote.connection import Query, Response
+from graveler.remote.connection import PAGE, Query, Response
 from graveler.remote.errors import refusal
-from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import SETTINGS_RUNS, RemoteSettings
 from graveler.requests import committing, staging

@@ -2,7 +2,7 @@
 and may leave. For admins."""
 
 from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -12,32 +12,15 @@ from graveler.lake.dump.history import MissingParent
 from graveler.lake.dump.restore import Restored
 from graveler.lake.fsck.findings import Finding, Report
 from graveler.model import CommitID
-from graveler.remote.connection import Connection
+from graveler.remote.connection import Connection, Listed
 from graveler.remote.operations import RemoteOperations
-from graveler.remote.reading import PAGE, RemoteReader
+from graveler.remote.reading import RemoteReader
 from graveler.retention.space import Holding, Space
 from graveler.wire.documents import Pagination
+from graveler.wire.upkeep import CheckCreation, DumpDocument, DumpList, RestoredDocument, Started
 
 _LONG: Final = 6 * 3600.0
 """Seconds that a server may take for a request that it answers when the work is done."""
-
-Document = TypeVar("Document", bound=Struct)
-
-
-class Dump(Struct, frozen=True):
-    """A dump. ``created`` in Unix seconds; the numbers of its branches, tags and staged changes."""
-
-    id: str
-    repository: str
-    namespace: str
-    created: int
-    branches: int
-    tags: int
-    staged: int
-
-
-class _Started(Struct, frozen=True):
-    id: str
 
 
 class _Check(Struct, frozen=True):
@@ -51,33 +34,11 @@ class _Space(Struct, frozen=True):
 
 
 class _DumpStatus(Struct, frozen=True):
-    dump: Dump
-
-
-class _Place(Struct, frozen=True):
-    id: str
-    namespace: str
-
-
-class _Dumps(Struct, frozen=True):
-    results: list[_Place]
-
-
-class _Lost(Struct, frozen=True):
-    commit: CommitID
-    parent: CommitID
-
-
-class _Counts(Struct, frozen=True):
-    branches: int
-    tags: int
-    staged: int
-    commits: int
-    missing: list[_Lost]
+    dump: DumpDocument
 
 
 class _Restore(Struct, frozen=True):
-    restored: _Counts | None = None
+    restored: RestoredDocument | None = None
 
 
 class RemoteUpkeep:
@@ -94,13 +55,7 @@ class RemoteUpkeep:
     ) -> Report:
         """Check everything that the repository can reach, and repair it if asked. Cost: a request, one per poll, and one per
         thousand findings."""
-        document = {
-            "repair": repair,
-            "reflog": reflog,
-            "objects": committed_objects,
-            "outside": outside_objects,
-            "bytes": object_bytes,
-        }
+        document = CheckCreation(repair, reflog, committed_objects, outside_objects, object_bytes)
         pages = list(self._made("checks", document, _Check))
         findings: tuple[Finding, ...] = tuple(found for page in pages for found in page.report.findings)
         return msgspec.structs.replace(pages[0].report, findings=findings)
@@ -111,17 +66,17 @@ class RemoteUpkeep:
         holders: tuple[Holding, ...] = tuple(found for page in pages for found in page.space.holders)
         return msgspec.structs.replace(pages[0].space, holders=holders)
 
-    def dump(self) -> Dump:
+    def dump(self) -> DumpDocument:
         """Write refs, settings and uncommitted changes next to the objects, and wait for the end. Cost: two requests, and one per
         poll."""
         path = (*self._base, "dump")
-        task = self._connection.call("POST", path).read(_Started).id
+        task = self._connection.call("POST", path).read(Started).id
         self._operations.wait(task)
         return self._connection.get(path, _DumpStatus, {"task_id": task}).dump
 
     def dumps(self) -> list[tuple[str, str]]:
         """Return the complete dumps of the repository, oldest first: their IDs and locations."""
-        found = self._connection.get((*self._base, "dumps"), _Dumps).results
+        found = self._connection.get((*self._base, "dumps"), DumpList).results
         return [(one.id, one.namespace) for one in found]
 
     def restore(self, namespace: str, dump_id: str) -> Restored:
@@ -135,23 +90,21 @@ class RemoteUpkeep:
             raise UnavailableError(
                 f"repository {self._name!r} is restored, by a request whose answer was lost; `graveler fsck` tells what is lost"
             )
-        missing = tuple(MissingParent(one.commit or None, one.parent) for one in made.missing)
+        missing = tuple(
+            MissingParent(CommitID(one.commit) if one.commit else None, CommitID(one.parent)) for one in made.missing
+        )
         repository = RemoteReader(self._connection, self._name).repository
         return Restored(repository, dump_id, made.branches, made.tags, made.staged, made.commits, missing)
 
-    def _made(self, what: str, document: object, kind: type[Document]) -> Iterator[Document]:
+    def _made(self, what: str, document: object, kind: type[Listed]) -> Iterator[Listed]:
         """Start a report on the server, wait for it, and yield its pages."""
         path = (*self._base, what)
-        operation = self._connection.call("POST", path, None, document).read(_Started).id
+        operation = self._connection.call("POST", path, None, document).read(Started).id
         self._operations.wait(operation)
-        after: str | None = ""
-        while after is not None:
-            page = self._connection.get((*path, operation), kind, {"after": after, "amount": PAGE})
-            yield page
-            after = page.pagination.next_after  # type: ignore[attr-defined]
+        return self._connection.pages((*path, operation), kind)
 
 
 def dumps_in(connection: Connection, namespace: str) -> list[tuple[str, str]]:
     """Return the complete dumps in a storage namespace, whose repository may be gone. One request."""
-    found = connection.get(("dumps",), _Dumps, {"namespace": namespace}).results
+    found = connection.get(("dumps",), DumpList, {"namespace": namespace}).results
     return [(one.id, one.namespace) for one in found]

@@ -92,6 +92,12 @@ class AccessKeyDocument(Struct, frozen=True):
     s3: bool
 
 
+class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
+    """An access key just made; its secret cannot be had again."""
+
+    secret_access_key: str
+
+
 class AccessKeyCreation(Struct, frozen=True):
     """A key to be. Without patterns it is for all repositories and branches."""
 

@@ -6,7 +6,7 @@ from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
-from graveler.wire.access import AccessKeyCreation, AccessKeyDocument, AccessKeyList
+from graveler.wire.access import AccessKeyCreation, AccessKeyDocument, AccessKeyList, AccessKeyWithSecret
 from graveler.wire.documents import MAX_PER_PAGE, Pagination
 from graveler.wire.errors import Error
 
@@ -14,12 +14,6 @@ routes = Routes("keys")
 
 _KEYS = "/auth/keys"
 _KEY = "/auth/keys/{key}"
-
-
-class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
-    """An access key just made; its secret cannot be had again."""
-
-    secret_access_key: str
 
 
 @routes.get(_KEYS, "listAccessKeys", Permission.ADMIN, responses={200: AccessKeyList, 401: Error})

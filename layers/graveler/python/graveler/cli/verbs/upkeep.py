@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.dump.restore import Restored
     from graveler.lake.fsck.findings import Finding, Report
-    from graveler.remote.upkeep import Dump, RemoteUpkeep
+    from graveler.remote.upkeep import RemoteUpkeep
+    from graveler.wire.upkeep import DumpDocument
 
 _SHOWN_REFS = 8
 _SHOWN_COMMITS = 5
@@ -115,7 +116,7 @@ def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
       {id, repository, namespace, created, branches, tags, staged}
     """
     name = parse_repository(name)
-    made: Manifest | Dump
+    made: Manifest | DumpDocument
     if (upkeep := _served(lake, name)) is not None:
         try:
             made = upkeep.dump()
@@ -314,7 +315,7 @@ def _dumps(lake: Named | None, location: str) -> list[tuple[str, str]]:
     return [(dump_id, namespace) for dump_id in opened.dumps(namespace)]
 
 
-def _dump_json(made: "Manifest | Dump") -> Json:
+def _dump_json(made: "Manifest | DumpDocument") -> Json:
     return {
         "id": made.id,
         "repository": made.repository,
