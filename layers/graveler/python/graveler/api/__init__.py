@@ -1,6 +1,6 @@
-'''The HTTP API: what the field's own clients ask, answered by the use cases of :mod:`graveler.lake`.
+'''The HTTP API: lakeFS's own API and more, implemented with the operations of :mod:`graveler.lake`.
 
-:class:`graveler.api.application.Application` answers events of API Gateway (HTTP API, payload 2.0); a local server and Lambda
+:class:`graveler.api.application.Application` handles events of API Gateway (HTTP API, payload 2.0); a local server and Lambda
 both call it. A module in ``resources`` holds the routes of one group. To add a route::
 
     from graveler.api.call import Call
@@ -21,12 +21,12 @@ both call it. A module in ``resources`` holds the routes of one group. To add a 
         """Describe one branch."""                           # first line: the summary in the OpenAPI document
         return json_response(Ref(branch, call.lake.repository(repository).branch(branch).commit_id))
 
-Path parameters arrive by name, percent-decoded and not empty. An argument called ``query`` gets the query parameters as the type
-that it is annotated with, ``body`` the JSON body as its Struct (unknown fields ignored, types strict, 400 with the reason). What
-the lake raises becomes a status in ``errors.py``; raise :class:`graveler.api.errors.ApiError` for what only HTTP knows.
+Path parameters arrive by name, percent-decoded and not empty. An argument called ``query`` gets the query parameters in its
+annotated type, ``body`` the JSON body as its Struct (unknown fields ignored, types strict, 400 with the reason). ``errors.py``
+maps the lake's errors to statuses; raise :class:`graveler.api.errors.ApiError` for errors that exist only in HTTP.
 ``call`` has ``lake``, ``access``, ``identity``, ``settings``, ``headers``, ``body_bytes()``, ``body_file``, ``committer``,
 ``request_key`` (for verbs with a ``request_id``), ``audit_url`` (for each presigned URL; changes are audited by themselves). The
-permission that a route declares is required before the handler runs, for the path's ``{repository}`` and, if it changes anything,
-``{branch}``; with ``branch_in_body=True`` the handler must do that itself. ``None`` makes a route that needs no credentials.
-`make openapi` writes the OpenAPI document again.
+permission that a route declares is checked before the handler runs, for the path's ``{repository}`` and, if it changes anything,
+``{branch}``; with ``branch_in_body=True`` the handler must check it itself. ``None`` declares a route without credentials.
+`make openapi` regenerates the OpenAPI document.
 '''

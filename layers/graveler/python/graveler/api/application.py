@@ -1,6 +1,7 @@
-"""The application: events of API Gateway (HTTP API, payload 2.0) in, answers to them out.
+"""The application: events of API Gateway (HTTP API, payload 2.0) in, responses to them out.
 
-It keeps nothing between requests but what the lake and the authenticator cache, and may be called by several threads at once.
+It keeps no state between requests except the caches of the lake and the authenticator, and may be called by several threads at
+once.
 """
 
 import logging
@@ -35,11 +36,11 @@ _log = logging.getLogger("graveler.api")
 
 
 class Application:
-    """Answers requests with the use cases of a lake.
+    """The handler of API requests, on top of a lake.
 
-    ``access`` tells who asks. Call it with an event; it answers every one of them: what a client did wrong is a 4xx, what is not
-    implemented a 501, and what should not happen a 500 that names an id under which the log has the rest. What takes longer
-    than a request is worked on by ``runner``, one of its own unless it is given; :meth:`close` stops that.
+    ``access`` authenticates callers. Call it with an event; every event gets a response: a client's mistake is a 4xx, an
+    unimplemented operation a 501, and an unexpected failure a 500 with an id under which the log has the details. ``runner``
+    works on what takes longer than a request; by default the application has its own, and :meth:`close` stops it.
     """
 
     def __init__(
@@ -55,9 +56,9 @@ class Application:
         )
 
     def __call__(self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None) -> dict[str, Any]:
-        """The answer to an event; where somebody stops the process then, within ``seconds_left``. Two keys are ours:
-        ``graveler.operation`` names the operation in the answer, for logs and figures; ``graveler.body_file`` in an event is the
-        file that holds its body."""
+        """Return the response to an event, within ``seconds_left`` if the process is stopped then. Two keys are graveler's own:
+        ``graveler.operation`` in the response names the operation, for logs and metrics; ``graveler.body_file`` in an event is
+        the file that holds its body."""
         response, operation = self.respond(event, seconds_left)
         answer = response.event()
         answer["graveler.operation"] = operation
@@ -66,20 +67,20 @@ class Application:
     def respond(
         self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None
     ) -> tuple[Response, str]:
-        """As a call, before it becomes an event: the answer, and the name of the operation. The body of an event may be bytes,
-        which nobody has to unpack."""
+        """Return the response, before it becomes an event, and the name of the operation. The body of an event may be bytes,
+        which need no decoding."""
         response, operation = self._respond(event, has_body=True, seconds_left=seconds_left)
         assert response is not None
         return response, operation
 
     def refusal(self, event: Mapping[str, Any]) -> tuple[Response, str] | None:
-        """The answer to an event that has not got its body yet, if it is refused whatever that is, as :meth:`respond`: nobody
-        needs to keep a large body of somebody who may not send it. None if the body is wanted."""
+        """Return the response to an event without its body, if it is refused whatever the body, as :meth:`respond`: then the
+        server need not store a large body that the client may not send. None if the body is wanted."""
         response, operation = self._respond(event, has_body=False)
         return None if response is None else (response, operation)
 
     def body_kind(self, method: str, path: str) -> BodyKind:
-        """How large the body of such a request may be, before anything of it is read. ``path`` is percent-encoded."""
+        """Return the size class of such a request's body, before any of it is read. ``path`` is percent-encoded."""
         if not path.startswith(BASE):
             return BodyKind.SMALL
         try:
@@ -88,7 +89,7 @@ class Application:
             return BodyKind.SMALL
 
     def scans(self, method: str, path: str) -> bool:
-        """May the answer to such a request take long, since all of a ref or of a history is read for it?"""
+        """Return whether such a request may take long because it reads all of a ref or of a history."""
         if not path.endswith(self._scan_ends):
             return False
         try:
@@ -97,7 +98,7 @@ class Application:
             return False
 
     def short(self, method: str, path: str) -> bool:
-        """Is little asked for that is at hand, so that no thread is needed?"""
+        """Return whether such a request needs so little, all of it cached, that it needs no thread."""
         if not path.startswith(BASE):
             return False
         try:
@@ -107,11 +108,11 @@ class Application:
 
     @property
     def operator(self) -> Operator:
-        """Who starts operations for its clients."""
+        """The operator that starts background operations for clients."""
         return self._runner
 
     def close(self) -> None:
-        """Stop working on operations; others take them over."""
+        """Stop working on operations; other processes take them over."""
         self._runner.close()
 
     def _respond(
@@ -140,7 +141,7 @@ class Application:
             response = _refusal(error, operation or path, request_id)
         if response is not None:
             response.headers["x-request-id"] = request_id
-            response.headers["x-content-type-options"] = "nosniff"  # no browser shall take JSON or bytes for a page
+            response.headers["x-content-type-options"] = "nosniff"  # browsers must not treat JSON or bytes as a page
             if method == "HEAD":
                 response.body = ""
         return response, operation
@@ -196,12 +197,12 @@ class Application:
 
 
 def _path(raw: str, stage: str) -> str:
-    """The raw path below the stage, which API Gateway puts before it unless it is the default one."""
+    """Return the raw path below the stage, which API Gateway prepends unless it is the default one."""
     return raw.removeprefix(f"/{stage}") if stage and raw.startswith(f"/{stage}/") else raw
 
 
 def _refusal(error: Exception, what: str, request_id: str) -> Response:
-    """The answer to a request that failed."""
+    """Return the response to a failed request."""
     if isinstance(error, ApiError):
         return error_response(error.status, error.error, error.headers)
     if not isinstance(error, GravelerError):

@@ -1,4 +1,4 @@
-"""Bare repositories: notes that something is to be restored under a name. There is no repository until that was done."""
+"""Bare repositories: notes that something will be restored under a name. The repository exists only once that is done."""
 
 from contextlib import suppress
 from typing import Final
@@ -12,8 +12,8 @@ PARTITION: Final = "bare-repositories"
 
 
 def note_bare(call: Call, repository: str, namespace: str) -> None:
-    """Note where what is to be restored lies; noting it again replaces it. One table read, one write.
-    :class:`AlreadyExistsError` if there is a repository of this name, :class:`InvalidError` for a name that none can have."""
+    """Record the location to restore from; recording it again replaces it. One table read, one write. :class:`AlreadyExistsError`
+    if a repository has this name, :class:`InvalidError` for an invalid name."""
     with suppress(RepositoryNotFoundError):
         call.lake.repository(check_repository(repository))
         raise AlreadyExistsError("repository", repository)
@@ -21,13 +21,13 @@ def note_bare(call: Call, repository: str, namespace: str) -> None:
 
 
 def bare_namespace(call: Call, repository: str) -> str:
-    """Where what is to be restored under this name lies; empty if nothing is. One table read."""
+    """Return the location to restore this name from; empty if none is recorded. One table read."""
     item = call.lake.tables.get(_key(repository))
     return "" if item is None else str(item["namespace"])
 
 
 def forget_bare(call: Call, repository: str) -> None:
-    """The repository is there. One table write."""
+    """Delete the note, once the repository exists. One table write."""
     call.lake.tables.delete(_key(repository))
 
 

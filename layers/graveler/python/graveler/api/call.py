@@ -1,4 +1,4 @@
-"""One request on its way through a handler."""
+"""The context of a request, as handlers see it."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ MAX_KEY: Final = 200
 """Longest idempotency key, in characters."""
 
 ANONYMOUS: Final = Identity("", "", Role.READER, repositories=("",))
-"""Who asks where no credentials are needed; sees no repository."""
+"""The identity where no credentials are needed; it sees no repository."""
 
 
 class Call:
-    """What a handler may know of its request, besides its parameters. Header names are in lower case. ``seconds_left``
-    is what it may still take."""
+    """The context of a request, besides its parameters. Header names are in lower case. ``seconds_left`` is the time it may still
+    take."""
 
     __slots__ = (
         "_event",
@@ -69,14 +69,14 @@ class Call:
         return self.identity.name
 
     def force(self, asked: bool | None) -> bool:
-        """Whether the repository may be changed although it is read-only: if that is ``asked``, and by an admin. Who is none is
-        not heard, and told that it is read-only."""
+        """Return whether the repository may be changed although it is read-only: only if ``asked``, and by an admin. For anyone
+        else the flag is ignored, and the error is that the repository is read-only."""
         return bool(asked) and self.identity.role is Role.ADMIN
 
     @property
     def request_key(self) -> str:
-        """What tells this request's retries from other requests, for verbs that take a ``request_id``: the client's header
-        ``Idempotency-Key``, which counts for this key of access and operation only. Empty without one."""
+        """The ID that identifies retries of this request, for verbs that take a ``request_id``: the client's header
+        ``Idempotency-Key``, scoped to the access key and the operation. Empty without one."""
         key = self.headers.get(IDEMPOTENCY_HEADER, "")
         if not key:
             return ""
@@ -85,7 +85,7 @@ class Call:
         return f"{self.identity.key_id}/{self.operation}/{key}"
 
     def fingerprint(self) -> str:
-        """Tells requests apart that ask for different things: a digest of path, query and body."""
+        """Return a digest of path, query and body, to tell different requests apart."""
         digest = sha256()
         for part in (self._event.get("rawPath", ""), self._event.get("rawQueryString", "")):
             digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
@@ -93,7 +93,7 @@ class Call:
         return digest.hexdigest()
 
     def body_bytes(self) -> bytes:
-        """The body as it was sent."""
+        """Return the body as it was sent."""
         path = self.body_file
         if path is not None:
             return path.read_bytes()
@@ -101,22 +101,22 @@ class Call:
 
     @property
     def body_file(self) -> Path | None:
-        """The file that a local server has put a large body into (event key ``graveler.body_file``), if it has."""
+        """The file into which a local server spooled a large body (event key ``graveler.body_file``), if it did."""
         path = self._event.get("graveler.body_file")
         return None if path is None else Path(path)
 
     @property
     def cookies(self) -> str:
-        """The cookies, as the header of this name has them."""
+        """The cookies, in the form of a ``cookie`` header."""
         return cookies(self._event)
 
     @property
     def source_ip(self) -> str:
-        """Where the request came from."""
+        """The request's source address."""
         return source_ip(self._event)
 
     def audit(self, outcome: str, *, repository: str = "", ref: str = "", path: str = "", address: str = "") -> None:
-        """Leave a line in the audit log."""
+        """Write a line to the audit log."""
         record(
             AuditLine(
                 time=time.time(),
@@ -134,12 +134,12 @@ class Call:
         )
 
     def audit_url(self, address: str, *, repository: str, ref: str, path: str) -> None:
-        """Leave a line in the audit log for a presigned URL that is handed out. Its signature stays out of it."""
+        """Write a line to the audit log for a presigned URL that is handed out, without its signature."""
         self.audit("presigned", repository=repository, ref=ref, path=path, address=address)
 
 
 def event_body(event: Mapping[str, Any]) -> bytes:
-    """The body of an event. 400 if it is no base64 although it says so."""
+    """Return the body of an event. 400 if it is declared as base64 and is not."""
     body = event.get("body")
     if not body:
         return b""
@@ -154,11 +154,11 @@ def event_body(event: Mapping[str, Any]) -> bytes:
 
 
 def cookies(event: Mapping[str, Any]) -> str:
-    """The cookies of an event, as the header of this name has them."""
+    """Return the cookies of an event, in the form of a ``cookie`` header."""
     return "; ".join(event.get("cookies") or ())
 
 
 def source_ip(event: Mapping[str, Any]) -> str:
-    """The address that an event says its request came from."""
+    """Return the source address that an event gives."""
     http = event.get("requestContext", {}).get("http", {})
     return str(http.get("sourceIp", ""))

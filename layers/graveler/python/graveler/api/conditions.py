@@ -1,4 +1,4 @@
-"""Conditional writes: ``If-None-Match: *``, and no other condition: none is believed to be kept that is not."""
+"""Conditional writes: ``If-None-Match: *`` only; any other condition is refused rather than ignored."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from graveler.api.errors import ApiError
 
 
 def if_absent(headers: Mapping[str, str]) -> bool:
-    """Whether a write is to succeed only where nothing is. 501 for conditions that are not kept."""
+    """Return whether a write must succeed only if no object exists. 501 for unsupported conditions."""
     if headers.get("if-match"):
         raise ApiError(501, "If-Match is not implemented for writes; If-None-Match: * is")
     condition = headers.get("if-none-match", "")
@@ -16,7 +16,7 @@ def if_absent(headers: Mapping[str, str]) -> bool:
 
 
 def expect_no_condition(headers: Mapping[str, str]) -> None:
-    """501 for a condition, where none is kept."""
+    """Refuse conditions, with 501, where none is supported."""
     for name in ("if-match", "if-none-match"):
         if headers.get(name):
             raise ApiError(501, f"{name} is not implemented here; write each object by itself with If-None-Match: *")

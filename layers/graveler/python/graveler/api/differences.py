@@ -1,7 +1,7 @@
-"""Differences as documents, of what is committed and of what is not.
+"""Differences as documents, both committed and uncommitted.
 
-A three-dot difference is what merging right into left would bring: what left has already is not shown, and where both changed an
-object differently it is a ``conflict``. Both are judged for the objects of one page, by looking them up in left.
+A three-dot difference is what merging right into left would bring: changes that left has already are omitted, and an object that
+both changed differently is a ``conflict``. Both are decided for the objects of one page, by looking them up in left.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,21 +25,21 @@ _KINDS: Final[Mapping[ChangeType, DiffType]] = {
 
 
 def diff_list(page: Page[T], render: Callable[[T], Diff | None]) -> DiffList:
-    """A page of changes; those that ``render`` has nothing for are left out."""
+    """Return a page of changes, without those for which ``render`` returns None."""
     shown = [diff for change in page.results if (diff := render(change)) is not None]
     whole = pagination(page)
     return DiffList(Pagination(whole.has_more, whole.next_offset, len(shown)), shown)
 
 
 def uncommitted_diff(change: ChangeOutline) -> Diff:
-    """A change that is not committed yet. A removed object has no size, as clients know it."""
+    """Return an uncommitted change. A removed object has size 0, as clients expect."""
     if change.type is ChangeType.PREFIX_CHANGED:
         return Diff(_PREFIX_CHANGED, change.path, "common_prefix")
     return Diff(_KINDS[change.type], change.path, "object", change.size_after or 0)
 
 
 def outlined_diff(change: ChangeOutline) -> Diff:
-    """A difference between two commits, as :func:`committed_diff` without more."""
+    """Return a difference between two commits, as :func:`committed_diff` without options."""
     if change.type is ChangeType.PREFIX_CHANGED:
         return Diff(_PREFIX_CHANGED, change.path, "common_prefix")
     size = change.size_before if change.size_after is None else change.size_after
@@ -47,7 +47,7 @@ def outlined_diff(change: ChangeOutline) -> Diff:
 
 
 def committed_diff(change: Change, *, stats: bool = False, conflict: bool = False) -> Diff:
-    """A difference between two commits; with ``stats`` it describes the object on the right."""
+    """Return a difference between two commits; with ``stats`` it describes the object on the right."""
     entry = change.after or change.before
     return Diff(
         "conflict" if conflict else _KINDS[change.type],
@@ -59,9 +59,9 @@ def committed_diff(change: Change, *, stats: bool = False, conflict: bool = Fals
 
 
 def against(opened: OpenRepository, page: Page[Change]) -> Callable[[Change], bool | None]:
-    """Tells of a change on a page of :meth:`OpenRepository.compare`, what right did since the base: is it in conflict with left?
-    None: left has it already. Cost: finding the base (done just before, so without requests), and unless left is the base, one
-    table read, one metarange and the ranges that hold the page's objects."""
+    """Return a function that tells whether a change on a page of :meth:`OpenRepository.compare`, made by right since the base,
+    conflicts with left; None if left has it already. Cost: finding the base (done just before, so without requests), and unless
+    left is the base, one table read, one metarange and the ranges that hold the page's objects."""
     left, right = page.commits
     if opened.base_of(left, right) == left:
         return lambda _: False
@@ -80,7 +80,7 @@ def against(opened: OpenRepository, page: Page[Change]) -> Callable[[Change], bo
 
 
 def _identity(entry: ObjectEntry | None) -> tuple[object, ...] | None:
-    """What makes an object the same for merges."""
+    """Return what identifies an object in merges."""
     return None if entry is None else (entry.size, entry.checksum, entry.content_type, dict(entry.metadata))
 
 

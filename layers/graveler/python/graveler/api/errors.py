@@ -1,7 +1,7 @@
-"""From what went wrong to the status and the text that clients match. One table, and nowhere else.
+"""The one table from errors to the status and the text that clients match.
 
-The words are those that the field's clients compare, to the letter; what graveler has to say about it goes beside them, as
-``detail``. Where clients compare nothing, our sentence is the message.
+The words are exactly those that the published clients compare; graveler's own sentence is the ``detail`` beside them. Where
+clients compare nothing, that sentence is the message.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,8 +35,8 @@ from graveler.wire.errors import NOT_IMPLEMENTED_CODE, UNEXPECTED_CODE, Error, d
 
 
 class ApiError(Exception):
-    """A refusal that only HTTP knows, 4xx or 501, or that HTTP words in its own way: then ``cause`` is the lake's error, and the
-    client makes that again. ``code`` is that of the status's group unless it is given."""
+    """A refusal that exists only in HTTP, 4xx or 501, or that has its own words there: then ``cause`` is the lake's error, which
+    the client reconstructs. ``code`` is by default that of the status's group."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ApiError(Exception):
 
 
 def bad_request(message: str) -> ApiError:
-    """400: the request can never succeed as it is."""
+    """Return a 400: the request can never succeed as it is."""
     return ApiError(400, message)
 
 
@@ -72,12 +72,12 @@ _GROUPS: Final[Mapping[int, str]] = {
     429: BusyError.code,
     501: NOT_IMPLEMENTED_CODE,
 }
-"""The code of what only HTTP knows, by status."""
+"""The default code of each status."""
 
 UNKNOWN_ROUTE: Final = "invalid API endpoint"
 NOT_IMPLEMENTED: Final = "not implemented"
 UNKNOWN_OUTCOME: Final = "the outcome is unknown"
-"""It may have happened or not."""
+"""The operation may have happened or not."""
 
 _TAKEN: Final = {
     "repository": (409, "error creating repository: not unique"),
@@ -102,7 +102,7 @@ def _says(status: int, words: str = "") -> Callable[[GravelerError], tuple[int, 
 
 
 _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[int, str]]], ...]] = (
-    # The first that an error is an instance of counts, so narrower ones come first.
+    # The first matching entry counts, so narrower classes come first.
     (GoneError, _says(410, "gone")),
     (RepositoryNotFoundError, _says(404, "repository not found")),
     (ParentNotFoundError, _says(400, "invalid ref")),
@@ -130,7 +130,7 @@ _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[i
 
 
 def status_and_error(error: GravelerError) -> tuple[int, Error]:
-    """The HTTP status and the document of an error of the lake."""
+    """Return the HTTP status and the document for an error of the lake."""
     for kind, says in _TABLE:
         if isinstance(error, kind):
             status, words = says(error)

@@ -9,17 +9,17 @@ from graveler.api.errors import bad_request
 from graveler.storage.spooled import SpooledFile
 
 CONTENT: Final = "content"
-"""Name of the part that clients put the bytes into."""
+"""Name of the part in which clients send the bytes."""
 
 _PIECE: Final = 1 << 20
 
 
 @contextmanager
 def uploaded(content_type: str, body: bytes | Path) -> Iterator[tuple[bytes | Path, str]]:
-    """The bytes of an upload and their content type (empty: not said), whether it is a form or the bytes themselves.
+    """Provide the bytes of an upload and their content type (empty if not given), whether it is a form or the bytes themselves.
 
-    Valid inside of the context: the part of a form that lies in a file is copied out of it. 400 for a form that is damaged or has
-    no part called ``content``.
+    Valid inside the context only: the part of a form in a file is copied out of it. 400 for a damaged form, or one without a part
+    called ``content``.
     """
     kind, _, _ = content_type.partition(";")
     if kind.strip().lower() != "multipart/form-data":
@@ -37,7 +37,7 @@ def uploaded(content_type: str, body: bytes | Path) -> Iterator[tuple[bytes | Pa
 
 
 def _copy_part(content_type: str, body: Iterator[bytes], write: Callable[[bytes], object]) -> str:
-    """Write the bytes of the part to where they go; returns its content type."""
+    """Write the bytes of the part with ``write`` and return its content type."""
     from multipart import (  # few requests are forms
         MultipartError,
         MultipartSegment,

@@ -1,12 +1,12 @@
-"""A request that is repeated under its key gives the first answer.
+"""Idempotent requests: a request repeated under its key returns the first response.
 
-Commits, merges and the like are known to the lake by their request id. For what else creates something, the answer is kept in the
-table under the client's key: a small item for each request that has one. It is preceded by an item that says that the
-request began, so that a try whose answer was lost is told from a name that somebody else took: if the retry finds the name taken,
-an earlier try under this key had begun, and what is there is what was asked for, then that try made it.
+The lake itself recognizes commits, merges and the like by their request id. For other requests that create something, the table
+holds the response under the client's key: a small item per request that has one. An item that marks the start of the request
+precedes it, to tell an attempt whose response was lost from a name taken by another client: if a retry finds the name taken, an
+earlier attempt under this key had started, and the existing object is as requested, then that attempt created it.
 
-All these items say what was asked for: a key that is used for two different requests is refused, instead of giving one of them
-the other's answer. They expire as the lake's own results of requests do.
+All these items record what was requested: a key used for two different requests is refused, rather than giving one of them the
+other's response. They expire like the lake's own results of requests.
 """
 
 import logging
@@ -30,11 +30,12 @@ _log = logging.getLogger(__name__)
 
 
 def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Response | None]) -> Response:
-    """What ``make`` answers, or has answered under the request's key before.
+    """Return the response of ``make``, or the one it gave earlier under the request's key.
 
-    ``made_before`` answers from what is there if it is what was asked for, else None; it is asked if ``make`` finds something
-    there already, or not there any more. Cost: without a key nothing; with one, one table read and two writes, or one read
-    for a repetition. 400 for a key that another request has had."""
+    ``made_before`` returns a response from the existing state if that is as requested, else None; it is called if ``make`` finds
+    that something already exists, or no longer does. Cost: without a key nothing; with one, one table read and two writes, or one
+    read for a repetition. 400 for a key that another request has used.
+    """
     if not call.request_key:
         return make()
     tables, key, note = call.lake.tables, _key(call), _note(call)
@@ -45,7 +46,7 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
         if (answer := _kept(begun)) is not None:
             return answer
     if begun is None:
-        with suppress(ConditionFailedError):  # the same request at the same time: one of the two makes it
+        with suppress(ConditionFailedError):  # the same request, concurrently: one of the two performs it
             tables.put(key, note, Absent())
     try:
         response = make()
@@ -60,14 +61,14 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
     kept = response.body if isinstance(response.body, str) else response.body.decode()
     try:
         tables.put(key, {**note, "status": response.status, "type": response.headers["content-type"], "body": kept})
-    except GravelerError as error:  # it was done: who is told otherwise asks for it again
+    except GravelerError as error:  # it succeeded: a client that gets an error would send it again
         _log.warning("request %s: the answer to %s could not be kept: %s", call.request_id, call.operation, error)
     return response
 
 
 def request_id(call: Call) -> str:
-    """What the lake, or a runner of operations, is to know this request by; empty if it has no key. Cost: without a key nothing;
-    with one, one table write, for a repetition one read more. 400 for a key that another request has had."""
+    """Return the ID by which the lake, or a runner of operations, recognizes this request; empty without a key. Cost: without a
+    key nothing; with one, one table write, and one read more for a repetition. 400 for a key that another request has used."""
     if not call.request_key:
         return ""
     key, note = _key(call), _note(call)
@@ -102,5 +103,5 @@ def _kept(item: Item) -> Response | None:
 def commit_info(
     call: Call, message: str | None, metadata: Mapping[str, str] | None, created: int | None = None
 ) -> CommitInfo:
-    """What a commit says that a client asks for, by its name and its request's ID."""
+    """Return the commit's information: the client's words, the caller's name and the request's ID."""
     return CommitInfo(message or "", call.committer, metadata or {}, created, request_id(call))

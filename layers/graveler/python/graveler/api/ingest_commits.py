@@ -1,4 +1,4 @@
-"""Commits of ingest that are too much for one call, as operations: the port of the room of ingest, by that of operations."""
+"""Ingest commits that are too much for one call, run as operations: ingest's port, implemented with that of operations."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -19,9 +19,9 @@ from graveler.tree.writer import Stop
 
 
 class OperationCommits:
-    """Hands commits over to an operator: those that are seen to read more than ``limit`` records, and those that have used half
-    of the ``seconds_left`` that there were when they began (docs/design/0009-handing-over-by-time.md); without that, whatever
-    reads more than ``limit``."""
+    """The hand-over of commits to an operator: those known to read more than ``limit`` records, and those that have used half of
+    the ``seconds_left`` they had at the start (docs/design/0009-handing-over-by-time.md); without a time limit, only those that
+    read more than ``limit``."""
 
     def __init__(self, operator: Operator, limit: int, seconds_left: Callable[[], float] | None = None) -> None:
         self._operator = operator
@@ -59,9 +59,7 @@ class OperationCommits:
         """See :class:`graveler.ingest.handover.LongCommits`."""
         try:
             operation = self._operator.look(repository, operation_id)
-        except (
-            NotFoundError
-        ) as error:  # it ended over a week ago; its commit, if there is one, is found by the request's ID
+        except NotFoundError as error:  # it ended over a week ago; its commit, if any, is found by the request's ID
             return Look(failure=UnavailableError(str(error)))
         if operation.state is OperationState.COMPLETED:
             return Look(CommitID(operation.result))

@@ -1,12 +1,12 @@
-"""Requests that may take longer than a request: answered in it if they are little work, else worked on as operations.
+"""Work that may outlast a request: small work is done within the request, the rest as operations.
 
-What is seen to be too much before anything is read is handed over at once; else the request works for half of the time that it
-has, and leaves the rest to an operation at the end of a range, which goes on from there (:mod:`graveler.lake.committing.begun`).
+Work known to be too much before any reading is handed over at once; other work runs for half of the request's time, and then
+leaves the rest, at the end of a range, to an operation that continues there (:mod:`graveler.lake.committing.begun`).
 
-Who sends ``Prefer: respond-async`` is told 202 at once, and where to ask after the operation. Others wait for its end, but not
-beyond the request's time; then they are told 429 and when to come again, which every client does by itself, and the same request
-finds the operation at work, or its result. What asks for the same is the same: kind, branch, all that the request says, who asks,
-and its ``Idempotency-Key`` if it has one.
+A client that sends ``Prefer: respond-async`` gets 202 at once, with the operation's address. Others wait for its end, but not
+beyond the request's time; then they get 429 with a time to retry, which every client does by itself, and the same request finds
+the running operation, or its result. Two requests are the same if kind, branch, all fields, the caller, and the
+``Idempotency-Key``, if any, are equal.
 """
 
 import time
@@ -31,20 +31,21 @@ from graveler.operations.store import Operation, OperationState
 from graveler.requests import committing as requests
 
 RETRY_AFTER: Final = 5
-"""Seconds after which a client is to ask again."""
+"""Seconds after which a client shall retry."""
 
 REMEMBERED: Final = 600.0
-"""Seconds for which an operation that has ended is what its request asks for, as long as nobody got its answer."""
+"""Seconds for which a finished operation still counts as the one a request asks for, as long as no client has its response."""
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 
 
 def answer(call: Call, repository: str, request: LongRequest, render: Callable[[Commit], Response]) -> Response:
-    """The answer to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the request.
+    """Return the response to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the request.
 
-    Cost: a table read, and the request; of an operation a transaction, and table reads while it is waited for. The repository is
-    read once a minute, or after an error (:meth:`Lake.looking`): whoever changes a branch reads it together with that."""
+    Cost: a table read, and the request; for an operation a transaction, and table reads while waiting. The repository's record is
+    cached for up to a minute, or until an error (:meth:`Lake.looking`): changes of a branch read it together with the branch.
+    """
     return call.lake.looking(repository, lambda opened: _answer(call, opened, request, render))
 
 
@@ -58,7 +59,7 @@ def _answer(
     if waiting or _wants_no_wait(call):
         repository.branch(
             _branch(request)
-        )  # refused at once if it is not there, or the repository is another one by now
+        )  # refuse at once if it does not exist, or if the repository has been replaced
     if _wants_no_wait(call):
         operation = _start(call, repository, asked, pinned(repository, request))
         response = accepted(operations_of(call, repository), repository.repository.name, operation)
@@ -78,7 +79,7 @@ def _answer(
 
 
 def _context(call: Call, half: float) -> Context:
-    """Half of the request's time, and as many records as may be read in it; without operations, without end."""
+    """Return the limits: half of the request's time and the records readable in it; none without operations."""
     if not call.settings.hands_over:
         return Context()
     return Context(limit=call.settings.operation_records, stop=lambda: call.seconds_left() <= half)
@@ -87,13 +88,13 @@ def _context(call: Call, half: float) -> Context:
 def pinned(
     repository: OpenRepository, request: LongRequest, owner: str = "", begun: Begun | None = None
 ) -> Pinned[LongRequest]:
-    """The request with what its refs are now. Cost: resolving each."""
+    """Return the request with the current commits of its refs. Cost: resolving each."""
     refs = {name: repository.commit_of(getattr(request, name)).id for name in request.refs}
     return Pinned(request=request, refs=refs, owner=owner, begun=begun)
 
 
 def _branch(request: LongRequest) -> str:
-    """The branch that a long request changes."""
+    """Return the branch that a long request changes."""
     (field,) = request.changes
     branch: str = getattr(request, field)
     return branch
@@ -105,7 +106,7 @@ def _wants_no_wait(call: Call) -> bool:
 
 
 def _asked(call: Call, request: LongRequest) -> str:
-    """Names what the request asks for."""
+    """Return a name for what the request asks for."""
     identity = (KINDS[type(request)], call.identity.key_id, request.info.request_id or call.fingerprint())
     return sha256(msgspec.json.encode(identity)).hexdigest()[:32]
 
@@ -124,10 +125,11 @@ def _start(call: Call, repository: OpenRepository, asked: str, what: Pinned[Long
 
 
 def _joins(repository: OpenRepository, request: LongRequest, found: Operation) -> bool:
-    """Is an operation that was asked for in the same words the one that is asked for now?
+    """Return whether an operation with the same name is the one that the request asks for.
 
-    While it is worked on, and afterwards until somebody has got its answer. Not if the ref that it brings has moved since, or if
-    more has been staged than it commits; with a request id that does not matter."""
+    It is while it runs, and afterwards until a client has its response. It is not if the source ref has moved since, or if more
+    has been staged than it commits; with a request id neither matters.
+    """
     if request.info.request_id:
         return not found.is_finished or not found.told
     if found.is_finished and (found.told or found.updated < repository.clock.now() - REMEMBERED):
@@ -140,7 +142,7 @@ def _joins(repository: OpenRepository, request: LongRequest, found: Operation) -
 
 
 def _wait(call: Call, repository: OpenRepository, operation: Operation) -> Commit:
-    """The commit that an operation makes. 429 when the request's time is over, its error if it fails."""
+    """Wait for an operation's commit and return it. 429 when the request's time is over, the operation's error if it fails."""
     pause = _FIRST_PAUSE
     while not operation.is_finished:
         left = call.seconds_left()
@@ -161,12 +163,12 @@ def _wait(call: Call, repository: OpenRepository, operation: Operation) -> Commi
 
 
 def failure(operation: Operation) -> Exception:
-    """The error by which an operation failed, as the verb would have raised it."""
+    """Return the error by which an operation failed, as the verb would have raised it."""
     return reason(operation) or ApiError(500, operation.error)
 
 
 def _tell(call: Call, repository: OpenRepository, operation: Operation) -> None:
-    """Note that somebody gets the answer: the same request then asks for something new."""
+    """Record that a client gets the response: from now on the same request starts a new operation."""
     operations_of(call, repository).change(
         operation.id, lambda now: None if now.told else msgspec.structs.replace(now, told=True)
     )

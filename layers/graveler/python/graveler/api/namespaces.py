@@ -1,4 +1,4 @@
-"""Which storage namespaces clients may name."""
+"""The check of storage namespaces that clients name."""
 
 import re
 from functools import lru_cache
@@ -8,7 +8,7 @@ from graveler.api.errors import bad_request
 
 
 def check_namespace(call: Call, namespace: str) -> None:
-    """400 unless the deployment's pattern matches. No request."""
+    """Raise a 400 unless the deployment's pattern matches. No request."""
     if not _pattern(call.settings.namespace_pattern).match(namespace):
         raise bad_request(f"storage namespace {namespace[:200]!r} must match {call.settings.namespace_pattern}")
 

@@ -1,4 +1,4 @@
-"""Objects as JSON, and the URLs that go with them."""
+"""Objects as JSON, and their presigned URLs."""
 
 import re
 import time
@@ -30,11 +30,11 @@ class _PageOf(Struct, frozen=True):
 
 
 LISTED: Final = Rendering(ListedObject, encode_json)
-"""Objects of a listing as JSON."""
+"""The rendering of a listing's objects as JSON."""
 
 
 def rendered_page(page: RenderedObjects) -> bytes:
-    """An :class:`ObjectStatsList`, as JSON, of objects that are JSON already."""
+    """Return an :class:`ObjectStatsList`, as JSON, of objects that are JSON already."""
     head = _PageOf(Pagination(page.next_after is not None, page.next_after or "", page.count))
     texts: list[bytes | memoryview] = [encode_json(head)[:-1], b',"results":[']
     for piece in page.pieces:
@@ -44,7 +44,7 @@ def rendered_page(page: RenderedObjects) -> bytes:
 
 
 class Presigner:
-    """Makes documents with URLs instead of addresses; each URL leaves a line in the audit log."""
+    """A builder of documents with URLs instead of addresses; each URL is recorded in the audit log."""
 
     def __init__(self, call: Call, repository: OpenRepository, ref: str) -> None:
         self._call, self._repository, self._ref = call, repository, ref
@@ -52,24 +52,24 @@ class Presigner:
         self._began = int(time.time())
 
     def url(self, entry: ObjectEntry) -> str:
-        """A URL to read an object with."""
+        """Return a URL for reading an object."""
         url = self._repository.url(entry, self._seconds)
         self._note(entry.path, entry.address)
         return url
 
     def upload_url(self, path: str, address: str) -> str:
-        """A URL to write an object with; ``ref`` is the branch."""
+        """Return a URL for writing an object; ``ref`` is the branch."""
         url = self._repository.upload_url(self._ref, path, address, self._seconds)
         self._note(path, address)
         return url
 
     def expiry(self, url: str) -> int:
-        """When a URL ends, in Unix seconds: with the credentials that signed it, if these end before its time is over."""
+        """Return when a URL expires, in Unix seconds: earlier if the credentials that signed it do."""
         lifetime = _LIFETIME.search(url)
         return self._began + (self._seconds if lifetime is None else min(self._seconds, int(lifetime[1])))
 
     def document(self, entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
-        """An object with a URL."""
+        """Return an object's document with a URL."""
         url = self.url(entry)
         return ObjectStats(
             path=entry.path,
@@ -87,8 +87,8 @@ class Presigner:
 
 
 def object_headers(entry: ObjectEntry) -> dict[str, str]:
-    """What a GET or HEAD of an object says of it. A content type or checksum that cannot stand in a header is left out.
-    Somebody's HTML must not act for whoever looks at it with the cookie of a login: browsers run nothing of it."""
+    """Return the headers for a GET or HEAD of an object. A content type or checksum that is no valid header value is omitted. The
+    sandbox policy keeps browsers from running HTML of one user with the login cookie of another."""
     headers = {
         "content-type": entry.content_type if is_header_value(entry.content_type) else DEFAULT_CONTENT_TYPE,
         "last-modified": http_date(entry.mtime),
@@ -101,7 +101,7 @@ def object_headers(entry: ObjectEntry) -> dict[str, str]:
 
 
 def metadata_of_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The user metadata that an upload's headers hold: ``x-lakefs-meta-<k>`` is ``<k>``, ``x-lakefs-internal-<k>`` is
+    """Return the user metadata in an upload's headers: ``x-lakefs-meta-<k>`` is ``<k>``, ``x-lakefs-internal-<k>`` is
     ``::lakefs::<k>``."""
     found = {}
     for name, value in headers.items():

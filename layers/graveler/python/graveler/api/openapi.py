@@ -1,6 +1,6 @@
-"""The OpenAPI document, made from the routes, so that it cannot say anything else than they do.
+"""The OpenAPI document, generated from the routes, so that it cannot deviate from them.
 
-``python -m graveler.api.openapi FILE`` writes it to a file; with ``--check`` it only says whether the file is up to date.
+``python -m graveler.api.openapi FILE`` writes it to a file; with ``--check`` it only tells whether the file is up to date.
 """
 
 import re
@@ -29,13 +29,13 @@ _WITH_CREDENTIALS: Final = {401: Error, **_ALWAYS}
 
 @lru_cache(maxsize=1)
 def openapi_json() -> bytes:
-    """The document as JSON, indented. Made once in a process."""
+    """Return the document as indented JSON. Generated once per process."""
     compact = msgspec.json.encode(document(Router(GROUPS).routes), order="deterministic")
     return msgspec.json.format(compact, indent=1) + b"\n"
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
-    """The document that describes these routes."""
+    """Return the document that describes these routes."""
     types = dict.fromkeys(_types(routes))
     schemas, components = msgspec.json.schema_components(list(types), ref_template=_REF)
     schema_of = dict(zip(types, schemas, strict=True))
@@ -99,7 +99,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
 
 
 def implied_answers(route: Route) -> dict[int, Any]:
-    """What any request may be answered with, besides what its route declares."""
+    """Return the responses that any request may get, besides those its route declares."""
     return dict(_ALWAYS if route.permission is None else _WITH_CREDENTIALS)
 
 
@@ -156,7 +156,7 @@ def _response(status: int, kind: Any, schema_of: dict[Any, Any], says: Mapping[s
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the document, or check it. The exit code."""
+    """Write the document, or check it, and return the exit code."""
     file = Path(arguments[-1])
     made = openapi_json()
     if "--check" in arguments[:-1]:

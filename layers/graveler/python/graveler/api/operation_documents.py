@@ -18,13 +18,13 @@ SAYS_WHERE: Final[Mapping[str, str]] = {"location": "of an answer 202: where to 
 
 
 def operations_of(call: Call, repository: OpenRepository) -> Operations:
-    """The operations of a repository. No request."""
+    """Return the operations of a repository. No request."""
     return Operations(call.lake.tables, repository.repository.uid)
 
 
 def operation_document(operations: Operations, operation: Operation, commit: str | None = None) -> OperationDocument:
-    """The operation as it is. One table read if it works in parts; another one for its ``commit``, unless that is given or the
-    operation is completed."""
+    """Return the operation's current document. One table read if it works in parts; another one for its ``commit``, unless that
+    is given or the operation is completed."""
     progress: OperationProgress | UnsetType = UNSET
     if operation.parts:
         done = operations.progress(operation)
@@ -56,7 +56,7 @@ def operation_document(operations: Operations, operation: Operation, commit: str
 
 
 def accepted(operations: Operations, repository: str, operation: Operation) -> Response:
-    """202: it is worked on, and where to ask after it."""
+    """Return a 202, with the address of the operation."""
     from urllib.parse import quote  # most requests are answered at once
 
     where = f"/api/v1/repositories/{quote(repository, safe='')}/operations/{operation.id}"
@@ -65,7 +65,7 @@ def accepted(operations: Operations, repository: str, operation: Operation) -> R
 
 
 def failure_document(operation: Operation, words: str = "") -> Error:
-    """Why an operation failed or was cancelled, as the API says it; ``words`` are those that published clients compare."""
+    """Return why an operation failed or was cancelled, as an API error; ``words`` are those that published clients compare."""
     if operation.state is OperationState.CANCELLED:
         return Error(operation.error, str(reason(operation)), CancelledError.code)
     message, detail = (words, operation.error) if words else (operation.error, "")

@@ -1,7 +1,7 @@
-"""Requests of a browser that carries a session's cookie: a page of ours sent them, or they change nothing.
+"""Requests with a session's cookie: only the server's own pages may change anything with one.
 
-A browser sends the cookie along whichever page made the request. (``SameSite=Lax`` keeps it from those of other sites, but
-not from those of other hosts of the same site.) It tells the page's origin in a header that no page can set.
+A browser sends the cookie along whichever page made the request. (``SameSite=Lax`` keeps it from pages of other sites, but not
+from those of other hosts of the same site.) It sends the page's origin in a header that no page can set.
 """
 
 from collections.abc import Mapping
@@ -11,15 +11,15 @@ from graveler.api.response import JSON_TYPE
 
 
 def expect_no_other_page(headers: Mapping[str, str]) -> None:
-    """:class:`NotPermittedError` for a page of somebody else that logs its reader in, to have them work under another name. What
-    is no browser tells no origin."""
+    """Refuse a foreign page that logs its reader in under another name, with :class:`NotPermittedError`. Clients other than
+    browsers send no origin."""
     if "origin" in headers:
         expect_own_page(headers, has_body=True)
 
 
 def expect_own_page(headers: Mapping[str, str], *, has_body: bool) -> None:
-    """:class:`NotPermittedError` unless the page's origin is the host that was asked, or that a proxy says was asked, and the
-    body, if there is one, is JSON, which other pages cannot send without asking first."""
+    """Raise :class:`NotPermittedError` unless the page's origin is the requested host, or the one that a proxy reports, and the
+    body, if any, is JSON, which other pages cannot send without a preflight request."""
     origin = headers.get("origin", "").partition("://")[2].lower()
     if not origin or origin not in (headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower()):
         raise NotPermittedError(

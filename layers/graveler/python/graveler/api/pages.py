@@ -1,5 +1,5 @@
-"""What is answered outside the API's base path: pages for people, and the OpenAPI document. Never JSON errors: a client that asks
-for another version of the API must not take the answer for one of it."""
+"""Responses outside the API's base path: pages for people, and the OpenAPI document. Never JSON errors: a client of another
+version of the API must not mistake them for that version's."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ _HOME = """<!doctype html>
 
 
 def page_outside(path: str) -> Response:
-    """The page for a path outside the API."""
+    """Return the page for a path outside the API."""
     match path:
         case "/":
             return text_response(_HOME, content_type=HTML_TYPE)

@@ -1,7 +1,7 @@
-"""Query parameters: from ``a=1&b=x`` to a typed value.
+"""Query parameters: conversion of ``a=1&b=x`` to a typed value.
 
-A route's parameters are a subclass of :class:`Query`. What clients send is taken as they mean it: ``a=`` is as if ``a`` were
-absent, booleans come in any spelling, a parameter may repeat where its type is a tuple. Unknown parameters are ignored.
+A route's parameters are a subclass of :class:`Query`. Parsing is lenient: ``a=`` means that ``a`` is absent, booleans have any
+spelling, a parameter whose type is a tuple may repeat. Unknown parameters are ignored.
 """
 
 from typing import Annotated, Any, ClassVar, Final, TypeVar
@@ -17,7 +17,7 @@ MAX_AMOUNT: Final = 1000
 
 Amount = Annotated[int, Meta(ge=-1, le=MAX_AMOUNT, description="how many results at most; 0 and -1 mean 100")]
 RequiredText = Annotated[str, Meta(min_length=1)]
-"""A text that must be there: give it no default."""
+"""A required text: give it no default."""
 
 _BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "true"), "true"),
@@ -41,24 +41,24 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AmountQuery(Query, frozen=True, kw_only=True):
-    """How many results."""
+    """The number of results."""
 
     amount: Amount = DEFAULT_AMOUNT
 
     @property
     def limit(self) -> int:
-        """How many results a page shall have."""
+        """The number of results per page."""
         return self.amount if self.amount > 0 else DEFAULT_AMOUNT
 
 
 class AfterQuery(AmountQuery, frozen=True, kw_only=True):
-    """Which page."""
+    """The position and size of a page."""
 
     after: Annotated[str, Meta(description="only results behind this: the `next_offset` of the page before")] = ""
 
 
 class PageQuery(AfterQuery, frozen=True, kw_only=True):
-    """Which page of a listing by name."""
+    """The page of a listing by name."""
 
     prefix: Annotated[str, Meta(description="only results that begin with this")] = ""
 
@@ -73,7 +73,8 @@ Q = TypeVar("Q", bound=Query)
 
 
 def split_query(raw: str) -> list[tuple[str, str]]:
-    """Names and values of a raw query string, decoded, in order; those without a value are left out. 400 if it is no UTF-8."""
+    """Return the decoded names and values of a raw query string, in order, without those that have no value. 400 if it is not
+    UTF-8."""
     if not raw:
         return []
     pairs = []
@@ -86,7 +87,7 @@ def split_query(raw: str) -> list[tuple[str, str]]:
 
 
 def read_query(kind: type[Q], pairs: list[tuple[str, str]]) -> Q:
-    """The parameters as a value of their type. 400 says which one is wrong, and why."""
+    """Return the parameters as a value of their type. A 400 names the wrong parameter, and why."""
     given: dict[str, str | list[str]] = {}
     for name, value in pairs:
         if name in kind._booleans:

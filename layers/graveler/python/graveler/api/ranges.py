@@ -1,4 +1,4 @@
-"""The headers ``Range`` and ``If-Range``: which bytes of an object are asked for (RFC 9110, 13.1.5 and 14.2)."""
+"""The headers ``Range`` and ``If-Range``: the requested bytes of an object (RFC 9110, 13.1.5 and 14.2)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,11 +7,11 @@ from msgspec import Struct
 
 _SPACE: Final = " \t\n\r\f\v"
 _MOST_DIGITS: Final = 19
-"""Beyond these no object reaches, and Python refuses to read thousands of them."""
+"""No object is that long, and Python refuses to parse thousands of digits."""
 
 
 class Span(Struct, frozen=True):
-    """``length`` bytes from ``start``, of ``size``. ``length`` is 0 for what cannot be satisfied."""
+    """``length`` bytes from ``start``, of ``size``. ``length`` is 0 if the range cannot be satisfied."""
 
     start: int
     length: int
@@ -19,15 +19,16 @@ class Span(Struct, frozen=True):
 
     @property
     def content_range(self) -> str:
-        """The header ``Content-Range`` that goes with it."""
+        """The matching header ``Content-Range``."""
         if not self.length:
             return f"bytes */{self.size}"
         return f"bytes {self.start}-{self.start + self.length - 1}/{self.size}"
 
 
 def requested(headers: Mapping[str, str], etag: str, size: int) -> Span | None:
-    """What a request's headers (names in lower case) ask for of an object that has this ETag, as :func:`span`. With ``If-Range``
-    the range counts for the object with that ETag only: of any other, whoever goes on with an object gets the whole."""
+    """Return what a request's headers (names in lower case) ask for of an object with this ETag, as :func:`span`. With
+    ``If-Range`` the range applies only to the object with that ETag: a client that resumes the read of another one gets the whole
+    object."""
     condition = headers.get("if-range")
     if condition and condition.strip() != f'"{etag}"':
         return None
@@ -35,8 +36,8 @@ def requested(headers: Mapping[str, str], etag: str, size: int) -> Span | None:
 
 
 def span(header: str | None, size: int) -> Span | None:
-    """What a header asks for of an object of ``size`` bytes. None for the whole: without a header, and for one that is malformed
-    or asks for several ranges, both of which a server may ignore."""
+    """Return the range that a header asks for of an object of ``size`` bytes. None for the whole: without a header, and for a
+    malformed one or one with several ranges, which a server may ignore."""
     if not header:
         return None
     unit, _, asked = header.partition("=")

@@ -1,4 +1,4 @@
-"""Answers, before they become events."""
+"""Responses, before they become events."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ HTML_TYPE: Final = "text/html; charset=utf-8"
 
 
 class Response(msgspec.Struct):
-    """A status, headers (names in lower case) and a body: text, or bytes, which travel as base64 unless they ``are_text`` in
+    """A status, headers (names in lower case) and a body: text, or bytes, which are sent as base64 unless they ``are_text`` in
     UTF-8."""
 
     status: int
@@ -24,7 +24,7 @@ class Response(msgspec.Struct):
     are_text: bool = False
 
     def event(self) -> dict[str, Any]:
-        """As API Gateway (payload 2.0) wants it."""
+        """Return it in API Gateway's form (payload 2.0)."""
         body, encoded = self.body, False
         if isinstance(body, bytes) and self.are_text:
             body = body.decode()
@@ -44,12 +44,12 @@ class Response(msgspec.Struct):
 
 
 def json_response(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A document as JSON."""
+    """Return a response with a document as JSON."""
     return rendered_response(encode_json(document), status, headers)
 
 
 def rendered_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """What is JSON already."""
+    """Return a response with a body that is JSON already."""
     all_headers = {"content-type": JSON_TYPE}
     if headers:
         all_headers.update(headers)
@@ -57,22 +57,23 @@ def rendered_response(body: bytes, status: int = 200, headers: Mapping[str, str]
 
 
 def text_response(text: str, status: int = 200, content_type: str = TEXT_TYPE) -> Response:
-    """Bare text."""
+    """Return a response with plain text."""
     return Response(status, {"content-type": content_type}, text)
 
 
 def no_content(headers: Mapping[str, str] | None = None, status: int = 204) -> Response:
-    """An answer without a body."""
+    """Return a response without a body."""
     return Response(status, dict(headers or {}))
 
 
 def error_response(status: int, error: Error, headers: Mapping[str, str] | None = None) -> Response:
-    """An error as clients read it."""
+    """Return a response with an error as clients read it."""
     return json_response(error, status, headers)
 
 
 def cookie(name: str, value: str, *, max_age: int, secure: bool) -> str:
-    """A ``Set-Cookie`` that scripts cannot read and other sites do not send.
+    """Return a ``Set-Cookie`` value that scripts cannot read and other sites do not send.
 
-    ``value`` is plain ASCII without ``;``, ``max_age`` is in seconds."""
+    ``value`` is plain ASCII without ``;``, ``max_age`` is in seconds.
+    """
     return f"{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")

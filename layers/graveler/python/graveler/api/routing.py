@@ -1,7 +1,7 @@
-"""Which handler answers which method and path.
+"""The routing of methods and paths to handlers.
 
-Paths are split at ``/`` before each segment is percent-decoded, so that an encoded slash is part of a name. Literal segments win
-over parameters. Nothing is cleaned up or redirected: an empty segment in the middle is a 400, as clients know it.
+Paths are split at ``/`` before each segment is percent-decoded, so an encoded slash is part of a name. Literal segments win over
+parameters. Paths are neither normalized nor redirected: an empty segment in the middle is a 400, as clients expect.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,11 +22,11 @@ from graveler.wire.errors import UNKNOWN_ROUTE_CODE
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
 Needs: TypeAlias = Permission | type[Request[Any]] | tuple[type[Request[Any]], ...] | None
-"""What the caller must be allowed to do: what the requests need that a route runs, or else a permission; None: nothing."""
+"""What the caller must be allowed to do: the needs of the requests that a route runs, or else a permission; None: nothing."""
 
 _KEPT: Final = 1024
 _KEPT_LENGTH: Final = 256
-"""How many requests' routes are remembered, and of how many characters: anybody may ask for anything."""
+"""Limits of the route cache, in entries and in characters of a path: any client may request anything."""
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
 _BRANCH_PARAMETERS: Final = ("branch", "destination")
@@ -36,20 +36,19 @@ _PATH_PARAMETERS: Final = ("path", "dest_path")
 
 
 class BodyKind(Enum):
-    """How large the body of a request may be that a route is for."""
+    """The size class of a route's request bodies."""
 
     SMALL = "small"
-    """Anybody may send it, without a key; or nobody has a use for one."""
+    """For routes that need no key, or no body."""
     JSON = "json"
     UPLOAD = "upload"
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One operation. ``requests`` are those of the lake that it may run, which say what it needs. ``responses`` maps each status
-    to the document that its body is (``str``: plain text; None: no body); ``says`` describes headers of the answer that are there
-    if it succeeds. One that ``scans`` may read a whole ref, or a history; its path ends with a word. One that is ``short`` asks
-    for little that is at hand, and writes to the table once at most: a server may answer it without a thread
-    (:mod:`graveler.pauses`)."""
+    """One operation. ``requests`` are the lake's requests that it may run, which define what it needs. ``responses`` maps each
+    status to the document of its body (``str``: plain text; None: no body); ``says`` describes the headers of a successful
+    response. A route that ``scans`` may read a whole ref, or a history; its path ends with a word. A ``short`` one reads little,
+    all of it cached, and writes to the table once at most: a server may handle it without a thread (:mod:`graveler.pauses`)."""
 
     method: str
     template: str
@@ -73,13 +72,13 @@ class Route(msgspec.Struct, frozen=True):
 
     @property
     def body_kind(self) -> BodyKind:
-        """What its requests bring."""
+        """The size class of its requests' bodies."""
         if self.permission is None:
             return BodyKind.SMALL
         return BodyKind.UPLOAD if self.raw_body else BodyKind.JSON if self.body is not None else BodyKind.SMALL
 
     def answer(self, call: Call, parameters: Mapping[str, str], pairs: list[tuple[str, str]]) -> Response:
-        """Parse, and let the handler do its work."""
+        """Parse the parameters and call the handler."""
         parsed: dict[str, Any] = {}
         if self.query is not None:
             parsed["query"] = read_query(self.query, pairs)
@@ -88,7 +87,7 @@ class Route(msgspec.Struct, frozen=True):
         return self.handler(call, **parameters, **parsed)
 
     def permit(self, call: Call, parameters: Mapping[str, str]) -> None:
-        """Raise unless the caller may."""
+        """Raise unless the caller has the permission."""
         if self.permission is not None:
             needed = Permission.READ if self.branch_in_body else self.permission
             branch = parameters[self.branch_parameter] if self.branch_parameter else ""
@@ -182,7 +181,7 @@ class Routes:
         scans: bool = False,
         short: bool = False,
     ) -> Callable[[H], H]:
-        """Declare a route of any method. Types of ``query`` and ``body`` are read from the handler's annotations."""
+        """Declare a route of any method. The types of ``query`` and ``body`` come from the handler's annotations."""
 
         permission, requests = _declared(needs)
 
@@ -226,7 +225,7 @@ def _declared(needs: Needs) -> tuple[Permission | None, tuple[type[Request[Any]]
 
 
 class _Node:
-    """What may follow a part of a path."""
+    """A node of the routing tree, with what may follow it in a path."""
 
     __slots__ = ("literals", "parameter", "routes")
 
@@ -237,13 +236,13 @@ class _Node:
 
 
 class Router:
-    """Finds the route of a request below ``base``. Of two that declare the same method and path the first counts."""
+    """The routes below ``base``, searchable by request. Of two that declare the same method and path the first counts."""
 
     def __init__(self, groups: Iterable[Routes], base: str = "") -> None:
         self._root = _Node()
         self._base = base
         self._found: dict[tuple[str, str], tuple[Route, Mapping[str, str]]] = {}
-        """Of requests that were found lately, since most are asked again and again."""
+        """A cache of recent requests, since most are repeated."""
         self.routes: list[Route] = []
         for route in [route for group in groups for route in group.routes]:
             node = self._root
@@ -260,8 +259,9 @@ class Router:
                 self.routes.append(route)
 
     def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
-        """The route of a raw path, which begins with the router's ``base``, and its parameters, decoded, which others are given
-        too. :class:`ApiError`: 400 for an empty segment, 404 for an unknown path, 405 for a method that it does not have."""
+        """Return the route of a raw path, which begins with the router's ``base``, and its decoded parameters, which are shared
+        between calls. :class:`ApiError`: 400 for an empty segment, 404 for an unknown path, 405 for a method that the path does
+        not have."""
         found = self._found.get((method, path))
         if found is None:
             found = self._search(method, path)
@@ -287,7 +287,7 @@ class Router:
 
 
 def _match(node: _Node, segments: list[str], at: int, method: str | None) -> _Node | None:
-    """The node at the end of the path that has a route for the method (any: None)."""
+    """Return the node at the end of the path that has a route for the method (any: None)."""
     if at == len(segments):
         return node if (method in node.routes if method else node.routes) else None
     segment = segments[at]

@@ -1,4 +1,4 @@
-"""What the one who deploys the API decides."""
+"""The settings of an API deployment."""
 
 from typing import Final
 
@@ -8,27 +8,27 @@ from graveler.access.sources import ImportSources
 
 DEFAULT_PRESIGN_SECONDS: Final = 900
 DEFAULT_MAX_BODY: Final = 4 << 20
-"""Lambda answers with 6 MB at most, which are 4.5 MB of bytes as base64."""
+"""Lambda responds with at most 6 MB, which are 4.5 MB of bytes as base64."""
 
 DEFAULT_OPERATION_RECORDS: Final = 2_000_000
 """Some seconds' work for one processor."""
 
 DEFAULT_REQUEST_SECONDS: Final = 20.0
-"""API Gateway answers within 29."""
+"""API Gateway's limit is 29."""
 
 NOWHERE: Final = ImportSources(())
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """``namespace_prefix`` begins the storage namespace of repositories that clients create without a thought, and
-    ``namespace_pattern`` (a regular expression) is what all of them must match. ``presign_seconds`` is how long a presigned URL
-    lives. ``secure_cookies``: the API is reached over HTTPS only. ``import_sources`` are the addresses outside of a repository
-    that may be linked, staged and imported, ``ingest_sources`` (None: the same) those that rules of ingest may be about.
-    Objects of more than ``max_body_bytes`` are answered with a redirect to their bytes. Of others the number of bytes is compared
-    with what was noted, with ``verify_bytes`` their MD5 too. Commits, merges and the like for which
-    more than ``operation_records`` records have to be read, as far as that is seen before, or which take longer than half of
-    ``request_seconds``, are worked on as operations, for which a request waits the other half; unless nobody ``hands_over`` to
-    anybody. With ``open_setup`` whoever comes first makes the first access key of a lake that never had one."""
+    """The settings of the API. ``namespace_prefix`` starts the default storage namespace of repositories that clients create, and
+    ``namespace_pattern`` (a regular expression) must match all of them. ``presign_seconds`` is the lifetime of a presigned URL.
+    ``secure_cookies``: the API is reached over HTTPS only. ``import_sources`` are the addresses outside a repository that may be
+    linked, staged and imported, ``ingest_sources`` (None: the same) those for ingest rules. Objects of more than
+    ``max_body_bytes`` are answered with a redirect to their bytes. For others the number of bytes is compared with the recorded
+    one, with ``verify_bytes`` their MD5 too. Commits, merges and the like that have to read more than ``operation_records``
+    records, as far as that is known in advance, or that take longer than half of ``request_seconds``, run as operations, for
+    which a request waits the other half; unless ``hands_over`` is off. With ``open_setup`` the first client creates the first
+    access key of a lake that never had one."""
 
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"

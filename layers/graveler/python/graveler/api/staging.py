@@ -1,4 +1,4 @@
-"""Objects whose bytes are somewhere already: what a client may say of them, and where they may be."""
+"""Existing objects that clients stage: what they may declare, and where the objects may be."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def entry_to_stage(
     content_type: str | None,
     metadata: Mapping[str, str] | None,
 ) -> ObjectEntry:
-    """The object as it is to be staged; quotes of an ETag are taken off its checksum. 400 for what cannot be true."""
+    """Return the object to stage; the quotes of an ETag are removed from its checksum. 400 for impossible values."""
     checksum = checksum.strip('"')
     if not checksum:
         raise bad_request(f"object {path!r} needs a checksum: the ETag that the store gave it when it was written")
@@ -47,10 +47,10 @@ def entry_to_stage(
 
 
 def require_source(call: Call, repository: OpenRepository, address: str, *, prefix: bool = False) -> None:
-    """Nobody reads through us what they were not given: outside of the repository's own namespace only the deployment's import
-    sources are allowed, and of those the repository's, but for the namespaces of repositories that the key may not read. With
-    ``prefix`` the address is that of all objects that begin so. 403. No request, but for a key that is limited to repositories
-    as :meth:`Neighbours.owners`."""
+    """Check that the caller may read at an address, so that no client reads through the server what it has no access to: outside
+    the repository's own namespace only import sources of the deployment that the repository allows, except the namespaces of
+    repositories that the key may not read. With ``prefix`` the address is that of all objects that begin with it. 403. No
+    request, except for a key limited to repositories, as :meth:`Neighbours.owners`."""
     if not address.startswith(repository.repository.namespace + "/"):
         _sources(call, repository.repository.settings).require(address)
         require_own(call, address, prefix=prefix)
@@ -62,7 +62,7 @@ def _sources(call: Call, settings: Settings) -> ImportSources:
 
 
 def require_own(call: Call, address: str, *, prefix: bool = False) -> None:
-    """403 for what lies in the namespace of a repository that the key may not read, and for a ``prefix`` of such. Cost as
+    """Refuse, with a 403, an address in the namespace of a repository that the key may not read, or a ``prefix`` of such. Cost as
     :func:`require_source`."""
     if call.identity.repositories:
         owners = call.lake.neighbours.owners(address, prefix=prefix)
@@ -71,15 +71,15 @@ def require_own(call: Call, address: str, *, prefix: bool = False) -> None:
 
 
 def require_object_source(call: Call, repository: OpenRepository, address: str) -> None:
-    """As :func:`require_source`, of one object; 400 for an address at which no object could be read."""
+    """Check the address of one object, as :func:`require_source`; 400 for an address where no object can be read."""
     require_source(call, repository, address)
     repository.expect_readable(address)
 
 
 def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[ObjectEntry]) -> Accept | None:
-    """403 unless these may be linked in the repository, as :func:`require_object_source`. For :meth:`Lake.looking`: what its
-    settings say may be a minute old, so where they have a say, which is where an address is not in its own namespace, this gives
-    what judges those that it has when the objects are staged."""
+    """Check that these may be linked in the repository, as :func:`require_object_source`. For :meth:`Lake.looking`: the
+    repository's settings may be a minute old, so where they matter, which is for addresses outside its namespace, return a
+    function that checks the current ones when the objects are staged."""
     seen, outside = repository.repository.settings.import_sources, False
     own = f"{repository.repository.namespace}/"
     for entry in entries:
@@ -96,7 +96,7 @@ def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[Obj
 
 
 def link_one(call: Call, repository: str, branch: str, entry: ObjectEntry, *, absent: bool, force: bool) -> None:
-    """Link an object that lies somewhere already, if it may be linked; with ``absent``, if the branch has none of its path."""
+    """Link an existing object, if permitted; with ``absent``, only if the branch has none at its path."""
 
     def link(found: OpenRepository) -> None:
         if absent:
@@ -110,7 +110,7 @@ def link_one(call: Call, repository: str, branch: str, entry: ObjectEntry, *, ab
 
 
 def others_namespaces(call: Call, folders: Sequence[str]) -> tuple[str, ...]:
-    """What of these folders lies in namespaces of repositories that the key may not read, as folders. Cost as
+    """Return the parts of these folders, as folders, that lie in namespaces of repositories that the key may not read. Cost as
     :func:`require_source`."""
     if not call.identity.repositories:
         return ()

@@ -1,4 +1,4 @@
-"""The routes, a module for each resource group.
+"""The routes, one module per resource group.
 
 Of two that declare the same method and path the first counts, so ``unimplemented`` is the last.
 """

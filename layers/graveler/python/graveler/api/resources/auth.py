@@ -1,7 +1,7 @@
-"""Who asks: login, the current user, and users as holders of access keys.
+"""Authentication: login, the current user, and users as holders of access keys.
 
-There are no users apart from keys: a user is whoever holds keys, known by the name that is in them. Roles and limits belong to
-keys, so groups and policies are not implemented.
+Users do not exist apart from keys: a user is the holder of keys, under the name in them. Roles and limits belong to keys, so
+groups and policies are not implemented.
 """
 
 import time
@@ -161,7 +161,7 @@ def delete_credentials(call: Call, user: str, key: str) -> Response:
 
 
 def _keys_of(call: Call, user: str, needed: Permission) -> list[AccessKey]:
-    """The live keys of a user. Other users' are an admin's business."""
+    """Return the live keys of a user. For other users than the caller, admins only."""
     call.identity.require(needed if user == call.identity.name else Permission.ADMIN)
     known = call.access.keys()
     found = [key for key in known if key.name == user]
@@ -178,7 +178,8 @@ def _key_of(call: Call, user: str, key_id: str, needed: Permission) -> AccessKey
 
 
 def _is_secure(call: Call) -> bool:
-    """Does the client speak TLS, with this API or with a proxy in front? Whoever lies about it has a cookie that is not sent."""
+    """Return whether the client speaks TLS, with this API or with a proxy in front. A client that lies gets a cookie it will not
+    send."""
     return call.settings.secure_cookies or call.headers.get("x-forwarded-proto", "").strip().lower() == "https"
 
 
@@ -187,7 +188,7 @@ def _user(keys: Sequence[AccessKey]) -> User:
 
 
 def _page(names: list[str], query: PageQuery) -> tuple[list[str], Pagination]:
-    """The names that a page shows; ``names`` in order."""
+    """Return the names on a page; ``names`` are in order."""
     asked = [name for name in names if name.startswith(query.prefix) and name > query.after]
     shown = asked[: query.limit]
     more = len(asked) > len(shown)
@@ -195,7 +196,7 @@ def _page(names: list[str], query: PageQuery) -> tuple[list[str], Pagination]:
 
 
 def _audit_login(call: Call, key_id: str, outcome: str) -> None:
-    # Nobody is known yet: the line names the key that was tried.
+    # Nobody is authenticated yet: the line names the attempted key.
     record(
         AuditLine(
             time=time.time(),

@@ -1,4 +1,4 @@
-"""Branches: list, create, look at, delete, reset, move, and replay commits on them."""
+"""Branches: list, create, inspect, delete, reset, move, and replay commits on them."""
 
 from contextlib import suppress
 from typing import Final
@@ -52,11 +52,11 @@ from graveler.wire.refs import (
 routes = Routes("branches")
 
 SMALLEST_RANGE: Final = 16 << 10
-"""Bytes of logical size that a client may have ranges cut to: some hundred records of each file."""
+"""Smallest logical size in bytes to which a client may have ranges split: some hundred records per file."""
 
 
 class BranchesQuery(PageQuery, frozen=True, kw_only=True):
-    """Which branches. ``show_hidden``: also those that were created to be hidden."""
+    """The branches to list. ``show_hidden``: also those created as hidden."""
 
     show_hidden: bool = False
 
@@ -75,19 +75,19 @@ class WrittenQuery(Query, frozen=True, kw_only=True):
 
 
 class DeleteBranchQuery(ForceQuery, frozen=True, kw_only=True):
-    """What to delete, if it is as expected. ``at``: a commit, by its whole ID; only if that is the branch's head (else 409)."""
+    """The condition for a deletion. ``at``: a commit's whole ID; delete only if that is the branch's head (else 409)."""
 
     at: str = ""
 
 
 class HardResetQuery(ForceQuery, frozen=True, kw_only=True):
-    """Where to move the branch to: any ref expression."""
+    """The target of a hard reset: any ref expression."""
 
     ref: RequiredText
 
 
 class DiffQuery(PageQuery, frozen=True, kw_only=True):
-    """Which differences; with a ``delimiter``, what lies behind one common prefix becomes one."""
+    """The differences to list; a ``delimiter`` rolls up those that share a common prefix."""
 
     delimiter: str = ""
 
@@ -199,7 +199,7 @@ def get_written_version(call: Call, repository: str, branch: str, query: Written
     opened = call.lake.repository(repository)
     found = opened.written_by(branch, model.Application(query.application, query.version))
     if found is None:
-        opened.branch(branch)  # 404
+        opened.branch(branch)  # 404 if the branch does not exist
     return json_response(WrittenVersion(None if found is None else found.id))
 
 
@@ -274,7 +274,7 @@ def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation
     def renamed_before() -> Response | None:
         with suppress(RefNotFoundError):
             opened.branch(branch)
-            return None  # so the other name is somebody else's
+            return None  # so the new name belongs to another branch
         return json_response(ref_document(opened.branch(body.new)))
 
     return once(call, rename, renamed_before)
@@ -324,14 +324,14 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
         raise _in_conflict(error) from None
     except InvalidError as error:
         if body.parent_number == 0 and len(call.lake.repository(repository).commit_of(body.ref).parents) > 1:
-            # Clients know it as a 409.
+            # Clients expect a 409.
             words = "must specify 1-based parent number for reverting merge commit"
             raise ApiError(409, words, cause=error) from None
         raise
 
 
 def _is_admins(call: Call, opened: OpenRepository, branch: str) -> bool:
-    """Is a branch of this name out of reach for who asks, since the name is protected and they are no admin? No request."""
+    """Return whether the branch name is protected and the caller no admin, and thus out of reach. No request."""
     protected = opened.repository.settings.protected
     return not call.identity.allows(Permission.ADMIN, opened.repository.name, branch) and (
         protecting(branch, protected) is not None

@@ -1,4 +1,4 @@
-"""Commits: make one, look at one, list a history."""
+"""Commits: create, inspect, list a history."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -28,22 +28,22 @@ routes = Routes("commits")
 
 
 class CommitQuery(Query, frozen=True, kw_only=True):
-    """``source_metarange``: commit this ready metarange instead of the branch's uncommitted changes; with ``parent``, a commit's
-    whole ID, only if that is the branch's head (else 409)."""
+    """The commit to create. ``source_metarange``: commit this existing metarange instead of the branch's uncommitted changes;
+    with ``parent``, a commit's whole ID, only if that is the branch's head (else 409)."""
 
     source_metarange: str = ""
     parent: str = ""
 
 
 class CommitOfQuery(Query, frozen=True, kw_only=True):
-    """``kept``: 410 for a commit that has expired, whose objects may be gone. Graveler's own."""
+    """``kept``: 410 for an expired commit, whose objects may be gone. A graveler extension."""
 
     kept: bool = False
 
 
 class LogQuery(Query, frozen=True, kw_only=True):
-    """Which commits. With ``objects`` or ``prefixes`` (both may repeat) only those that changed one of them; ``limit``: stop at
-    ``amount``, with no page to follow; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339."""
+    """The commits to list. ``objects`` or ``prefixes`` (both may repeat) keep only those that changed one of them; ``limit``:
+    stop at ``amount``, without a next page; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339."""
 
     after: Annotated[str, Meta(description="a commit, or the `next_offset` of the page before")] = ""
     amount: Amount = DEFAULT_AMOUNT
@@ -56,7 +56,7 @@ class LogQuery(Query, frozen=True, kw_only=True):
 
     @property
     def results(self) -> int:
-        """How many commits a page shall have."""
+        """The number of commits per page."""
         return self.amount if self.amount > 0 else DEFAULT_AMOUNT
 
 
@@ -144,7 +144,7 @@ def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Respo
 
 
 def _seconds(text: str) -> int:
-    """Unix seconds of an RFC 3339 time; a second begun counts as whole, and without a zone it is UTC."""
+    """Return the Unix seconds of an RFC 3339 time, rounded up to a whole second; without a zone it is UTC."""
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:

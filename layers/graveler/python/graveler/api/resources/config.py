@@ -1,4 +1,4 @@
-"""What clients ask before they begin: versions, the kind of store, health."""
+"""Requests that clients make first: versions, the kind of store, health."""
 
 from typing import Final
 
@@ -71,9 +71,9 @@ def get_usage(call: Call) -> Response:
 
 
 def storage_config(settings: Settings) -> StorageConfig:
-    """What clients may know of the store.
+    """Return what clients may know about the store.
 
-    The type is ``s3`` where bytes are in S3: the Hadoop file system in its simple mode reads them there by itself, and takes no
+    The type is ``s3`` where bytes are in S3: the Hadoop file system in its simple mode reads them there directly, and accepts no
     other type. Everywhere else it is the scheme, ``local``, and clients use presigned URLs.
     """
     prefix = settings.namespace_prefix

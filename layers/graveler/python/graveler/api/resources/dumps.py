@@ -1,9 +1,9 @@
-"""Dumps of refs, and repositories made again of them.
+"""Dumps of refs, and repositories restored from them.
 
-A dump is a background operation. It is named by one ID; the field's document has three, one for each kind of ref, which are all
-the same here. A restore is done when it is answered, since until then there is no repository whose operation it could be; what
-comes of it is kept for whoever asks after it. It needs a namespace: that of a bare repository, which is a note that something is
-to be restored under its name, or one that the request names.
+A dump is a background operation with one ID; lakeFS's document has three, one per kind of ref, which are all the same here. A
+restore is complete when its response is sent, since before that no repository exists whose operation it could be; its result is
+stored for later queries. It needs a namespace: that of a bare repository, which is a note that something will be restored under
+its name, or one named in the request.
 """
 
 import time
@@ -42,14 +42,14 @@ from graveler.wire.upkeep import (
 routes = Routes("dumps")
 
 RESTORE: Final = "restore"
-"""Kind of the operation that says what came of a restore."""
+"""The operation kind that records the result of a restore."""
 
 MAX_MISSING: Final = 1000
-"""Lost commits that a restore names."""
+"""Lost commits that a restore lists."""
 
 
 class TaskQuery(Query, frozen=True, kw_only=True):
-    """Which dump or restore."""
+    """The dump or restore."""
 
     task_id: RequiredText
 
@@ -69,7 +69,7 @@ class DumpStatus(TaskStatus, frozen=True, kw_only=True):
 
 
 class DumpsQuery(Query, frozen=True, kw_only=True):
-    """The storage namespace, of a repository that may be gone."""
+    """The storage namespace, whose repository may be gone."""
 
     namespace: RequiredText
 
@@ -132,7 +132,7 @@ def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
 )
 def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     """Make a repository again of a dump, under a name that is free. Takes as long as it takes; if it was cut off, repeat it."""
-    call.identity.require(Permission.ADMIN)  # the dump may be of a repository that the key is not for
+    call.identity.require(Permission.ADMIN)  # the dump may be of a repository outside the key's limits
     dump = body.branches_meta_range_id
     if {body.commits_meta_range_id, body.tags_meta_range_id} != {dump}:
         raise bad_request("the three IDs of a dump are the same; give them as the status of the dump has them")

@@ -1,5 +1,5 @@
-"""AWS principals of users, as the field's own operations have them: rules (:mod:`graveler.api.resources.principals`) that bear
-the user's name, with the role and the limits of the user's oldest access key."""
+"""The AWS principals of users, with lakeFS's own operations: rules (:mod:`graveler.api.resources.principals`) that carry the
+user's name, with the role and the limits of the user's oldest access key."""
 
 from msgspec import field
 
@@ -22,7 +22,7 @@ _OF_USER = "/auth/users/{user}/external/principals"
 
 
 class PrincipalQuery(Query, frozen=True, kw_only=True):
-    """Which principal: its ARN, or a pattern of them."""
+    """The principal: its ARN, or a pattern of ARNs."""
 
     principal: RequiredText = field(name="principalId")
 

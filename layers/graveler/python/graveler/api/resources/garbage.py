@@ -1,4 +1,4 @@
-"""Garbage collection, in the background. Beyond the field's API."""
+"""Garbage collection, in the background. Beyond lakeFS's API."""
 
 import time
 from hashlib import sha256
@@ -50,7 +50,7 @@ _REPORT: Final = "/repositories/{repository}/gc/reports/{run}"
 _HOLDS: Final = "/repositories/{repository}/gc/holds"
 
 MAX_LOST: Final = 1000
-"""Commits that a preview of rules names."""
+"""Commits that a preview of rules lists."""
 
 
 @routes.post(

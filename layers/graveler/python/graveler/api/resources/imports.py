@@ -1,4 +1,4 @@
-"""Imports: take over objects that lie elsewhere, in the background."""
+"""Imports of existing objects without copying, in the background."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ routes = Routes("import")
 
 _IMPORT: Final = "/repositories/{repository}/branches/{branch}/import"
 _DRY_RUN: Final = "dry-run"
-"""A path of its own: a server that does not know it refuses, where it would pass over a field and import."""
+"""A separate path: a server without dry runs refuses it, where it would ignore a field and import."""
 
 
 class ImportCreation(ImportTerms, frozen=True):
@@ -62,7 +62,7 @@ class ListingImportCreation(ImportTerms, frozen=True):
 
 
 class ImportQuery(Query, frozen=True, kw_only=True):
-    """Which import."""
+    """The import."""
 
     id: RequiredText
 
@@ -116,7 +116,7 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
 
 
 def _expect_noted(asked: bytes, number: int) -> None:
-    """400 for more sources than an operation can note."""
+    """Refuse more sources than an operation can store, with a 400."""
     size = len(asked)
     if size > MAX_REQUEST_BYTES and number > 1:
         raise bad_request(
@@ -169,13 +169,13 @@ def _import_listing(call: Call, repository: str, branch: str, body: ListingImpor
 
 
 def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], bool, bool, bool]:
-    """What is asked for besides sources, in the order in which operations have it."""
+    """Return the options besides the sources, in the order that operations store them."""
     info = body.commit.message, call.committer, body.commit.metadata or {}
     return *info, call.force(body.force), body.allow_empty, body.dry_run
 
 
 def _begin(call: Call, found: OpenRepository, kind: str, branch: str, asked: bytes, *, dry_run: bool) -> Response:
-    """Begin the operation, or find the one that this request began. A dry run is another request, whatever its key."""
+    """Start the operation, or find the one that this request started. A dry run is a different request, whatever its key."""
     key = request_id(call)
     words = f"{_DRY_RUN}\0{key}" if dry_run else key  # no key has a NUL
     name = sha256(words.encode()).hexdigest()[:32] if key else ""
@@ -205,7 +205,7 @@ def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) 
 
 
 def _import_into(branch: str, operation: Operation) -> Operation:
-    """The operation, if it is an import into this branch: the one that the access key is good for. Else 404."""
+    """Return the operation if it is an import into this branch, on which the access key was checked. Else 404."""
     if operation.kind != IMPORT or operation.branch != branch:
         raise ApiError(404, f"not found: no import into branch {branch!r} has the ID {operation.id!r}")
     return operation

@@ -1,5 +1,5 @@
-"""Ingest: rules about what lands elsewhere, what they have staged, comparing and repairing, and recorded events. Beyond the
-field's API."""
+"""Ingest: rules about objects that arrive elsewhere, the status of their staged changes, reconciliation, and replay of recorded
+events. Beyond lakeFS's API."""
 
 import time
 from hashlib import sha256
@@ -125,7 +125,7 @@ def status(call: Call, repository: str, rule: str) -> Response:
     "startReconciliation",
     Permission.WRITE,
     responses={202: ReconciliationStarted, 400: Error, 403: Error, 404: Error},
-    branch_in_body=True,  # in the rule, rather
+    branch_in_body=True,  # it is in the rule
 )
 def start_reconciliation(call: Call, repository: str, body: ReconciliationCreation) -> Response:
     """Begin to compare a rule's source with its branch, and to repair. With an Idempotency-Key, a repeated request finds what the
@@ -184,7 +184,7 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
     "replayIngest",
     Permission.WRITE,
     responses={200: IngestReplayed, 400: Error, 403: Error, 404: Error},
-    branch_in_body=True,  # in the rules, rather
+    branch_in_body=True,  # it is in the rules
 )
 def replay(call: Call, repository: str, body: IngestReplay) -> Response:
     """Process recorded events, as of a dead-letter queue, by the rules of this repository; what was processed before changes
@@ -217,7 +217,7 @@ def replay(call: Call, repository: str, body: IngestReplay) -> Response:
 
 
 def _asked(call: Call, repository: str, body: IngestRule) -> tuple[OpenRepository, Rule]:
-    """The repository and the rule, if the deployment may read there for clients, and the key too. 403."""
+    """Return the repository and the rule, if the deployment and the key may read its source. Else 403."""
     opened = call.lake.repository(repository)
     sources = call.settings.ingest_sources or call.settings.import_sources
     own = opened.repository.settings.import_sources

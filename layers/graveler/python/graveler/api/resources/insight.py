@@ -1,4 +1,4 @@
-"""What graveler answers beyond the field's API: dry runs of merges, sums, who changed what last, the state of a repository."""
+"""Operations beyond lakeFS's API: merge previews, sums, the last commit of each object, the state of a repository."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -34,38 +34,38 @@ routes = Routes("insight")
 
 
 class PreviewQuery(PageQuery, frozen=True, kw_only=True):
-    """Which conflicts to list, and the strategy that would decide them."""
+    """The conflicts to list, and the strategy that would decide them."""
 
     strategy: StrategyName = ""
 
 
 class SummaryQuery(Query, frozen=True, kw_only=True):
-    """What to sum up; with a ``delimiter`` also by common prefix."""
+    """The objects to sum up; with a ``delimiter`` also by common prefix."""
 
     prefix: str = ""
     delimiter: str = ""
 
 
 class SummaryRefsQuery(SummaryQuery, frozen=True, kw_only=True):
-    """As for the list of differences."""
+    """The differences to sum up, with the types of the list of differences."""
 
     type: Literal["two_dot", "three_dot"] = "three_dot"
 
 
 class BlameQuery(Query, frozen=True, kw_only=True):
-    """Which object."""
+    """The object."""
 
     path: RequiredText
 
 
 class AnnotateQuery(PageQuery, frozen=True, kw_only=True):
-    """Which objects."""
+    """The objects."""
 
     delimiter: str = ""
 
 
 class FsckQuery(Query, frozen=True, kw_only=True):
-    """``objects``: look also whether the objects of all commits are there; ``bytes``: read all of them, and compare."""
+    """``objects``: also check that the objects of all commits exist; ``bytes``: read and compare all of them."""
 
     objects: bool = False
     bytes: bool = False

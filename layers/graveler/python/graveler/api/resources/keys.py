@@ -1,4 +1,4 @@
-"""Access keys with their roles and limits, which the field's own operations on users do not know. Beyond its API."""
+"""Access keys with their roles and limits, which lakeFS's own user operations lack. Beyond its API."""
 
 from graveler.access.keys import AccessKey
 from graveler.api.call import Call

@@ -1,4 +1,4 @@
-"""What deleted repositories have left: listed, and removed for good. Beyond the field's API."""
+"""The leftovers of deleted repositories: list, and remove for good. Beyond lakeFS's API."""
 
 import time
 from collections.abc import Callable
@@ -73,7 +73,8 @@ def _leftovers(call: Call) -> Leftovers:
 
 
 def _behind(after: str) -> Callable[[DeletedRepository], bool]:
-    """Whether one stands behind a place, also if what stood there is gone. 400 for what is no place."""
+    """Return a test whether a repository comes after a position, even if the one at the position is gone. 400 for an invalid
+    position."""
     if not after:
         return lambda _: True
     at, dash, uid = after.partition("-")

@@ -1,5 +1,4 @@
-"""Uploads in parts, by presigned URLs. Nothing of an upload under way is kept here: its address proves for what it was handed
-out."""
+"""Multipart uploads, by presigned URLs. The server keeps no state of them: an upload's address proves what it was issued for."""
 
 from typing import Annotated, Final
 
@@ -31,17 +30,17 @@ routes = Routes("multipart uploads")
 
 _UPLOADS: Final = "/repositories/{repository}/branches/{branch}/staging/pmpu"
 MAX_COPIED_PART: Final = 64 << 20
-"""Bytes of another object that one part may be copied of."""
+"""Bytes of another object that one part may be copied from."""
 
 
 class UploadQuery(Query, frozen=True, kw_only=True):
-    """Which path the object will have."""
+    """The path that the object will have."""
 
     path: RequiredText
 
 
 class BeginQuery(UploadQuery, frozen=True, kw_only=True):
-    """Which path the object will have, and how many parts at once to get URLs for."""
+    """The path that the object will have, and the number of part URLs to return at once."""
 
     parts: Annotated[int, Meta(ge=0, le=10_000)] = 0
 

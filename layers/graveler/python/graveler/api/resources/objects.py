@@ -49,20 +49,20 @@ _BRANCH_OBJECTS: Final = "/repositories/{repository}/branches/{branch}/objects"
 
 
 class ObjectQuery(Query, frozen=True, kw_only=True):
-    """Which object, and whether to answer with a URL to its bytes."""
+    """The object, and whether to respond with a URL to its bytes."""
 
     path: RequiredText
     presign: bool = False
 
 
 class StatQuery(ObjectQuery, frozen=True, kw_only=True):
-    """Which object, and what to say of it."""
+    """The object, and which of its properties to return."""
 
     user_metadata: bool = True
 
 
 class ListQuery(PageQuery, frozen=True, kw_only=True):
-    """Which objects, and what to say of them."""
+    """The objects to list, and which of their properties to return."""
 
     delimiter: Annotated[str, Meta(description="roll up paths that hold it behind the prefix")] = ""
     presign: bool = False
@@ -70,19 +70,19 @@ class ListQuery(PageQuery, frozen=True, kw_only=True):
 
 
 class PresignQuery(Query, frozen=True, kw_only=True):
-    """Whether to answer with URLs."""
+    """Whether to respond with URLs."""
 
     presign: bool = False
 
 
 class WriteQuery(ForceQuery, frozen=True, kw_only=True):
-    """Which object to write."""
+    """The object to write."""
 
     path: RequiredText
 
 
 class CopyQuery(Query, frozen=True, kw_only=True):
-    """Where the copy goes."""
+    """The destination of the copy."""
 
     dest_path: RequiredText
 
@@ -163,7 +163,7 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
     if query.user_metadata and not (query.presign or query.delimiter):
         rendered = found.render(LISTED, ref, prefix=query.prefix, after=query.after, amount=query.limit)
         return rendered_response(rendered_page(rendered), headers={COMMIT_HEADER: rendered.commit_id})
-    expect_at_hand()  # what is rolled up lies in blocks of its own, and any number of them
+    expect_at_hand()  # rolled-up objects lie in blocks of their own, any number of them
     asked = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
     if query.user_metadata and not query.presign:
         plain = found.list_as(ListedObject, ref, **asked, amount=query.limit)
@@ -334,7 +334,7 @@ def update_user_metadata(call: Call, repository: str, branch: str, query: WriteQ
 
 
 def _matches(call: Call, entry: ObjectEntry) -> bool:
-    """Has the client this very object already (``If-None-Match``)?"""
+    """Return whether the client already has this object (``If-None-Match``)."""
     wanted = call.headers.get("if-none-match", "")
     return bool(wanted) and (wanted == "*" or f'"{entry.checksum}"' in wanted)
 

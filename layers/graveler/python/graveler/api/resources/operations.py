@@ -1,4 +1,4 @@
-"""Background operations: merges, commits and imports that take long, dumps, garbage collections. Beyond the field's API."""
+"""Background operations: long-running merges, commits and imports, dumps, garbage collections. Beyond lakeFS's API."""
 
 from graveler.api.call import Call
 from graveler.api.errors import ApiError
@@ -44,7 +44,7 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
     "cancelOperation",
     Permission.WRITE,
     responses={204: None, 403: Error, 404: Error, 409: Error},
-    branch_in_body=True,  # in the operation, rather
+    branch_in_body=True,  # it is in the operation
 )
 def cancel_operation(call: Call, repository: str, operation: str) -> Response:
     """End a background operation: from now on it cannot commit anything. 409 if it has ended otherwise, with its commit, say."""
@@ -54,7 +54,7 @@ def cancel_operation(call: Call, repository: str, operation: str) -> Response:
     except NotFoundError:
         call.identity.require(Permission.WRITE, repository)
         raise
-    # What changes no branch (a dump, a collection) is the administrator's.
+    # Operations that change no branch (a dump, a collection) are for admins.
     needed = Permission.WRITE if found.branch else Permission.ADMIN
     call.identity.require(needed, repository, found.branch)
     try:

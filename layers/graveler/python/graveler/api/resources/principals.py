@@ -1,4 +1,4 @@
-"""Logging in as an AWS principal, as the field's clients do; and, beyond their API, the rules that let principals in."""
+"""Login as an AWS principal, as lakeFS's clients do it; and, beyond its API, the rules that admit principals."""
 
 import time
 
@@ -107,7 +107,7 @@ def _document(rule: PrincipalRule) -> PrincipalRuleDocument:
 
 
 def _audit(call: Call, outcome: str, *, key_id: str = "", name: str = "", principal: str = "") -> None:
-    # Nobody was known when the request came: the line names who they turned out to be.
+    # The request came without an identity: the line names the one it established.
     record(
         AuditLine(
             time=time.time(),

@@ -1,4 +1,4 @@
-"""Two refs and what is between them: merge, merge base, differences."""
+"""Operations on two refs: merge, merge base, differences."""
 
 from typing import Literal
 
@@ -35,7 +35,7 @@ class DiffRefsQuery(PageQuery, frozen=True, kw_only=True):
 
 
 def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | None) -> MergeStrategies:
-    """The strategies of a request."""
+    """Return the strategies of a request."""
     return MergeStrategies(
         MergeStrategy(strategy or ""),
         tuple((one.prefix, MergeStrategy(one.strategy)) for one in by_prefix or ()),
@@ -80,7 +80,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
 
 
 def _refused(error: GravelerError, words: str) -> Response:
-    """A merge that was refused has a document of its own, which published clients expect."""
+    """Return the response for a refused merge, which has its own document in published clients."""
     refusal = document(error, words)
     return json_response(MergeRefusal("", f"{words}: {error}", refusal.detail, refusal.code, refusal.fields), 409)
 

@@ -1,4 +1,4 @@
-"""Repositories: list, create, look at, delete; their metadata and settings."""
+"""Repositories: list, create, inspect, delete; their metadata and settings."""
 
 import time
 from collections.abc import Callable
@@ -37,7 +37,7 @@ routes = Routes("repositories")
 
 
 class RepositoriesQuery(PageQuery, frozen=True, kw_only=True):
-    """Which repositories. ``search`` keeps those whose name contains it."""
+    """The repositories to list. ``search`` keeps those whose name contains it."""
 
     search: str = ""
 
@@ -81,7 +81,7 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
 
     default_branch = body.default_branch or "main"
     if query.bare:
-        call.identity.require(Permission.ADMIN)  # as for restoring
+        call.identity.require(Permission.ADMIN)  # as for a restore
         note_bare(call, body.name, body.storage_namespace)
         noted = Repository(body.name, int(time.time()), default_branch, body.storage_namespace)
         return json_response(noted, 201)
@@ -272,7 +272,7 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
     """Narrow from where objects may be imported, or (null) end that."""
     opened = call.lake.repository(repository)
     if body.prefixes is not None:
-        AllowedSources(body.prefixes)  # refuses what could mean another place to somebody
+        AllowedSources(body.prefixes)  # refuses ambiguous addresses
     opened.set_import_sources(body.prefixes, force=call.force(query.force))
     return no_content()
 
@@ -313,7 +313,7 @@ def _filtered(
     after: str,
     amount: int,
 ) -> tuple[list[KnownRepository], bool]:
-    """Up to ``amount`` repositories that are to be shown, and whether more follow."""
+    """Return up to ``amount`` matching repositories, and whether more follow."""
     found: list[KnownRepository] = []
     while True:
         page = pages(after)

@@ -1,5 +1,5 @@
-"""Setting up: the first access key of a lake that never had one, for whoever comes first. Off, unless
-:class:`graveler.api.settings.Settings` say otherwise: ``graveler serve`` and deployments make that key themselves."""
+"""Setup: the first access key of a lake that never had one, for the first client that asks. Off, unless
+:class:`graveler.api.settings.Settings` enable it: ``graveler serve`` and deployments create that key themselves."""
 
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request

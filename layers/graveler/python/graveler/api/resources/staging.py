@@ -1,4 +1,4 @@
-"""Staging: where to write an object's bytes, and linking them to a path when they are there."""
+"""Staging: locations for an object's bytes, and linking the bytes to a path once they are there."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ _BACKING: Final = "/repositories/{repository}/branches/{branch}/staging/backing"
 
 
 class BackingQuery(Query, frozen=True, kw_only=True):
-    """Which path the object will have, and whether to answer with a URL to write it."""
+    """The path that the object will have, and whether to respond with a URL to write it."""
 
     path: RequiredText
     presign: bool = False
@@ -41,7 +41,7 @@ class BackingQuery(Query, frozen=True, kw_only=True):
 
 
 class LinkQuery(Query, frozen=True, kw_only=True):
-    """Which path the object gets."""
+    """The path that the object gets."""
 
     path: RequiredText
 

@@ -1,4 +1,4 @@
-"""Tags: names for commits, for good."""
+"""Tags: permanent names for commits."""
 
 from graveler.api.call import Call
 from graveler.api.idempotency import once

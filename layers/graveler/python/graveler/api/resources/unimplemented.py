@@ -1,7 +1,7 @@
-"""The rest of the field's API: what graveler does not do says so with a 501 and an Error body, as clients expect it; never 404.
+"""The rest of lakeFS's API: unimplemented operations respond with a 501 and an Error body, as clients expect; never with a 404.
 
-Groups and policies: an access key has one role instead. Garbage collection by Spark reads its own formats.
-Pull requests and hooks need a server of their own.
+Groups and policies: an access key has one role instead. Garbage collection by Spark reads its own formats. Pull requests and
+hooks need a server of their own.
 """
 
 from msgspec import Struct
@@ -58,7 +58,7 @@ OPERATIONS = (
     ("PATCH", "/repositories/{repository}/pulls/{pull}", "updatePullRequest"),
     ("PUT", "/repositories/{repository}/pulls/{pull}/merge", "mergePullRequest"),
 )
-"""Method, path and operation of everything that is not there. What another module declares takes precedence."""
+"""Method, path and operation of everything unimplemented. Declarations in other modules take precedence."""
 
 
 class RunList(Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""Looking after a repository, in the background: whether it is whole, and who holds what it stores. Beyond the field's API.
+"""Upkeep of a repository, in the background: integrity checks, and the space of each holder. Beyond lakeFS's API.
 
-What was found is kept by the operation, and told in pages.
+The operation stores its findings, which are returned in pages.
 """
 
 from hashlib import sha256
@@ -32,14 +32,14 @@ routes = Routes("upkeep")
 _CHECKS = "/repositories/{repository}/checks"
 _SPACE = "/repositories/{repository}/space"
 _DIGITS = 18
-"""Of a position, at most."""
+"""Most digits of a position."""
 
 
 class RowsQuery(AfterQuery, frozen=True, kw_only=True):
-    """Which rows: those behind the number ``after``."""
+    """The rows after the number ``after``."""
 
     def page(self, rows: int) -> tuple[slice, Pagination]:
-        """Which of so many rows, and where that is. 400 for what is no position."""
+        """Return the rows of this page and their pagination. 400 for an invalid position."""
         if self.after and not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= _DIGITS):
             raise bad_request(
                 f"after={self.after[:100]!r} is no position; give what the page before has as next_offset"

@@ -1,7 +1,7 @@
-"""The sample data that a repository may begin with: made by a program, the same each time, small enough for a request.
+"""The sample data that a repository may start with: generated, the same each time, small enough for a request.
 
-It looks like the field's own quickstart (a table ``lakes.parquet``, pictures, a text), so that what is written about that can be
-followed here. Nobody's data: names and depths are drawn by lot.
+It resembles lakeFS's quickstart (a table ``lakes.parquet``, pictures, a text), so its tutorials can be followed here. The data is
+fictitious: names and depths are random.
 """
 
 from graveler.api.sample.contents import sample_files
@@ -14,7 +14,7 @@ MESSAGE = "Add sample data"
 
 
 def add_sample(opened: OpenRepository, *, by: str) -> None:
-    """Upload the sample's files to the default branch, and commit them. May be done again where it was cut off. Cost: 32 uploads,
+    """Upload the sample's files to the default branch, and commit them. Can be repeated after an interruption. Cost: 32 uploads,
     one after the other, and a commit."""
     branch = opened.repository.default_branch
     for file in sample_files(opened.repository.name, branch):
@@ -22,4 +22,4 @@ def add_sample(opened: OpenRepository, *, by: str) -> None:
     try:
         opened.commit(branch, MESSAGE, committer=by, force=True)
     except NoChangesError:
-        return  # it was committed, and the answer was lost
+        return  # it was committed, and the response was lost

@@ -1,4 +1,4 @@
-"""What is in the sample."""
+"""The contents of the sample."""
 
 import zlib
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from graveler.api.sample.png import bar_chart
 
 _GZIP: Final = 31
-"""The window of zlib for a file of gzip."""
+"""The zlib window for a gzip file."""
 
 TABLE: Final = Path(__file__).with_name("lakes.parquet.gz")
-"""The table of the lakes, packed. Functions have no library to write one with: ``tests/make_sample.py`` has."""
+"""The table of the lakes, compressed. Functions have no library to write one with; ``tests/make_sample.py`` does."""
 
 _SEED: Final = 1
 _LAKES: Final = 24_000
@@ -69,7 +69,7 @@ class Lakes(NamedTuple):
 
 
 class SampleFile(NamedTuple):
-    """One object to be."""
+    """An object to upload."""
 
     path: str
     content_type: str
@@ -77,7 +77,7 @@ class SampleFile(NamedTuple):
 
 
 def sample_files(repository: str, branch: str) -> Iterator[SampleFile]:
-    """The files, each with its bytes, 1.1 MB in all; the text names where they will be. Takes about 0.1 s."""
+    """Yield the files, each with its bytes, 1.1 MB in all; the text names their location. Takes about 0.1 s."""
     lakes = draw_lakes()
     yield SampleFile(
         "README.md", "text/markdown", _README.format(lakes=_LAKES, repository=repository, branch=branch).encode()
@@ -93,10 +93,13 @@ def sample_files(repository: str, branch: str) -> Iterator[SampleFile]:
 
 
 def draw_lakes() -> Lakes:
-    """The rows of the table, the same each time."""
+    """Return the rows of the table, the same each time."""
     random = Random(_SEED)
     weights = [random.paretovariate(1) for _ in _COUNTRIES]
-    countries = [*random.choices(_COUNTRIES, weights, k=_LAKES - len(_COUNTRIES)), *_COUNTRIES]  # none is left out
+    countries = [
+        *random.choices(_COUNTRIES, weights, k=_LAKES - len(_COUNTRIES)),
+        *_COUNTRIES,
+    ]  # each one at least once
     names = ["Lake " + "".join(random.choices(_SYLLABLES, k=3)).title() for _ in countries]
     depths = [round(random.lognormvariate(1.6, 1), 1) for _ in countries]
     return Lakes(list(range(1, _LAKES + 1)), names, countries, depths)

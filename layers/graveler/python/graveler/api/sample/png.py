@@ -11,7 +11,7 @@ _PAPER, _BAR, _LINE = 0, 1, 2
 
 
 def bar_chart(heights: Sequence[int]) -> bytes:
-    """The picture of bars, of which the highest fills it. At least one must be above 0."""
+    """Return a picture of bars, the highest at full height. At least one must be above 0."""
     top, width = max(heights), _WIDTH // len(heights)
     rows = bytearray()
     for y in range(_HEIGHT):
@@ -22,7 +22,7 @@ def bar_chart(heights: Sequence[int]) -> bytes:
             for height in heights
         )
         rows += b"\0" + row.ljust(_WIDTH, bytes([paper]))
-    head = struct.pack(">IIBBBBB", _WIDTH, _HEIGHT, 8, 3, 0, 0, 0)  # 8 bits that choose from a palette
+    head = struct.pack(">IIBBBBB", _WIDTH, _HEIGHT, 8, 3, 0, 0, 0)  # 8-bit palette indexes
     chunks = ((b"IHDR", head), (b"PLTE", _PALETTE), (b"IDAT", zlib.compress(bytes(rows))), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
