@@ -353,9 +353,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
                 folder = stack.enter_context(TemporaryDirectory(dir=own_folder(), prefix="listing-"))
                 file = Path(folder) / "listing"
                 written = write_listing(request.listing, namespace, options, file, progress)
-            if (
-                not written and not request.allow_empty
-            ):  # the server, which does not see the listing's name, would refuse it too
+            if not written and not request.allow_empty:  # the server would refuse it too, without the listing's name
                 name = request.label or listing_name(request.listing, options)
                 raise EmptySourceError([(name, options.destination)])
             address = self._transfers.send(branch, _LISTING, file, force=request.force)

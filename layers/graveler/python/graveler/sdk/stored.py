@@ -167,9 +167,7 @@ class WriteableObject(StoredObject):
         the temporary folder is full.
         """
         binary = check_mode(mode, "wx", encoding=encoding, errors=errors, newline=newline)
-        self._repository.verbs.branch(
-            self._ref
-        )  # Fail before the caller writes gigabytes for a branch that does not exist.
+        self._repository.verbs.branch(self._ref)  # before the caller writes gigabytes for a missing branch
         if mode[0] == "x" and self.exists():
             raise AlreadyExistsError("object", self._path)
         writer = ObjectWriter(

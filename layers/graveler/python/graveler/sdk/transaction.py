@@ -51,9 +51,7 @@ def transaction(
     """Run a transaction. See :meth:`graveler.sdk.branch.Branch.transaction`."""
     source = WritableReference(repository, branch_id)
     if next(source.uncommitted(max_amount=1), None) is not None:
-        raise DirtyBranchError(
-            branch_id, "a transaction on it"
-        )  # otherwise its merge would be refused, after all the work
+        raise DirtyBranchError(branch_id, "a transaction on it")  # or its merge would be refused, after all the work
     with hidden_branch(repository.verbs, branch_id, repository.user, keep_on_error=keep_on_error) as name:
         work = Transaction(repository, name, branch_id, message, metadata, tag)
         yield work

@@ -110,9 +110,7 @@ class Gateway:
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if isinstance(response.body, bytes):
             try:
-                self._note(
-                    request, request_id, response, began
-                )  # first, so that a client that has the response finds its line
+                self._note(request, request_id, response, began)  # before the client has the response
             finally:  # an unwritable log must not hold back a response
                 await send(start)
                 await send({"type": "http.response.body", "body": response.body})

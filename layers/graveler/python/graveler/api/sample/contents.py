@@ -96,10 +96,7 @@ def draw_lakes() -> Lakes:
     """Return the rows of the table, the same each time."""
     random = Random(_SEED)
     weights = [random.paretovariate(1) for _ in _COUNTRIES]
-    countries = [
-        *random.choices(_COUNTRIES, weights, k=_LAKES - len(_COUNTRIES)),
-        *_COUNTRIES,
-    ]  # each one at least once
+    countries = [*random.choices(_COUNTRIES, weights, k=_LAKES - len(_COUNTRIES)), *_COUNTRIES]  # all occur
     names = ["Lake " + "".join(random.choices(_SYLLABLES, k=3)).title() for _ in countries]
     depths = [round(random.lognormvariate(1.6, 1), 1) for _ in countries]
     return Lakes(list(range(1, _LAKES + 1)), names, countries, depths)
