@@ -1,7 +1,7 @@
 """The data pipeline: import, export, datasets on branches, differences and garbage collection on Spark.
 
 Needs the extra ``graveler[spark]``; nothing else in the package imports it. Importing this module imports no Spark: each name
-below is looked up when it is first used. ::
+below is loaded on first use. ::
 
     import graveler.spark
 
@@ -11,7 +11,7 @@ below is looked up when it is first used. ::
     changes = graveler.spark.diff(spark, "sales", "main~1", "main")
 """
 
-TYPE_CHECKING = False  # type checkers take it for True by its name
+TYPE_CHECKING = False  # type checkers assume True by its name
 if TYPE_CHECKING:
     from graveler.requests.importing import ListingOptions
     from graveler.spark.batches import each_batch

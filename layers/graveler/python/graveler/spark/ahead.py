@@ -1,4 +1,4 @@
-"""Reading ahead: a task knows which ranges it is going to read, so the next ones come while it works on one.
+"""Read-ahead: a task knows which ranges it will read, so the next ones are fetched while it works on one.
 
 A range is some 10,000 records: 10 to 20 ms of work. An object store takes longer to send it.
 """
@@ -14,13 +14,13 @@ from graveler.tree.files import RANGES, TreeFiles
 from graveler.tree.tree import Tree
 
 _AT_ONCE: Final = 4
-"""Files that are under way while one is read."""
+"""Files being fetched while one is read."""
 
 
 @contextmanager
 def read_ahead(*trees: Tree) -> Iterator[list[Tree]]:
-    """The same trees of one store, whose ranges are to be read in the order of their keys. Requests are those without it, and up
-    to four more where somebody stops early or leaves ranges out. For one thread."""
+    """Provide the same trees of one store, whose ranges are read in the order of their keys. It makes the same requests as
+    without read-ahead, and up to four more if the reader stops early or skips ranges. For one thread."""
     infos = sorted((tree.info(number) for tree in trees for number in range(len(tree))), key=attrgetter("first"))
     names = list(dict.fromkeys(info.name for info in infos))
     if len(names) < 2:
@@ -35,7 +35,7 @@ def read_ahead(*trees: Tree) -> Iterator[list[Tree]]:
 
 
 class _Ahead:
-    """Files of trees, of which ``names`` are asked for next, in this order or nearly so."""
+    """The files of trees, of which ``names`` will be read next, in this order or nearly so."""
 
     def __init__(self, files: TreeFiles, names: Sequence[str], threads: ThreadPoolExecutor) -> None:
         self._files = files
@@ -58,7 +58,7 @@ class _Ahead:
         self._files.put(kind, name, data)
 
     def _taken(self, name: str) -> "Future[bytes] | None":
-        """The file if it is under way. What comes before it was passed over."""
+        """Return the file if it is being fetched. Files before it were skipped."""
         if name in self._under_way:
             for earlier in list(self._under_way):
                 coming = self._under_way.pop(earlier)

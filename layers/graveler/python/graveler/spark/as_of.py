@@ -1,4 +1,4 @@
-"""The options by which Spark's users name a version of a table, as refs."""
+"""The options by which Spark's users name a version of a table, translated to refs."""
 
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -6,21 +6,21 @@ from typing import Final, TypeVar
 from graveler.errors import InvalidError
 
 AS_OF: Final = ("timestampasof", "versionasof")
-"""Their names, which Spark takes in any case."""
+"""Names of the options; Spark ignores their case."""
 
 Option = TypeVar("Option")
 
 
 def ref_as_of(ref: str, options: Mapping[str, Option]) -> tuple[str, dict[str, Option]]:
-    """The ref that is meant, and the options without :data:`AS_OF`. ``timestampAsOf`` is a time, as ``branch@{TIME}`` has it
-    (UTC, unless it names another zone); ``versionAsOf`` is a commit, or another ref, instead of ``ref``. :class:`InvalidError` if
-    both are given, or one is no text."""
+    """Return the ref to read, and the options without :data:`AS_OF`. ``timestampAsOf`` is a time, as in ``branch@{TIME}`` (UTC,
+    unless it names another zone); ``versionAsOf`` is a commit, or another ref, instead of ``ref``. :class:`InvalidError` if both
+    are given, or one is not text."""
     given = {name.lower(): value for name, value in options.items() if name.lower() in AS_OF}
     others = {name: value for name, value in options.items() if name.lower() not in AS_OF}
     if len(given) > 1:
         raise InvalidError("timestampAsOf and versionAsOf name two versions; leave one of them out")
     for name, value in given.items():
-        # A number would be a ref, too: of so many moves ago.
+        # A number would be a ref, too: the state that many moves ago.
         if not isinstance(value, str) or not value or (name == "timestampasof" and value.isdecimal()):
             example = "2026-06-01T12:00Z" if name == "timestampasof" else "the ID of a commit"
             raise InvalidError(f"{value!r} is no value for {name}; it is text, such as {example}")

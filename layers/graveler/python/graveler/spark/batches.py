@@ -1,8 +1,8 @@
-"""Streams that write to a branch: each batch is one transaction, and on the branch once.
+"""Streams that write to a branch: each batch is one transaction, and takes effect once.
 
-Spark notes a batch in the stream's checkpoint after ``foreachBatch`` has returned. Where the driver dies in between, the stream
-begins with the same batch again. So a batch is written under the stream's own ID, which stays the same as long as its checkpoint
-does, and the batch's number: :mod:`graveler.lake.committing.applications` has the rest.
+Spark records a batch in the stream's checkpoint after ``foreachBatch`` has returned. If the driver dies in between, the stream
+starts with the same batch again. So a batch is written under the stream's own ID, which lasts as long as its checkpoint, and the
+batch's number: see :mod:`graveler.lake.committing.applications`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ from graveler.spark.handles import LakeLike, Reachable
 from graveler.spark.transactions import Transaction, transaction
 
 _QUERY: Final = "sql.streaming.queryId"
-"""What Spark calls the ID of the stream whose batch a thread works on."""
+"""Spark's name for the ID of the stream whose batch a thread works on."""
 _WRITTEN: Final = "graveler.written/"
-"""What the thread of a running stream notes: the batch that it has written last, by repository, branch and application."""
+"""The prefix of thread properties that record the batch written last, by repository, branch and application."""
 
 WriteBatch = Callable[[Transaction, DataFrame], object]
 
@@ -35,20 +35,20 @@ def each_batch(
     app_id: str | None = None,
     lake: LakeLike | ServedLake = None,
 ) -> Callable[[DataFrame, int], None]:
-    """What a stream takes for ``foreachBatch``: ``write(tx, frame)`` writes a batch in a transaction on ``branch``. ::
+    """Return a function for ``foreachBatch``: ``write(tx, frame)`` writes a batch in a transaction on ``branch``. ::
 
         stream = events.writeStream.option("checkpointLocation", checkpoint).foreachBatch(
             graveler.spark.each_batch("sales", "main", lambda tx, frame: tx.write(frame, "tables/events"))
         )
 
-    Each batch is on the branch once, however often and after whatever time the stream begins with it again. ``app_id`` is the
-    stream's own ID without one; give one if the checkpoint may be lost and the batches' numbers are kept otherwise. A stream
-    with a new checkpoint begins to count anew, so it is another application. One whose checkpoint is older than what it has
-    written is refused (:class:`InvalidError`) without an ``app_id``, since its batches may have other rows by now; with one, the
-    numbers are taken at their word. A batch that is written to a branch twice, by two of these in one function or in two parts,
-    is refused without an ``app_id`` for each: the second would be taken for the first, repeated. Nothing is committed for a batch
-    of which ``write`` writes nothing. The other arguments, costs and errors are those of :func:`graveler.spark.transaction`; an
-    error ends the stream, which goes on with this batch when it is started again.
+    Each batch takes effect on the branch once, however often and after whatever time the stream starts it again. ``app_id``
+    defaults to the stream's own ID; give one if the checkpoint may be lost and the batches' numbers are kept elsewhere. A stream
+    with a new checkpoint counts from zero, so it is another application. Without an ``app_id``, a stream whose checkpoint is
+    older than what it has written is refused (:class:`InvalidError`), since its batches may have other rows by now; with one, the
+    numbers are trusted. A batch that is written to a branch twice, by two of these in one function or in two parts, is refused
+    unless each has an ``app_id``: the second would count as a repetition of the first. If ``write`` writes nothing, nothing is
+    committed. The other arguments, costs and errors are those of :func:`graveler.spark.transaction`; an error ends the stream,
+    which continues with this batch when it is restarted.
     """
 
     def each(frame: DataFrame, number: int) -> None:
@@ -77,7 +77,7 @@ def each_batch(
             if not tx.repeated:
                 write(tx, frame)
             elif app_id is None and (later := tx.later) is not None:
-                # A stream repeats its last batch alone. Of an older one, Spark has cut the rows anew.
+                # A stream repeats only its last batch. Spark has planned the rows of an older one anew.
                 raise InvalidError(
                     f"batch {number} of this stream ({known}) is older than the last one that branch {branch!r} has of it "
                     f"(commit {later.id}): its checkpoint is an older one, or another process works with it, too. Its rows may "
@@ -92,7 +92,7 @@ def each_batch(
 
 
 def _stream(frame: DataFrame) -> str:
-    """The ID of the stream whose batch this is. :class:`InvalidError` if Spark does not say it."""
+    """Return the ID of the stream whose batch this is. :class:`InvalidError` if Spark does not provide it."""
     context: Any = frame.sparkSession.sparkContext
     found = context.getLocalProperty(_QUERY)
     if not found:

@@ -1,8 +1,9 @@
-"""When a transaction begins: once it is known in which lake it works.
+"""The start of a transaction: as soon as its lake is known.
 
-A name says nothing of the lake, and neither does the thread: Spark has an "active session" for each thread, and for some none.
-So the session decides that the caller names, else the one that is active where the block begins, else that of the first frame.
-Frames of a session whose options name another lake are refused, since they would be written where nobody expects them.
+A repository's name does not identify the lake, and neither does the thread: Spark has an "active session" for each thread, and
+for some none. So the lake comes from the session that the caller names, else from the one that is active where the block begins,
+else from that of the first frame. Frames of a session whose options name another lake are refused, since they would be written to
+an unexpected place.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +24,8 @@ T = TypeVar("T")
 def deciding(
     spark: SparkSession | None, repository: Reachable, lake: LakeLike | ServedLake = None
 ) -> SparkSession | None:
-    """The session that decides on the lake where no frame does: the given one, else the one that is active in this thread.
-    :class:`InvalidError` if there is none, and nothing else names the lake: what the environment names may be another one."""
+    """Return the session that determines the lake if no frame does: the given one, else the active one of this thread.
+    :class:`InvalidError` if none is active and nothing else names the lake: the environment's may be another one."""
     found = spark or SparkSession.getActiveSession()
     if found is None and "lake" in left_open(repository, lake):
         raise InvalidError(
@@ -38,7 +39,7 @@ def _expect_writer(spark: SparkSession | None) -> None:
 
 
 class Beginning(Generic[T]):
-    """Begins a transaction, once. Safe to share between threads.
+    """The start of a transaction, performed once. Safe to share between threads.
 
     ``begin`` gets the repository; its lake is closed with ``stack``.
     """
@@ -61,22 +62,23 @@ class Beginning(Generic[T]):
 
     @property
     def begun(self) -> T | None:
-        """What ``begin`` made; None if no session has decided yet."""
+        """The result of ``begin``; None if no session has determined the lake yet."""
         return self._begun
 
     def early(self, spark: SparkSession | None) -> None:
-        """Begin before the block, if that is possible: the session is known, or the arguments name the lake by themselves."""
+        """Begin before the block, if possible: the session is known, or the arguments alone name the lake."""
         _expect_writer(spark)
         if spark is not None or not self._open:
             self._by(spark)
 
     def by(self, spark: SparkSession) -> T:
-        """What ``begin`` made, for work of this session. :class:`InvalidError` if its options name another lake than those of
-        the session that decided. Errors of finding the lake, and of ``begin``."""
+        """Return the result of ``begin``, for work of this session. :class:`InvalidError` if its options name another lake than
+        those of the session that determined it. Errors of finding the lake, and of ``begin``."""
         return self._by(spark)
 
     def known(self) -> T:
-        """The same for work that no session does. :class:`InvalidError` if no session has decided yet."""
+        """Return the result of ``begin`` for work outside any session. :class:`InvalidError` if no session has determined the
+        lake yet."""
         if self._begun is None:
             raise InvalidError(
                 "no Spark session is active in this thread, so nothing says yet in which lake the transaction works; "

@@ -1,4 +1,4 @@
-"""What the tasks of an import have built: trees of intervals of keys, and the rows that cannot be imported."""
+"""The results of an import's tasks: trees of key intervals, and the rows that cannot be imported."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ Span = tuple[bytes, bytes]
 
 
 class BadRow(Struct, frozen=True):
-    """A row that cannot be imported: its name in the listing, and why."""
+    """A row that cannot be imported: its name in the listing, and the reason."""
 
     name: str
     why: str
@@ -21,10 +21,10 @@ class BadRow(Struct, frozen=True):
 
 class Subtree(Struct, frozen=True):
     """The tree of the records from key ``first`` on: last keys and packed descriptions of its ranges, which are written. It holds
-    all that the listing has up to its last key. ``duplicates`` are rows that gave way to a later one of the same key.
+    everything that the listing has up to its last key. ``duplicates`` are rows superseded by a later one of the same key.
 
-    ``run`` and ``partition`` say which task built it, ``begins`` and ``ends`` whether it is that one's first, and its last.
-    ``after`` is the last key of the nearest interval before it that the run left out (empty: there is none).
+    ``run`` and ``partition`` name the task that built it, ``begins`` and ``ends`` mark the task's first and last tree. ``after``
+    is the last key of the nearest preceding interval that the run skipped (empty: none).
     """
 
     first: bytes
@@ -43,12 +43,12 @@ class Subtree(Struct, frozen=True):
         return self.lasts[-1]
 
     def tree(self, store: TreeStore) -> Tree:
-        """As a tree whose files are in ``store``."""
+        """Return it as a tree whose files are in ``store``."""
         return Tree(store, self.lasts, self.packed)
 
 
 class Subtrees(Struct, frozen=True):
-    """What one task did: trees of ascending intervals; how many rows cannot be imported, and some of these."""
+    """The result of one task: trees of ascending intervals, the number of rows that cannot be imported, and a sample of these."""
 
     trees: list[Subtree]
     bad: int

@@ -1,12 +1,12 @@
-"""``spark.readStream.format("graveler")``: the commits of a branch as a stream of what they changed.
+"""``spark.readStream.format("graveler")``: the commits of a branch as a stream of their changes.
 
 An offset is a commit. A micro batch has the changes of each commit that the branch got since the last one, along first parents
 (:mod:`graveler.spark.feed_line`): without ``path`` a row for each object that a commit added, removed or changed
-(:mod:`graveler.spark.feed_objects`), with ``path`` the rows of a dataset's files that came and went
+(:mod:`graveler.spark.feed_objects`), with ``path`` the rows of a dataset's added and removed files
 (:mod:`graveler.spark.feed_rows`).
 
-Spark does not say to a data source in Python whether it is read at once or as a stream, and asks for columns before it is either.
-So an option has to say it: any of those that only a stream has.
+Spark does not tell a Python data source whether it is read at once or as a stream, and asks for the columns before either. So an
+option must: any of those that only a stream has.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from graveler.spark.source_options import expect_known, flag, needed, number
 from graveler.spark.workers import forget_archives
 
 STREAM_OPTIONS: Final = ("readChangeFeed", "startingRef", "maxCommitsPerTrigger")
-"""What only a stream has."""
+"""Options that only a stream has."""
 
 _OPTIONS: Final = (*LOCATION_OPTIONS, "repository", "ref", "path", "prefix", "rows_per_task", *STREAM_OPTIONS)
 _COMMIT: Final = "commit"
@@ -36,30 +36,30 @@ _FROM: Final = "from"
 
 
 class Step(Struct, frozen=True):
-    """One commit of a batch, and the one before it on the line, of which it is the difference; none for the first commit."""
+    """One commit of a batch, and its predecessor on the line, from which it is the difference; None for the first commit."""
 
     commit: Commit
     before: CommitID | None
 
 
 class Feed(Protocol):
-    """What a stream is of. Picklable."""
+    """The content of a stream. Picklable."""
 
     def check(self, schema: StructType) -> None:
-        """:class:`InvalidError` for columns that this feed cannot fill."""
+        """Refuse columns that this feed cannot fill, with :class:`InvalidError`."""
         ...
 
     def parts(self, repository: OpenRepository, steps: Sequence[Step]) -> list[Any]:
-        """What tasks read to read those commits: picklable, in their order."""
+        """Return the tasks' parts of those commits: picklable, in order."""
         ...
 
     def read(self, part: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
-        """The rows of a part. Runs in a task."""
+        """Yield the rows of a part. Runs in a task."""
         ...
 
 
 class FeedOptions:
-    """The options of a stream, read once. Picklable."""
+    """The parsed options of a stream. Picklable."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         expect_known(options, _OPTIONS)
@@ -75,20 +75,20 @@ class FeedOptions:
 
 
 class _Part(InputPartition):
-    """What one task reads."""
+    """The part of one task."""
 
     def __init__(self, part: Any) -> None:
         super().__init__(part)
 
 
 class CommitStream(DataSourceStreamReader):
-    """Reads a branch commit by commit.
+    """The reader of a branch, commit by commit.
 
-    One instance, in a process of its own beside the driver, plans a query's batches for as long as it runs; others, of which
-    nothing but :meth:`read` is called, are sent to the tasks.
+    One instance, in a separate process next to the driver, plans a query's batches for as long as it runs; others, whose
+    :meth:`read` alone is called, are sent to the tasks.
 
-    Spark asks for the first offset anew whenever a query begins again that has never completed a batch, and would skip what was
-    committed in between. So the offset before the first batch says nothing, and each offset carries along where the stream began.
+    Spark asks for the first offset again whenever a query restarts that has never completed a batch, and would skip the commits
+    made in between. So the offset before the first batch is empty, and each offset carries the stream's start along.
     """
 
     def __init__(self, options: FeedOptions, feed: Feed, schema: StructType) -> None:
@@ -99,19 +99,20 @@ class CommitStream(DataSourceStreamReader):
         self._at: Position | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """No request."""
+        """Return the empty offset. No request."""
         return {_COMMIT: None, _FROM: None}
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """The end of the next batch. Costs and errors as of :meth:`graveler.spark.feed_line.Line.upto`; the first time of a
-        stream also as of :meth:`~graveler.spark.feed_line.Line.start`."""
+        """Return the end of the next batch. Costs and errors as :meth:`graveler.spark.feed_line.Line.upto`; on a stream's first
+        call also as :meth:`~graveler.spark.feed_line.Line.start`."""
         _, _, line = self._opened()
         if self._at is None or self._from is None:
             self._from = self._at = line.start(self._options.starting)
         return {_COMMIT: line.upto(self._at, self._options.limit), _FROM: self._from}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What tasks read of the commits after ``start`` up to ``end``. Spark also tells by this where a checkpoint ends."""
+        """Return the parts of the commits after ``start`` up to ``end``. By this call Spark also tells where a checkpoint
+        ends."""
         self._from, self._at = _position(end, _FROM), _position(end, _COMMIT)
         first = _position(start, _COMMIT)
         begin = self._from if first is None else first
@@ -126,7 +127,7 @@ class CommitStream(DataSourceStreamReader):
         return [_Part(part) for part in self._feed.parts(repository, steps)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one part, in a task."""
+        """Yield the rows of one part, in a task."""
         forget_archives()
         yield from self._feed.read(partition.value, self._schema)
 

@@ -1,15 +1,14 @@
-"""What an import has built so far, in the object store, so that it can go on where it was interrupted.
+"""The results of an import so far, in the object store, so that it can continue after an interruption.
 
 ::
 
-    _graveler/imports/<listing's id>/<run>-<partition>     what a task built
+    _graveler/imports/<listing's id>/<run>-<partition>     the result of a task
 
-A subtree stands for *all* rows of the listing between two keys, whatever the partitions of the run were. A later run of
-the same listing leaves those rows out and builds the rest; trees of intervals join to the same tree however they were cut
-(law F1).
+A subtree stands for *all* rows of the listing between two keys, whatever the partitions of the run were. A later run of the same
+listing skips those rows and builds the rest; trees of intervals join to the same tree however they were split (law F1).
 
-Files of trees that no commit holds are garbage after a while, so what is older than a quarter of the collector's grace does not
-count any more: its files might be gone before the import is committed.
+Files of trees that no commit holds become garbage after a while, so results older than a quarter of the collector's grace period
+no longer count: their files might be gone before the import is committed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +29,7 @@ _THREADS: Final = 16
 class Checkpoint:
     """The state of the import of one listing into a repository whose namespace is ``objects``. Picklable.
 
-    ``identity`` are texts that tell this import from every other: of its listing, of the options, of the split parameters.
+    ``identity`` are texts that distinguish this import from all others: its listing, options and split parameters.
     """
 
     def __init__(self, objects: Objects, identity: Iterable[str]) -> None:
@@ -38,27 +37,27 @@ class Checkpoint:
         self.id = sha256(msgspec.msgpack.encode(list(identity))).hexdigest()[:32]
 
     def note(self, done: Subtrees) -> None:
-        """Note what a task built. One object write; none for one that built nothing, or that has bad rows, which have to be
-        counted again."""
+        """Record the result of a task. One object write; none for an empty result, or one with bad rows, which have to be counted
+        again."""
         if done.trees and not done.bad:
             task = done.trees[0]
             self._objects.put(f"{FOLDER}/{self.id}/{task.run}-{task.partition:06}", pack(done))
 
     def read(self, since: float) -> tuple[list[Subtree], float]:
-        """What was noted since that time (Unix seconds), ascending; and when the oldest of it was. One listing; one object read
-        for each task."""
+        """Return the results recorded since that time (Unix seconds), ascending, and the time of the oldest. One listing; one
+        object read per task."""
         young = [stored for stored in self._stored() if stored.modified >= since]
         with ThreadPoolExecutor(_THREADS) as threads:
             found = [subtree for done in threads.map(self._get, young) for subtree in done.trees]
         kept: list[Subtree] = []
         for subtree in sorted(found, key=lambda subtree: (subtree.first, subtree.last)):
-            # Two runs at the same time build some things twice: either will do, and what the other has besides is built again.
+            # Two concurrent runs build some intervals twice: either copy will do, and the rest of the other run is built again.
             if not kept or kept[-1].last < subtree.first:
                 kept.append(subtree)
         return kept, min((stored.modified for stored in young), default=float("inf"))
 
     def drop(self) -> None:
-        """Forget it all. One listing, one deletion for each."""
+        """Delete all of it. One listing, one deletion per result."""
         with ThreadPoolExecutor(_THREADS) as threads:
             list(threads.map(lambda stored: self._objects.delete(stored.key), self._stored()))
 
@@ -75,7 +74,8 @@ class Checkpoint:
 
 
 def forget_old(objects: Objects, before: float) -> int:
-    """Remove the notes of imports that nobody finished since ``before`` (Unix seconds); how many. One listing of all notes."""
+    """Remove the results of imports left unfinished since ``before`` (Unix seconds) and return their number. One listing of
+    all."""
     old = [stored.key for stored in objects.list(f"{FOLDER}/") if stored.modified < before]
     with ThreadPoolExecutor(_THREADS) as threads:
         list(threads.map(objects.delete, old))
@@ -83,8 +83,8 @@ def forget_old(objects: Objects, before: float) -> int:
 
 
 def spans_of(subtrees: Sequence[Subtree]) -> list[Span]:
-    """The intervals that these cover, which ascend; as few as possible: trees of one run that are neighbours, and between which
-    it left nothing out, have no rows between them."""
+    """Return the intervals that these ascending trees cover; as few as possible: neighbouring trees of one run, which skipped
+    nothing between them, have no rows between them."""
     spans: list[Span] = []
     before: Subtree | None = None
     for one in subtrees:

@@ -1,8 +1,8 @@
-"""Records as columns of Arrow, without a Python object for each field.
+"""Records as columns of Arrow, without a Python object per field.
 
-The two layouts that nearly all records have are read with NumPy, many at a time (``tree/record.py`` describes their bytes): an
-object that graveler named, and one outside of the namespace; with an MD5, a time of today, and no content type and metadata of
-their own. All others go through the codec. About 1 µs a record of the former, 5 µs of the latter.
+NumPy reads the two layouts of nearly all records, many at a time (``tree/record.py`` describes their bytes): an object that
+graveler named, and one outside the namespace; both with an MD5, a recent time, and the default content type and metadata. All
+others go through the codec. About 1 µs a record of the former, 5 µs of the latter.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from graveler.tree.record import RecordCodec
 from graveler.tree.sstable import Records
 
 BATCH_ROWS: Final = 8192
-"""About so many rows are handed to Spark at a time."""
+"""Approximate number of rows per batch for Spark."""
 
 OBJECT: Final = pa.schema(
     [
@@ -32,30 +32,30 @@ OBJECT: Final = pa.schema(
         pa.field("metadata", pa.map_(pa.string(), pa.string())),
     ]
 )
-"""A row for an object: as :class:`graveler.model.ObjectEntry`."""
+"""The row of an object: as :class:`graveler.model.ObjectEntry`."""
 
 _VALUES: Final = OBJECT.names[1:]
 _EMPTY_MAP: Final = b"\0\0\0\0"
 _NAMED: Final = 60
 """Bytes of a record with an MD5, a time in four bytes and a data name: 27 of identity, and ``92 ce <time> c4 19 <name>``."""
 _HEAD: Final = 28
-"""Bytes of a record up to the address outside of the namespace."""
+"""Bytes of a record before the address outside the namespace."""
 _TAIL: Final = 6
-"""Bytes of what follows that address: ``91 ce <time>``."""
+"""Bytes after that address: ``91 ce <time>``."""
 _DIGITS: Final = np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", np.uint8)
 
 Bytes = npt.NDArray[np.uint8]
 
 
 class RecordColumns:
-    """Turns packed records of a repository into columns. ``namespace`` is the repository's URL."""
+    """A converter of a repository's packed records to columns. ``namespace`` is the repository's URL."""
 
     def __init__(self, namespace: str) -> None:
         self._codec = RecordCodec(namespace)
         self._data = np.frombuffer(f"{namespace.rstrip('/')}/data/".encode(), np.uint8)
 
     def batches(self, blocks: Iterable[Records], columns: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """The rows of blocks of records, as :data:`OBJECT` or those of its columns; some thousand at a time.
+        """Yield the rows of blocks of records, as :data:`OBJECT` or those of its columns; some thousand at a time.
         :class:`graveler.errors.CorruptError`."""
         names = list(columns) or OBJECT.names
         schema = pa.schema([OBJECT.field(name) for name in names])
@@ -66,7 +66,8 @@ class RecordColumns:
             yield pa.RecordBatch.from_arrays([found[name] for name in names], schema=schema)
 
     def values(self, keys: Sequence[bytes], packed: Sequence[bytes], wanted: set[str] | None = None) -> list[pa.Array]:
-        """The columns of :data:`OBJECT` after the path, one row for each record. What is not ``wanted`` may be wrong."""
+        """Return the columns of :data:`OBJECT` after the path, one row per record. Columns that are not ``wanted`` may be
+        wrong."""
         lengths = np.fromiter(map(len, packed), np.int64, len(packed))
         named = np.flatnonzero(lengths == _NAMED)
         matrix = _matrix(_chosen(packed, named) if len(named) < len(packed) else packed, _NAMED)
@@ -93,7 +94,7 @@ class RecordColumns:
         return _put_together(parts)
 
     def _named(self, matrix: Bytes, wanted: set[str] | None) -> list[pa.Array]:
-        """Records with a data name: ``matrix`` has their bytes, one a row."""
+        """Return the columns of records with a data name: ``matrix`` has their bytes, one per row."""
         count = len(matrix)
         if wanted is None or "address" in wanted:
             digits = _base32(matrix[:, 35:60])
@@ -111,7 +112,7 @@ class RecordColumns:
     def _outside(
         self, packed: Sequence[bytes], lengths: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
-        """Of these rows, those of objects outside of the namespace in the usual layout, and their columns."""
+        """Return, of these rows, those of objects outside the namespace in the usual layout, and their columns."""
         rows = rows[lengths[rows] > _HEAD + _TAIL]
         records = pa.array(packed if len(rows) == len(packed) else _chosen(packed, rows), pa.binary())
         ends = np.frombuffer(records.buffers()[1], np.int32, len(rows) + 1)
@@ -131,7 +132,7 @@ class RecordColumns:
         return rows, [*_common(heads, tails[:, 2:6]), addresses, *_defaults(len(rows))]
 
     def _decoded(self, keys: Sequence[bytes], packed: Sequence[bytes]) -> list[pa.Array]:
-        """Any records, one by one."""
+        """Return the columns of any records, decoded one by one."""
         entries = [self._codec.decode(key, record) for key, record in zip(keys, packed, strict=True)]
         rows = [(e.size, e.checksum, e.mtime, e.address, e.content_type, list(e.metadata.items())) for e in entries]
         try:
@@ -144,19 +145,19 @@ class RecordColumns:
 
 
 def paths(keys: Sequence[bytes]) -> pa.Array:
-    """Keys as text. :class:`graveler.errors.CorruptError` for what is not UTF-8."""
+    """Return keys as text. :class:`graveler.errors.CorruptError` for keys that are not UTF-8."""
     return _utf8(pa.array(keys, pa.binary()), "key")
 
 
 def _utf8(column: pa.Array, what: str) -> pa.Array:
     try:
-        return column.cast(pa.string())  # looks at each whether it is UTF-8
+        return column.cast(pa.string())  # checks that each value is UTF-8
     except pa.ArrowInvalid as error:
         raise CorruptError(f"a record's {what} is not UTF-8: {error}") from None
 
 
 def _gathered(blocks: Iterable[Records]) -> Iterator[Records]:
-    """Blocks joined until they are large enough."""
+    """Yield blocks joined until they are large enough."""
     keys: list[bytes] = []
     packed: list[bytes] = []
     for more_keys, more_packed in blocks:
@@ -183,7 +184,7 @@ def _starts(matrix: Bytes, begin: bytes) -> npt.NDArray[np.bool_]:
 
 
 def _common(heads: Bytes, times: Bytes) -> list[pa.Array]:
-    """Size, checksum and time."""
+    """Return size, checksum and time."""
     count = len(heads)
     sizes = np.ascontiguousarray(heads[:, 2:10]).view(">i8").reshape(count).astype(np.int64)
     seconds = np.ascontiguousarray(times).view(">u4").reshape(count).astype(np.int64)
@@ -192,7 +193,7 @@ def _common(heads: Bytes, times: Bytes) -> list[pa.Array]:
 
 
 def _defaults(count: int) -> list[pa.Array]:
-    """Content type and metadata of objects that have none of their own."""
+    """Return the default content type and metadata."""
     kinds = _strings(DEFAULT_CONTENT_TYPE.encode() * count, count, len(DEFAULT_CONTENT_TYPE))
     nothing = pa.py_buffer(_EMPTY_MAP * (count + 1))
     pairs = pa.StructArray.from_arrays(
@@ -203,7 +204,7 @@ def _defaults(count: int) -> list[pa.Array]:
 
 
 def _base32(names: Bytes) -> Bytes:
-    """The 40 digits of each 25 bytes: five bytes at a time, as eight digits."""
+    """Return the 40 digits of each 25 bytes: five bytes at a time, as eight digits."""
     fives = names.reshape(len(names), 5, 5).astype(np.uint64)
     numbers = fives[:, :, 0]
     for at in range(1, 5):
@@ -215,13 +216,13 @@ def _base32(names: Bytes) -> Bytes:
 
 
 def _strings(data: bytes, count: int, width: int) -> pa.Array:
-    """A column of ASCII texts of equal width, one behind the other in ``data``."""
+    """Return a column of ASCII texts of equal width, stored one after the other in ``data``."""
     offsets = np.arange(count + 1, dtype=np.int32) * width
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data))
 
 
 def _put_together(parts: Sequence[tuple[npt.NDArray[np.int64], list[pa.Array]]]) -> list[pa.Array]:
-    """Columns of rows that were taken apart, in the order of the rows."""
+    """Return the columns of rows that were split into parts, in the order of the rows."""
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")

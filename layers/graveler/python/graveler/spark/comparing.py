@@ -1,4 +1,4 @@
-"""Comparing what an import brings with what is at its destination: by tasks, where both have something."""
+"""Comparison of an import's tree with its destination, by tasks where both have content."""
 
 from pyspark.sql import SparkSession
 
@@ -13,10 +13,10 @@ from graveler.tree.tree import Tree
 
 
 def compare_by_tasks(spark: SparkSession, repository: Files, destination: bytes) -> Compare:
-    """Compares what lies under a prefix: where the trees differ and both have ranges, tasks do, of :data:`TASK_ROWS` records
-    each.
+    """Return a function that compares the trees under a prefix: where they differ and both have ranges, tasks of
+    :data:`TASK_ROWS` records each do it.
 
-    Cost: one object read for each range that differs and overlaps others, and a Spark job if there are more than a task's.
+    Cost: one object read for each range that differs and overlaps others, and a Spark job if it is more than one task's work.
     """
     keys = KeyRange.of_prefix(destination)
 
@@ -35,6 +35,6 @@ def compare_by_tasks(spark: SparkSession, repository: Files, destination: bytes)
 
 
 def compare_slices(part: TwoSlices) -> Totals:
-    """What a task does."""
+    """Compare two slices, in a task."""
     with read_ahead(part.left, part.right) as (left, right):
         return total_between(left, right, part.keys.start, part.keys.end)

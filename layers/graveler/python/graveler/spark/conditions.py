@@ -1,7 +1,7 @@
-"""Which keys a condition on the column ``path`` leaves: so that Spark's filters keep ranges from being opened.
+"""The keys that satisfy a condition on the column ``path``, to keep Spark's filters from opening ranges.
 
-Python data sources of Spark 4.0 are not told of filters, so the condition is taken here, resolved by Spark itself, and of it
-what bounds the path. What is not understood bounds nothing; the condition is applied to the rows in any case.
+Spark 4.0 does not pass filters to Python data sources, so this module takes the condition, resolved by Spark itself, and extracts
+the bounds of the path. Unknown expressions bound nothing; the condition is applied to the rows in any case.
 """
 
 from typing import Any, Final
@@ -27,23 +27,23 @@ _MIRRORED: Final = {
 }
 _ALL: Final = (KeyRange(),)
 _OF_THE_QUERY: Final = ("Current", "Now", "LocalTimestamp")
-"""What the names of expressions begin with whose value is settled when a query runs."""
+"""Prefixes of the names of expressions whose value is determined when a query runs."""
 
 
 def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) -> KeyRanges:
-    """Keys among which are all paths for which the condition can be true; through Spark Connect, which does not tell how it
-    resolved a condition, all. :class:`graveler.errors.InvalidError` for a condition that Spark refuses."""
+    """Return keys that include all paths for which the condition can be true; all keys through Spark Connect, which does not
+    expose how it resolved a condition. :class:`graveler.errors.InvalidError` for a condition that Spark refuses."""
     with spark_errors(f"the condition {condition!r}"):
         frame = spark.createDataFrame([], from_arrow_schema(schema)).where(condition)
         if is_connect(spark):
-            _ = frame.schema  # the server looks at the condition, and may refuse it
+            _ = frame.schema  # the server analyses the condition, and may refuse it
             return _ALL
         plan: Any = frame._jdf.queryExecution().analyzed()
         return _bounds(plan.condition())
 
 
 def keys_of(pushed: Any) -> KeyRanges:
-    """The same of a filter that Spark 4.1 tells to a Python data source, such as ``EqualTo(("path",), "a")``."""
+    """Return the keys of a filter that Spark 4.1 pushes down to a Python data source, such as ``EqualTo(("path",), "a")``."""
     kind = type(pushed).__name__
     if getattr(pushed, "attribute", ()) != (_PATH,):
         return _ALL
@@ -100,7 +100,7 @@ def _compared(kind: str, value: bytes) -> KeyRange:
 
 
 def _like(pattern: str, escape: str) -> KeyRange:
-    """The keys that begin with what stands before the first wildcard or escape."""
+    """Return the keys that begin with the part before the first wildcard or escape."""
     at = next((at for at, character in enumerate(pattern) if character in ("%", "_", escape)), len(pattern))
     return KeyRange.of_prefix(pattern[:at].encode())
 
@@ -110,8 +110,8 @@ def _is_path(expression: Any) -> bool:
 
 
 def _constant(expression: Any) -> bytes | None:
-    """The bytes of a text that does not depend on any column; None for anything else, also for what only a query knows, such as
-    the date, and for an expression that has no value: that is told when the rows are asked for."""
+    """Return the bytes of a text that does not depend on any column; None for anything else, including values known only to a
+    query, such as the date, and expressions without a value: Spark reports these when the rows are read."""
     if not expression.foldable() or expression.dataType().typeName() != "string" or not _is_settled(expression):
         return None
     try:
@@ -122,7 +122,8 @@ def _constant(expression: Any) -> bytes | None:
 
 
 def _is_settled(expression: Any) -> bool:
-    """Whether its value will be the same when the query runs: Spark 3.5 tells the date of now, and the query may run tomorrow."""
+    """Return whether its value will be the same when the query runs: Spark 3.5 substitutes the current date, and the query may
+    run tomorrow."""
     if expression.getClass().getSimpleName().startswith(_OF_THE_QUERY):
         return False
     children = expression.children()

@@ -1,4 +1,4 @@
-"""Sessions of Spark Connect: work for tasks that goes by data frames alone, and refusals where the JVM of the driver is needed.
+"""Sessions of Spark Connect: work for tasks that needs data frames only, and refusals where the driver's JVM is needed.
 
 A client of Spark Connect has no JVM and no RDDs. It has frames, ``mapInArrow``, and data sources.
 """
@@ -16,27 +16,27 @@ _MOST_CORES: Final = 1 << 16
 
 
 class SparkConnectError(InvalidError):
-    """A session of Spark Connect cannot do this."""
+    """An operation that a session of Spark Connect does not support."""
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(f"{what} needs the JVM of the driver, which Spark Connect does not give: {instead}")
 
 
 def is_connect(spark: object) -> bool:
-    """Whether this is a session, or a frame, of Spark Connect. No request."""
+    """Return whether this is a session, or a frame, of Spark Connect. No request."""
     return type(spark).__module__.startswith(_MODULE)
 
 
 def expect_jvm(spark: object, what: str, instead: str) -> None:
     """Refuse a session of Spark Connect for ``what``; without a session (None), a process that has chosen Spark Connect.
-    :class:`SparkConnectError`, which says what to use ``instead``. No request."""
+    :class:`SparkConnectError`, which names what to use ``instead``. No request."""
     if is_connect(spark) or (spark is None and is_remote()):
         raise SparkConnectError(what, instead)
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks the session runs at once, as far as Spark knows. Through Spark Connect a small job."""
+    """Return how many tasks the session runs at once, as far as Spark knows. Through Spark Connect a small job."""
     if not is_connect(spark):
         return spark.sparkContext.defaultParallelism
-    # As many partitions as there are cores; with fewer rows some would be empty.
+    # As many partitions as cores; with fewer rows some would be empty.
     return spark.range(_MOST_CORES).select(sql.spark_partition_id().alias("number")).distinct().count()

@@ -1,9 +1,9 @@
-"""Where a listing of a bucket is cut, so that tasks list about as much each, whatever its keys look like.
+"""The points that split a listing of a bucket into tasks of about equal size, whatever its keys look like.
 
-Nobody knows beforehand how many keys lie between two of them: a store only tells the names that follow one. :func:`look` asks
-for a few of them and guesses, from the room that a page takes among all names there could be, and from samples of folders.
-It also says where it would cut. :func:`cut_points` has pieces that look too large cut and looked at again, a round at a time,
-until the guesses are fine enough. A guess may be wrong: the listing is complete anyway, since any names cut it.
+The number of keys between two keys is not known in advance: a store only returns the names that follow one. :func:`look` requests
+a few of them and estimates, from the share of the name space that a page covers, and from samples of folders. It also proposes
+split points. :func:`cut_points` has pieces that look too large split and examined again, a round at a time, until the estimates
+are fine enough. An estimate may be wrong: the listing is complete anyway, since any names can split it.
 """
 
 from bisect import bisect_left
@@ -21,36 +21,37 @@ from graveler.storage.objects import PAGE, Objects, Page
 T = TypeVar("T")
 
 LAST: Final = "\U0010ffff"
-"""Behind a folder's name: what no usual key in it comes after."""
+"""Appended to a folder's name: sorts after every usual key in the folder."""
 GRAIN: Final = 3
-"""A part is put together from so many pieces, or more."""
+"""Minimum number of pieces per part."""
 WAYS: Final = 32
-"""Pieces that one is cut into, at most."""
+"""Largest number of pieces that one is split into."""
 _FINER: Final = 1.3
-"""A piece is cut so much finer than need be, so that few of its pieces have to be cut again."""
+"""Pieces are split this much finer than needed, so that few of the results have to be split again."""
 _ROUNDS: Final = 24
 _LOOKS: Final = 16
-"""Looks for each part that is wanted, at most."""
+"""Largest number of looks per wanted part."""
 _SAMPLES: Final = 2
-"""Folders that a look goes into."""
+"""Folders that a look descends into."""
 _DEPTH: Final = 4
-"""Folders below each other that it does."""
+"""Levels of folders that it descends."""
 _KNOWN: Final = 128
-"""Names that are enough to see what they look like."""
+"""Names that suffice to learn their form."""
 _MOST: Final = 10**12
-"""A guess says no more than that there are so many times more."""
+"""Upper bound of a ratio in an estimate."""
 _UNSURE: Final = 3
-"""Places at which all known names have the same character, and others may be others."""
+"""Number of positions at which all known names share a character while other names may differ."""
 _NARROWINGS: Final = 8
 _KINDS: Final = 2
-"""Names that begin otherwise than the first ones, and again otherwise."""
+"""Groups of names with other beginnings than the first ones, examined one after the other."""
 _FAR: Final = 64
-"""A page that takes less than this part of a piece's room says little of it, until the next name of another kind is known."""
+"""A page that covers a smaller fraction of a piece's name space says little about it, until the next name of another kind is
+known."""
 _CLASSES: Final = (digits, ascii_lowercase, ascii_uppercase)
 _HEX: Final = "abcdef"
 _OTHER_LETTERS: Final = ascii_lowercase[len(_HEX) :]
 _ENOUGH: Final = 5
-"""So many characters at one place say what kinds stand there; of fewer, the other places have to."""
+"""Characters at one position that suffice to tell which kinds occur there; with fewer, the other positions decide."""
 
 
 class Piece(Struct, frozen=True):
@@ -62,8 +63,8 @@ class Piece(Struct, frozen=True):
 
 
 class Look(Struct, frozen=True):
-    """What a piece looks like: how many keys it seems to have, whether they were counted, how many folders were not looked
-    into, names at which it could be cut, and a folder in which all of it lies."""
+    """The estimate of a piece: its number of keys, whether they were counted, the number of folders not examined, names at which
+    to split it, and a folder that contains all of it."""
 
     keys: float
     counted: bool
@@ -75,11 +76,11 @@ class Look(Struct, frozen=True):
 def cut_points(
     objects: Objects, prefix: str, wanted: int, look_at: Callable[[Sequence[Piece]], Iterable[Look]] | None = None
 ) -> list[str]:
-    """Fewer than ``wanted`` names, ascending, that cut the keys with a prefix into parts of about one size. Not all of them are
-    names of objects. ``look_at`` takes looks at pieces, in parallel if it can, and returns them in their order.
+    """Return fewer than ``wanted`` names, ascending, that split the keys with a prefix into parts of about equal size. Not all of
+    them are names of objects. ``look_at`` examines pieces, in parallel if it can, and returns the looks in order.
 
     Cost: one request for a prefix of up to 1,000 keys; else up to 24 rounds of :func:`look`, for about five pieces of each part,
-    and never more than sixteen. A crowded folder among very many others is found only if a look happens to go into it.
+    and never more than sixteen. A crowded folder among very many others is found only if a look happens to sample it.
     """
     at_once = look_at or (lambda some: [look(objects, piece) for piece in some])
     whole = Piece("", "", prefix)
@@ -102,13 +103,13 @@ def cut_points(
 
 
 def groups(pieces: Sequence[T], tasks: int) -> list[list[T]]:
-    """Pieces for each of so many tasks to look at. Neighbours, which take about as long, go to different ones."""
+    """Return the pieces that each of so many tasks examines. Neighbours, which take about equally long, go to different tasks."""
     return [list(pieces[number::tasks]) for number in range(min(tasks, len(pieces)))]
 
 
 def _to_cut(pieces: Sequence[tuple[Piece, Look]], goal: float, left: int, wanted: int) -> dict[Piece, list[Piece]]:
-    """The pieces to cut next, with what becomes of them: those that are too large, the largest first. Then those with folders
-    that nobody looked into, as far as that is cheap beside the listing itself."""
+    """Return the pieces to split next, with the resulting ones: those that are too large, the largest first; then those with
+    unexamined folders, as far as that is cheap compared with the listing itself."""
     open_ones = [(piece, seen) for piece, seen in pieces if seen.cuts and not seen.counted]
     large = [(piece, seen) for piece, seen in open_ones if seen.keys > goal]
     if large:
@@ -130,14 +131,14 @@ def _to_cut(pieces: Sequence[tuple[Piece, Look]], goal: float, left: int, wanted
 
 
 def _cut(piece: Piece, seen: Look, ways: int) -> list[Piece]:
-    """A piece cut into so many, or as many as there can be."""
+    """Return a piece split into ``ways`` pieces, or as many as possible."""
     ways = min(ways, len(seen.cuts) + 1)
     names = [seen.cuts[number * (len(seen.cuts) + 1) // ways - 1] for number in range(1, ways)]
     return [Piece(after, upto, seen.top) for after, upto in pairwise([piece.after, *names, piece.upto])]
 
 
 def _ends(pieces: Sequence[tuple[Piece, Look]], wanted: int) -> list[str]:
-    """Where the parts end, but the last one."""
+    """Return where the parts end, except the last one."""
     share = sum(seen.keys for _, seen in pieces) / wanted
     ends: list[str] = []
     before = 0.0
@@ -150,9 +151,9 @@ def _ends(pieces: Sequence[tuple[Piece, Look]], wanted: int) -> list[str]:
 
 
 def look(objects: Objects, piece: Piece) -> Look:
-    """What a piece looks like. Cost: a request if it has up to 1,000 keys, or some; else up to three, some more where names have
-    much in common, one more for each folder that it goes down before there is a choice, and up to two for each folder below two
-    of those that it finds."""
+    """Return the estimate of a piece. Cost: one request if it has up to 1,000 keys, or a few; else up to three, some more if
+    names have long common prefixes, one for each folder that it descends before the names branch, and up to two for each folder
+    below two of those that it finds."""
     top, after, upto = piece.top, piece.after, piece.upto
     page = objects.page(top, after)
     keys = _upto(page.names, upto)
@@ -164,10 +165,10 @@ def look(objects: Objects, piece: Piece) -> Look:
 
 
 def _level(objects: Objects, piece: Piece, first: str) -> Page:
-    """The first names directly below the piece's folder, of which one is of the ``first`` key or its folder."""
+    """Return the first names directly below the piece's folder, including that of the ``first`` key or its folder."""
     page = objects.page(piece.top, piece.after, folders=True)
     folder = piece.top + first[len(piece.top) :].partition("/")[0] + "/"
-    # A store may leave out the folder in which the piece begins.
+    # A store may omit the folder in which the piece begins.
     missing = first.startswith(folder) and folder != piece.top and folder not in page.names[:1]
     names = [folder, *page.names] if missing else page.names
     within = _upto(names, piece.upto)
@@ -175,17 +176,17 @@ def _level(objects: Objects, piece: Piece, first: str) -> Page:
 
 
 def _weighed(objects: Objects, piece: Piece, page: Page, samples: int, depth: int) -> Look:
-    """What a piece looks like with these names directly below its folder, of which there may be more."""
+    """Return the estimate of a piece with these names directly below its folder, of which more may exist."""
     top, after, upto = piece.top, piece.after, piece.upto
     names = page.names
-    if not names:  # what an earlier request has found is gone by now
+    if not names:  # the keys of an earlier request are gone by now
         return Look(0, True, 0, [], top)
     folders = [name for name in names if name.endswith("/") and name != top]
     if len(names) == len(folders) == 1 and not page.more:
         inside = Piece(after, upto, names[0])
         return _weighed(objects, inside, objects.page(names[0], after, folders=True), samples, depth)
     step = max(1, len(folders) // samples)
-    # Names before ``after`` in its own folder count as well: a guess.
+    # Names before ``after`` in its own folder count as well: an estimate.
     sampled = [_folder(objects, name, depth) for name in folders[step // 2 :: step][:samples]]
     each = sum(one.keys for one in sampled) / len(sampled) if sampled else 0.0
     share = len(folders) / len(names) if names else 0.0
@@ -215,15 +216,15 @@ def _between(names: Iterable[str], after: str, upto: str) -> list[str]:
 
 
 def _possible(name: str) -> str:
-    """A name that a store can be asked for: what is made up may be longer than any key."""
+    """Return a name that a store accepts: a made-up name may be longer than any key."""
     return name.encode()[:MAX_OBJECT_KEY_BYTES].decode(errors="ignore")
 
 
 def _guess(
     objects: Objects, top: str, names: list[str], upto: str, *, folders: bool, kinds: int = _KINDS
 ) -> tuple[float, list[str]]:
-    """How many names there are directly below ``top`` from the first of these, which follow each other, up to another; and some
-    made-up ones at even distances. Looks at up to so many ``kinds`` of names that begin otherwise."""
+    """Estimate how many names are directly below ``top`` from the first of these, which are consecutive, up to another; and
+    return some made-up ones at even distances. Examines up to ``kinds`` groups of names with other beginnings."""
     some = [_bare(top, name) for name in (*names[:: ceil(len(names) / _KNOWN)], names[-1])]
     first, last = some[0], some[-1]
     end = upto[len(top) :] if upto.startswith(top) and upto != top + LAST else LAST
@@ -232,7 +233,7 @@ def _guess(
     common = _alike(first, last)
     others, behind = Page([], False), end
     if room(end) - room(first) > _FAR * (room(last) - room(first)) and len(common) > len(room.common):
-        # All that begins alike, and how far it is to what begins otherwise.
+        # First the names that begin alike, then the distance to the ones that begin otherwise.
         last_alike = common + LAST
         amount *= max(1.0, _ratio(room(last_alike) - room(first), room(last) - room(first)))
         following = _behind(objects, top, last_alike, end, folders=folders).names[:1]
@@ -248,16 +249,16 @@ def _guess(
         return amount, cuts
     more, cuts_behind = float(len(others.names)), [others.names[-1]]
     if others.more:
-        more, cuts_behind = amount, []  # of the last kind that is looked at: nobody knows
+        more, cuts_behind = amount, []  # of the last group examined, the size is unknown
         if kinds:
             more, cuts_behind = _guess(objects, top, others.names, top + behind, folders=folders, kinds=kinds - 1)
     return amount + more, [*cuts, top + end, *cuts_behind]
 
 
 def _narrowed(objects: Objects, piece: Piece, following: str, common: int, *, folders: bool) -> tuple[str, Page]:
-    """Up to where the names of a piece, without its folder, begin like its first one in places that vary; and the first of those
-    that begin otherwise from many places before. What all names have in common may be long, such as ``part-``, and few of the
-    names that could be there have it. One request for each time that it gets shorter, down to what is known to be ``common``."""
+    """Return the end of the names that begin like the piece's first one, without its folder, in positions that vary; and the
+    first of those that differ in many earlier positions. A long common prefix, such as ``part-``, may be shared by only few of
+    the possible names. One request each time that it gets shorter, down to the part known to be ``common``."""
     first, upto, top = piece.after, piece.upto, piece.top
     shared = len(_alike(first, following))
     for left in reversed(range(_NARROWINGS)):
@@ -273,14 +274,14 @@ def _narrowed(objects: Objects, piece: Piece, following: str, common: int, *, fo
 
 
 def _behind(objects: Objects, top: str, after: str, end: str, *, folders: bool) -> Page:
-    """The first names directly below ``top`` behind one, up to an end."""
+    """Return the first names directly below ``top`` after one, up to an end."""
     page = objects.page(top, _possible(top + after), folders=folders)
     names = [name for name in page.names if after < _bare(top, name) <= end]
     return Page(names, page.more and len(names) == len(page.names))
 
 
 def _bare(top: str, name: str) -> str:
-    """A name without its folder, and without a folder's slash."""
+    """Return a name without its folder, and without a folder's slash."""
     return name[len(top) :].removesuffix("/")
 
 
@@ -289,14 +290,14 @@ def _cuts(room: "Room", top: str, after: str, upto: str, otherwise: list[str]) -
 
 
 def _ratio(part: int, whole: int) -> float:
-    """Of numbers that may be larger than any float; 0 for a negative one, and no more than :data:`_MOST`."""
+    """Divide numbers that may be larger than any float; 0 for a negative one, and at most :data:`_MOST`."""
     whole = max(1, whole)
     return float(_MOST) if part > whole * _MOST else max(0, part) / whole
 
 
 class Room:
-    """The names that could be there between known ones and an end: at each place behind what all of them begin with stands a
-    character that some of them have there, or its like (another digit, another small letter). Names are numbered in it."""
+    """The space of possible names between known ones and an end: at each position after the common prefix, a character that some
+    names have there, or one of the same kind (another digit, another small letter). Names have numbers in it."""
 
     def __init__(self, known: Sequence[str], end: str) -> None:
         self.common = "" if end == LAST else _alike(min(known[0], end), max(known[-1], end))
@@ -315,7 +316,7 @@ class Room:
             self._alphabets.append(sorted(likes | _likes(some, hexadecimal=usual.isdisjoint(_OTHER_LETTERS))) or ["0"])
 
     def __call__(self, name: str) -> int:
-        """The number of a name, or of what would be in its place."""
+        """Return the number of a name, or of its position in the order."""
         number = 0
         rest = name[len(self.common) :] if name.startswith(self.common) else LAST if name > self.common else ""
         inside = True
@@ -328,7 +329,7 @@ class Room:
         return number
 
     def names(self, after: str, upto: str, ways: int) -> list[str]:
-        """Names between two, at even distances, that cut what lies between them into so many pieces."""
+        """Return evenly spaced names between two that split the space between them into ``ways`` pieces."""
         begin, end = self(after), self(upto)
         found = {self._name(begin + (end - begin) * number // ways) for number in range(1, ways)}
         return sorted(name for name in found if after < name < upto)
@@ -342,13 +343,13 @@ class Room:
 
 
 def _alike(one: str, other: str) -> str:
-    """What both begin with."""
+    """Return the common prefix."""
     count = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return one[:count]
 
 
 def _likes(seen: set[str], *, hexadecimal: bool) -> set[str]:
-    """These characters and all others of their kinds."""
+    """Return these characters and all others of their kinds."""
     likes = set(seen)
     for kind in _CLASSES:
         if not seen.isdisjoint(kind):

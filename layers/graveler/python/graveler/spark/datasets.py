@@ -1,4 +1,4 @@
-"""Datasets in a lake, read as ordinary data frames: the lake says which files there are, Spark reads them where they lie."""
+"""Datasets in a lake, read as ordinary data frames: the lake lists the files, Spark reads them in place."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -21,14 +21,14 @@ from graveler.spark.urls import locator
 FORMAT: Final = "parquet"
 
 _LOGS: Final = ("_delta_log", ".hoodie", "metadata")
-"""Folders in which tables keep their logs."""
+"""Folders in which table formats keep their logs."""
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def dataset_path(path: str) -> str:
-    """The path of a dataset on a branch, without slashes at its end; empty for the whole branch. :class:`InvalidError` for a URI,
-    and for parts that are empty, ``.`` or ``..``, which would become names of folders."""
+    """Return the path of a dataset on a branch, without trailing slashes; empty for the whole branch. :class:`InvalidError` for a
+    URI, and for segments that are empty, ``.`` or ``..``, which would become names of folders."""
     folder = path.rstrip("/")
     parts = folder.split("/") if folder else []
     odd = next((part for part in parts if part in ("", ".", "..")), None)
@@ -52,18 +52,17 @@ def read(
     lake: OpenRepository | RepositoryHandle | LakeLike | ServedLake = None,
     **options: Value,
 ) -> DataFrame:
-    """The dataset at ``lakefs://repository/ref/path``, in any format of files that Spark reads, as a data frame.
+    """Return the dataset at ``lakefs://repository/ref/path``, in any file format that Spark reads, as a data frame.
 
-    Which files there are is what the ref's commit says now; later commits change nothing, and uncommitted changes do not count.
-    ``path`` is a folder, or one object. Folders ``column=value`` below it are partition columns, with types inferred as Spark
-    does, and filters on them leave files out. With the option ``timestampAsOf``, the ref is a branch, and read where it was at
-    that time; ``versionAsOf`` names a commit, or a tag, to be read instead of the ref. Objects whose names begin with ``_`` or
-    ``.`` are not data. ``schema`` and ``options`` are Spark's. ``lake`` says where the lake is (also the URL of a server), or is
-    the repository, open.
+    The files are those of the ref's commit now; later commits change nothing, and uncommitted changes do not count. ``path`` is a
+    folder, or one object. Folders ``column=value`` below it are partition columns, with types inferred as Spark does, and filters
+    on them skip files. With the option ``timestampAsOf``, the ref is a branch, read as of that time; ``versionAsOf`` names a
+    commit, or a tag, to read instead of the ref. Objects whose names begin with ``_`` or ``.`` are not data. ``schema`` and
+    ``options`` are Spark's. ``lake`` is the lake's location (also the URL of a server), or the opened repository.
 
-    Cost: resolving, :meth:`~graveler.lake.reading.reader.RepositoryReader.list_objects` for each thousand files; nothing is
-    looked for in the object store. Through a server, as many requests. Under 0.2 ms of the driver for each file and 1 ms for
-    each partition. :class:`NotFoundError` for a path without files, :class:`graveler.errors.ExpiredCommitError`,
+    Cost: resolving, :meth:`~graveler.lake.reading.reader.RepositoryReader.list_objects` per thousand files; no requests to the
+    object store. Through a server, as many requests. Under 0.2 ms of the driver per file and 1 ms per partition.
+    :class:`NotFoundError` for a path without files, :class:`graveler.errors.ExpiredCommitError`,
     :class:`graveler.errors.InvalidError`.
     """
     expect_jvm(spark, "graveler.spark.read", "run the job in the cluster, with a session of its own")
@@ -91,7 +90,7 @@ def read_at(
     schema: StructType | str | None,
     options: dict[str, Value],
 ) -> DataFrame:
-    """The dataset at a path of a ref; ``called`` is its name for errors."""
+    """Return the dataset at a path of a ref; ``called`` is its name for errors."""
     base = dataset_path(path)
     for name in options:
         if name.lower() in AS_OF:
@@ -110,8 +109,9 @@ def read_at(
 
 
 def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntry]:
-    """Those that Spark would take for data: no part of the path behind ``base`` is hidden. :class:`InvalidError` for a table
-    whose own log says which of its files count, as those of Delta have: all of them together are rows that it never had."""
+    """Yield the entries that Spark would treat as data: no segment of the path after ``base`` is hidden. :class:`InvalidError`
+    for a table whose own log decides which of its files count, as Delta's does: all files together are rows that the table never
+    had."""
     begin = len(base) + 1 if base else 0
     for entry in entries:
         parts = entry.path[begin:].split("/")
@@ -127,7 +127,7 @@ def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntr
 
 
 def expect_plain(repository: Reached, ref: str, folder: str) -> None:
-    """Refuse to add files to a table whose own log says which files count, since no reader of the table would see them. A
+    """Refuse to add files to a table whose own log decides which files count, since no reader of the table would see them. One
     listing for each of three folders. :class:`InvalidError`."""
     for log in _LOGS:
         for entry in repository.objects(ref, f"{folder}/{log}/"):
@@ -139,12 +139,13 @@ def expect_plain(repository: Reached, ref: str, folder: str) -> None:
 
 
 def _log_of(folder: str, name: str) -> str | None:
-    """The table format that keeps its log in a folder of this name, by a file of this one."""
+    """Return the table format that keeps its log in a folder of this name, in a file of this one."""
     if folder == "metadata" and name.endswith(".metadata.json"):
         return "Iceberg"
     return {"_delta_log": "Delta", ".hoodie": "Hudi"}.get(folder)
 
 
 def _hidden(part: str) -> bool:
-    """As Hadoop has it: ``_SUCCESS``, ``.part.crc``; but a partition's column may begin with an underscore."""
+    """Return whether a name is hidden, as in Hadoop: ``_SUCCESS``, ``.part.crc``; but a partition's column may begin with an
+    underscore."""
     return part.startswith(".") or (part.startswith("_") and "=" not in part) or part.endswith("._COPYING_")

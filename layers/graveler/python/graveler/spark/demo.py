@@ -1,5 +1,6 @@
 """``make demo-spark``: the data pipeline on this machine, on real files: an import, a dataset written on a branch, a merge, a
-read of the old version, two refs joined, a wrong load that is refused, and a stream that goes on after its process was killed."""
+read of the old version, a join of two refs, a wrong load that is refused, and a stream that continues after its process was
+killed."""
 
 import os
 import signal
@@ -33,7 +34,7 @@ Tell = Callable[[str], object]
 
 
 def main() -> None:
-    """The story, in a lake that is made anew in the working folder."""
+    """Run the story, in a lake recreated in the working folder."""
     rmtree(FOLDER, ignore_errors=True)
     spark = local_session("graveler demo")
     spark.sparkContext.setLogLevel("ERROR")
@@ -46,7 +47,7 @@ def main() -> None:
 
 
 def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, tell: Tell) -> None:
-    """The story, in an empty repository of the lake in ``folder``."""
+    """Tell the story, in an empty repository of the lake in ``folder``."""
     tell("1. Import: the files of pyspark, where they lie, from a listing of them")
     files = Path(pyspark.__file__).parent
     listing = spark.createDataFrame(list(listed(files)), _LISTING)
@@ -125,7 +126,8 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
 
 
 def stream(spark: SparkSession, repository: OpenRepository, folder: Path, killed_behind: int | None = None) -> None:
-    """Write what is in ``incoming`` to a dataset, a file in each batch, to the end; killed behind the commit of one batch."""
+    """Write the files in ``incoming`` to a dataset, one per batch, to the end; or kill the process after the commit of one
+    batch."""
     write = graveler.spark.each_batch(repository, "main", lambda tx, frame: tx.write(frame, STREAMED), committer="ada")
 
     def each(frame: DataFrame, number: int) -> None:
@@ -139,7 +141,7 @@ def stream(spark: SparkSession, repository: OpenRepository, folder: Path, killed
 
 
 def stream_and_die(folder: Path) -> None:
-    """The stream in a process of its own, which is killed."""
+    """Run the stream in this process, which is killed."""
     spark = local_session("graveler demo, a stream")
     spark.sparkContext.setLogLevel("ERROR")
     with open_folder_lake(folder) as lake:
@@ -147,7 +149,7 @@ def stream_and_die(folder: Path) -> None:
 
 
 def streamed(spark: SparkSession, repository: OpenRepository) -> str:
-    """What the stream has written."""
+    """Return what the stream has written."""
     uri = f"lakefs://{repository.repository.name}/main/{STREAMED}"
     row = graveler.spark.read(spark, uri, lake=repository).agg(sql.count("*"), sql.countDistinct("id")).first()
     assert row is not None
@@ -155,7 +157,7 @@ def streamed(spark: SparkSession, repository: OpenRepository) -> str:
 
 
 def listed(folder: Path) -> Iterator[tuple[str, int, str, int]]:
-    """The Python files below a folder, as an inventory would list them."""
+    """Yield the Python files below a folder, as an inventory would list them."""
     for path in sorted(folder.rglob("*.py")):
         data = path.read_bytes()
         yield (
@@ -167,7 +169,7 @@ def listed(folder: Path) -> Iterator[tuple[str, int, str, int]]:
 
 
 def events(spark: SparkSession, days: int) -> DataFrame:
-    """A hundred events for each day."""
+    """Return a hundred events per day."""
     return spark.range(0, days * 100, 1, 2).select(
         "id",
         (sql.col("id") % 7).alias("amount"),
@@ -182,14 +184,14 @@ def write(repository: OpenRepository, branch: str, frame: DataFrame, message: st
 
 
 def summary_of(spark: SparkSession, repository: OpenRepository, ref: str) -> str:
-    """What is in the dataset."""
+    """Return a summary of the dataset."""
     row = read(spark, repository, ref).agg(sql.count("*"), sql.countDistinct("day"), sql.sum("amount")).first()
     assert row is not None
     return f"{row[0]:,} events of {row[1]} days, amounts add up to {row[2]:,}"
 
 
 def read(spark: SparkSession, repository: OpenRepository, ref: str) -> DataFrame:
-    """The dataset at a ref."""
+    """Return the dataset at a ref."""
     return graveler.spark.read(spark, f"lakefs://{repository.repository.name}/{ref}/{EVENTS}", lake=repository)
 
 

@@ -20,7 +20,7 @@ from graveler.tree.diff import diff as differences
 
 _SIDE: Final = pa.struct([field for field in OBJECT if field.name != "path"])
 CHANGE: Final = pa.schema([("type", pa.string()), ("path", pa.string()), ("before", _SIDE), ("after", _SIDE)])
-"""A row for a difference: as :class:`graveler.model.Change`."""
+"""The row of a difference: as :class:`graveler.model.Change`."""
 
 
 def diff(
@@ -34,11 +34,11 @@ def diff(
     rows_per_task: int = TASK_ROWS,
     lake: LakeLike | ServedLake = None,
 ) -> DataFrame:
-    """What turns the commit of ``left`` into that of ``right``: type (added, removed, changed), path, and all that the lake knows
-    of the object before and after. With ``from_base``, what ``right`` changed since its common base with ``left`` (three dots).
+    """Return what turns the commit of ``left`` into that of ``right``: type (added, removed, changed), path, and the object's
+    entry before and after. With ``from_base``, what ``right`` changed since its merge base with ``left`` (three dots).
 
-    Cost: resolving both, two metaranges; by the tasks one object read for each range that differs (two or more for some at the
-    parts' bounds). 10 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
+    Cost: resolving both, two metaranges; by the tasks one object read per range that differs (two or more for some at the parts'
+    bounds). 10 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
     with reached(spark, repository, lake) as found:
         ids = found.commit_of(left).id, found.commit_of(right).id
@@ -54,7 +54,7 @@ def diff(
 
 
 def read_differences(part: TwoSlices, namespace: str) -> Iterator[pa.RecordBatch]:
-    """What a task does. One object read for each range that differs."""
+    """Yield the differences of a part, in a task. One object read per range that differs."""
     columns = RecordColumns(namespace)
     with read_ahead(part.left, part.right) as (left, right):
         found = differences(left, right, part.keys.start, part.keys.end)
@@ -73,7 +73,7 @@ def _batch(columns: RecordColumns, some: Sequence[Difference]) -> pa.RecordBatch
 
 
 def _side(columns: RecordColumns, keys: Sequence[bytes], records: Sequence[bytes | None]) -> pa.Array:
-    """One side of differences; null where it has no record."""
+    """Return one side of differences; null where it has no record."""
     present = [at for at, record in enumerate(records) if record is not None]
     packed = [record for record in records if record is not None]
     if not packed:

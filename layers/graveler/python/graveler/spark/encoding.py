@@ -1,9 +1,9 @@
-"""Records of listed objects, a whole Arrow batch at a time: what a reader of rows makes of plain ones, at a third of its cost.
+"""Records of listed objects, encoded a whole Arrow batch at a time: the result of a row reader for plain rows, at a third of its
+cost.
 
-Plain are objects outside of the namespace with an MD5 or the ETag of an upload in parts, a time, and neither content type nor
-metadata: what inventories have.
-Whatever else a batch holds, it is left to :class:`graveler.lake.importing.listing_rows.RowReader`, which says what is wrong.
-A test compares the two.
+Plain rows are objects outside the namespace with an MD5 or the ETag of a multipart upload, a time, and neither content type nor
+metadata: what inventories have. Batches with any other row are left to :class:`graveler.lake.importing.listing_rows.RowReader`,
+which reports errors. A test compares the two.
 """
 
 from hashlib import sha256
@@ -18,18 +18,18 @@ from graveler.lake.importing.listing_tables import ADDRESS, BUCKET, CHECKSUM, KE
 from graveler.tree.record import MAX_KEY_BYTES
 
 Records = tuple[list[bytes], list[bytes], bytes]
-"""Keys, packed bytes of each, and all record IDs."""
+"""Keys, the packed bytes of each, and all record IDs."""
 
 _HEAD: Final = np.dtype([("length", ">u2"), ("size", ">u8"), ("mark", "u1")])
 _PLAIN_HEAD: Final = np.dtype([*_HEAD.descr, ("digest", "V16"), ("external", "u1")])
 _REST: Final = np.dtype([("array", "u1"), ("number", "u1"), ("mtime", ">u4")])
 _MD5_DIGITS: Final = 32
 _FIXED: Final = 10
-"""Bytes of an identity besides checksum and address: size, length of the checksum, the mark of an address."""
+"""Bytes of an identity besides checksum and address: size, length of the checksum, the marker of an address."""
 _TEXT: Final = 128
-"""Marks the length of a checksum that is kept as text."""
+"""Marks the length of a checksum stored as text."""
 _IN_PARTS: Final = "^[0-9a-f]{32}-[0-9]{1,5}$"
-"""The ETag of an upload in parts."""
+"""The ETag of a multipart upload."""
 _NO_DIGITS: Final = arrow.scalar("0" * _MD5_DIGITS)
 _EXTERNAL: Final = arrow.scalar(b"\x02", arrow.binary())
 _MAX_IDENTITY: Final = 0xFFFF
@@ -40,7 +40,7 @@ _NOTHING: Final = arrow.scalar(b"", _BINARY)
 
 
 class PlainRows:
-    """Encodes batches of plain rows. ``inside`` is what addresses in the namespace begin with."""
+    """The encoder for batches of plain rows. ``inside`` is the prefix of addresses in the namespace."""
 
     def __init__(self, rules: RowRules, inside: str) -> None:
         self._source = rules.source.encode()
@@ -49,7 +49,8 @@ class PlainRows:
         self._inside = inside.encode()
 
     def encode(self, batch: arrow.RecordBatch) -> Records | None:
-        """The records of a batch, if all its rows are plain and good; else None. 1.5 µs a row, most of it for record IDs."""
+        """Return the records of a batch, if all its rows are plain and valid; else None. 1.5 µs a row, most of it for record
+        IDs."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         if not columns.keys() <= {KEY, ADDRESS, BUCKET, SIZE, CHECKSUM, MTIME} or not (
             columns.keys() >= {SIZE, CHECKSUM, MTIME}
@@ -59,7 +60,7 @@ class PlainRows:
             return None
         try:
             names = columns[KEY if KEY in columns else ADDRESS]
-            names.cast(arrow.string())  # is it UTF-8?
+            names.cast(arrow.string())  # checks that it is UTF-8
             address = self._address(columns, names)
             sizes, mtimes = columns[SIZE].to_numpy(), columns[MTIME].to_numpy()
             checksums = columns[CHECKSUM]
@@ -130,14 +131,14 @@ class PlainRows:
 
 
 def _in_parts(checksums: Any) -> Any:
-    """Which of the checksums are ETags of uploads in parts; None if all have the length of an MD5."""
+    """Return which of the checksums are ETags of multipart uploads; None if all have the length of an MD5."""
     if compute.min_max(compute.binary_length(checksums)).as_py() == {"min": _MD5_DIGITS, "max": _MD5_DIGITS}:
         return None
     return compute.match_substring_regex(checksums, _IN_PARTS)
 
 
 def _digests(checksums: Any) -> Any:
-    """16 bytes for each of the MD5s, which are 32 digits in lower case; None if they are anything else."""
+    """Return 16 bytes for each of the MD5s, which are 32 digits in lower case; None if they are anything else."""
     if compute.min_max(compute.binary_length(checksums)).as_py() != {"min": _MD5_DIGITS, "max": _MD5_DIGITS}:
         return None
     first = int(np.frombuffer(checksums.buffers()[1], np.int32)[checksums.offset])
@@ -147,7 +148,7 @@ def _digests(checksums: Any) -> Any:
 
 
 def _column(rows: Any) -> Any:
-    """Rows of equal length as binary values."""
+    """Return rows of equal length as binary values."""
     width = rows.dtype.itemsize if rows.ndim == 1 else rows.shape[1]
     return arrow.FixedSizeBinaryArray.from_buffers(arrow.binary(width), len(rows), [None, arrow.py_buffer(rows)]).cast(
         _BINARY

@@ -1,8 +1,8 @@
-"""What the tasks of an export do: look at names, remove, write. The driver's part is :mod:`graveler.spark.exports`.
+"""The work of an export's tasks: check names, remove, write. The driver's part is :mod:`graveler.spark.exports`.
 
-An attempt of a task may work on when its export is over: another attempt was faster, the job was cancelled, or its executor is
-not reached any more. By then the next export may have written other bytes in the same place. So whoever writes or removes
-looks whether the marker is still that of its own export, twice a second. What an attempt has sent off by then may still come.
+An attempt of a task may still run when its export is over: another attempt was faster, the job was cancelled, or its executor is
+unreachable. By then the next export may have written other bytes at the same location. So every writing or removing attempt
+checks, twice a second, that the marker is still that of its own export. What it has already sent may still arrive.
 """
 
 import time
@@ -38,14 +38,14 @@ from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
 
 LEASE: Final = ".graveler-export-lease"
-"""The object beside the marker that keeps others out while an export is going on."""
+"""The object next to the marker that excludes other exports while one is running."""
 _NOTICED: Final = 0.5
-"""Seconds after which an attempt has noticed that its export is over."""
+"""Seconds within which an attempt notices that its export is over."""
 _THREADS: Final = 8
 _CHUNK: Final = 256
 _KNOWN_FOLDERS: Final = 4096
 _WHOLE: Final = 64 << 20
-"""Bytes of an object that is copied through memory; others go through a temporary file."""
+"""Largest object copied through memory; others go through a temporary file."""
 
 RESULT: Final = pa.schema(
     [
@@ -58,8 +58,8 @@ RESULT: Final = pa.schema(
         ("size", pa.int64()),
     ]
 )
-"""Of what tasks return: a row for each object that failed, with its path, why, and whether its bytes are other ones than the
-commit noted; and one of sums for each part."""
+"""The schema of the tasks' results: a row per failed object, with its path, the reason, and whether its bytes differ from the
+commit's; and a row of sums per part."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -67,8 +67,8 @@ Locate = Callable[[str], tuple[Objects, str]]
 
 
 class ExportWork(Struct, frozen=True):
-    """What tasks need to know. ``called`` is the destination's URL, ``marker`` says there that the export goes on; ``look``: an
-    object at the destination may be as wanted already."""
+    """The work order for tasks. ``called`` is the destination's URL, ``marker`` marks there that the export is running; ``look``:
+    an object at the destination may already be as wanted."""
 
     destination: Destination
     called: str
@@ -80,27 +80,27 @@ class ExportWork(Struct, frozen=True):
     look: bool
 
     def source(self, address: str) -> tuple[Objects, str]:
-        """Where an object's bytes are."""
+        """Return where an object's bytes are."""
         begin = f"{self.namespace}/"
         return (self.inside, address.removeprefix(begin)) if address.startswith(begin) else self.outside(address)
 
 
 class Names(Struct, frozen=True):
-    """What names a folder takes for files, and the tree that says which other files it is to hold."""
+    """The file names that a folder accepts, and the tree of the other files that it will hold."""
 
     files: FileNames
     tree: Tree
 
 
 def folder_names(location: Destination, target: Tree) -> Names | None:
-    """What limits the names at a place; None for a bucket, which takes all that keys can be."""
+    """Return the restrictions on names at a destination; None for a bucket, which accepts all keys."""
     if not isinstance(location.objects, FolderObjects):
         return None
     return Names(FileNames.below(location.objects.file_of("x").parent, frozenset((*OWN_NAMES, LEASE))), target)
 
 
 def expect_turn(work: ExportWork) -> None:
-    """:class:`BusyError` unless the destination waits for this export. One request."""
+    """Check that the destination waits for this export; else :class:`BusyError`. One request."""
     try:
         data = work.destination.objects.get(f"{work.destination.prefix}{MARKER}")
         if msgspec.json.decode(data, type=ExportMarker) == work.marker:
@@ -111,7 +111,7 @@ def expect_turn(work: ExportWork) -> None:
 
 
 class _Turn:
-    """Whether it is still the turn of a task's export. Threads share one."""
+    """The check that a task's export is still current. Threads share one."""
 
     def __init__(self, work: ExportWork) -> None:
         self._work = work
@@ -120,7 +120,7 @@ class _Turn:
         self.over = False
 
     def expect(self) -> None:
-        """:func:`expect_turn`, by a look that is half a second old at most."""
+        """Check as :func:`expect_turn`, with a result that is at most half a second old."""
         with self._lock:
             now = time.monotonic()
             if now - self._looked < _NOTICED and not self.over:
@@ -131,7 +131,7 @@ class _Turn:
 
 
 class _Failed(NamedTuple):
-    """An object that could not be exported, and why."""
+    """An object that could not be exported, and the reason."""
 
     path: str
     why: str
@@ -139,7 +139,7 @@ class _Failed(NamedTuple):
 
 
 def check_names(part: TwoSlices, work: ExportWork, names: Names | None) -> Iterator[pa.RecordBatch]:
-    """Tell the objects that the destination cannot have. In a folder, two table lookups for each new one, and one for each folder
+    """Yield the objects that the destination cannot hold. In a folder, two tree lookups for each new one, and one for each folder
     above it."""
     failed = []
     is_object = lru_cache(_KNOWN_FOLDERS)(lambda key: names is not None and names.tree.get(key) is not None)
@@ -165,7 +165,7 @@ def check_names(part: TwoSlices, work: ExportWork, names: Names | None) -> Itera
 
 
 def _in_the_way(key: bytes, strip: int, names: Names, is_object: Callable[[bytes], bool]) -> Iterator[str]:
-    """The objects that are also folders: this one, and those above it."""
+    """Yield the objects that are also folders: this one, and those above it."""
     inside = key + b"/"
     if next(names.tree.records(inside, prefix_end(inside)), None) is not None:
         yield key.decode()
@@ -177,7 +177,7 @@ def _in_the_way(key: bytes, strip: int, names: Names, is_object: Callable[[bytes
 
 
 def remove(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
-    """Remove what the commit has not. A head and a delete for each object that is there."""
+    """Remove objects that the commit does not have. A head and a delete per existing object."""
     turn = _Turn(work)
 
     def remove_one(key: bytes) -> _Failed | bool:
@@ -200,12 +200,12 @@ def remove(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
 
 
 def write(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
-    """Write what differs. For each object a read and a write, and before a head if it may be there."""
+    """Write objects that differ. A read and a write per object, and a head before if it may already exist."""
     codec = RecordCodec(work.namespace)
     turn = _Turn(work)
 
     def write_one(change: tuple[bytes, bytes | None, bytes]) -> _Failed | int:
-        """Bytes written, -1 if there was nothing to do, or why it failed."""
+        """Return the bytes written, -1 if nothing was to do, or the failure."""
         key, before, after = change
         entry = codec.decode(key, after)
         try:
@@ -236,14 +236,14 @@ def _differences(part: TwoSlices) -> Iterator[tuple[bytes, bytes | None, bytes |
 
 
 def _at_once(work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
-    """Several at a time; memory for some hundred."""
+    """Run several at a time; memory for some hundred."""
     with ThreadPoolExecutor(_THREADS, "graveler-export") as pool:
         while some := list(islice(items, _CHUNK)):
             yield from pool.map(work, some)
 
 
 def _holds(location: Destination, entry: ObjectEntry) -> bool:
-    """Is the object there, as far as size and digest can tell?"""
+    """Return whether the destination has the object, as far as size and digest can tell."""
     key = location.key(entry.path)
     try:
         stored = location.objects.head(key)
@@ -261,7 +261,7 @@ def _holds(location: Destination, entry: ObjectEntry) -> bool:
 
 @contextmanager
 def _fetched(work: ExportWork, entry: ObjectEntry) -> Iterator[bytes | Path]:
-    """An object's bytes, or a file that has them. :class:`DamagedObjectError` if they are not what the commit noted."""
+    """Provide an object's bytes, or a file of them. :class:`DamagedObjectError` if they are not those of the commit."""
     objects, key = work.source(entry.address)
     vouch = partial(vouches, objects, key, entry.checksum)
     bytes_of = checked(entry, work.commit, objects.stream(key), 0, None, vouch)

@@ -1,10 +1,10 @@
-"""Export on Spark: the objects of a ref as plain objects of a bucket or files of a folder, copied by the executors, and kept up
-to date by what differs.
+"""Export on Spark: the objects of a ref as plain objects of a bucket or files of a folder, copied by the executors, and updated
+incrementally.
 
-The same protocol as of the library's export (:mod:`graveler.lake.exporting`), with the same marker, so that a folder that one of
-them made, the other can bring to the next commit: marker says *started*, what is not wanted is removed, what is wanted is
-written (each object appears as a whole), marker says *complete*. Whatever ends an export before, the next one finds in the marker
-which objects may be in which states, looks at those, and finishes.
+The protocol and the marker are those of the library's export (:mod:`graveler.lake.exporting`), so either of them can update a
+folder that the other one made: the marker says *started*, unwanted objects are removed, wanted ones are written (each appears as
+a whole), the marker says *complete*. If an export is interrupted at any point, the next one finds in the marker which objects may
+be in which states, checks those, and finishes.
 """
 
 import time
@@ -58,13 +58,13 @@ from graveler.storage.objects import ObjectMissingError
 from graveler.tree.tree import Tree
 
 OBJECTS_PER_TASK: Final = 1_000
-"""Objects that a task copies, unless the caller says otherwise: some seconds' work."""
+"""Default number of objects that a task copies: some seconds' work."""
 _SHOWN: Final = 3
 
 
 class SparkExportReport(Struct, frozen=True):
-    """What an export did. ``written`` and ``removed`` are numbers of objects, ``kept`` of those that were looked at and were as
-    they should be; ``size`` is the bytes written."""
+    """The result of an export. ``written`` and ``removed`` are numbers of objects, ``kept`` of those that were checked and were
+    right; ``size`` is the bytes written."""
 
     commit_id: CommitID
     written: int = 0
@@ -85,23 +85,23 @@ def export(
     objects_per_task: int = OBJECTS_PER_TASK,
     lake: LakeLike | ServedLake = None,
 ) -> SparkExportReport:
-    """Make ``destination`` (``s3://bucket/prefix``, ``file:///folder``) hold the objects of the ref's commit whose path begins
-    with ``prefix``, named by what follows it.
+    """Export to ``destination`` (``s3://bucket/prefix``, ``file:///folder``) the objects of the ref's commit whose path begins
+    with ``prefix``, named by the rest of the path.
 
-    It is new, empty, or what an earlier export from this repository and prefix made, of which what differs is written again or
-    removed. An export that did not come to its end is finished by the next one, to whatever commit. Other objects there stay,
-    unless one of the lake's has their name. With ``verify``, each exported object is looked at (on S3 by size and ETag, in
-    folders by its bytes) and written again if it is another one. One export at a time to one place: another one is refused, for
-    five minutes after a driver that died. Uncommitted changes are not exported. Each object's bytes are checked against the
-    lake's checksum, where that is an MD5. ``lake`` may be the URL of a server, which says what the commit is; objects are read
-    and written with the credentials that driver and executors find.
+    The destination is new, empty, or the result of an earlier export from this repository and prefix, of which only differences
+    are written or removed. The next export, of any commit, finishes an interrupted one. Other objects there stay, unless one of
+    the lake's has their name. With ``verify``, each exported object is checked (on S3 by size and ETag, in folders by its bytes)
+    and rewritten if it differs. One export at a time per destination: another one is refused, for five minutes after a driver
+    died. Uncommitted changes are not exported. Each object's bytes are verified with the lake's checksum, where that is an MD5.
+    ``lake`` may be the URL of a server, which provides the commit; objects are read and written with the credentials that driver
+    and executors find.
 
-    Cost: the differences with the commit exported before (of a new place: all), read three times; for each object one read and
-    one write, and one more read of the destination if it has to be looked at.
+    Cost: the differences from the commit exported before (for a new destination: everything), read three times; per object one
+    read and one write, and one more read of the destination if it has to be checked.
 
-    :class:`InvalidError` for names that the destination cannot have, before anything is changed; :class:`ExportFolderError`,
-    :class:`PreconditionError` if the commit that was exported before is gone, :class:`BusyError`; :class:`UnavailableError`
-    with how many objects failed, of which the next export writes only those.
+    :class:`InvalidError` for names that the destination cannot have, before any change; :class:`ExportFolderError`,
+    :class:`PreconditionError` if the commit exported before is gone, :class:`BusyError`; :class:`UnavailableError` with the
+    number of failed objects, of which the next export writes only those.
     """
     if prefix and not prefix.endswith("/"):
         raise InvalidError(f"prefix {prefix!r} of an export must be empty or end with '/'")
@@ -138,7 +138,7 @@ def export(
             _run(spark, parts, lambda part: check_names(part, work, names), "looking at the names of", destination)
             try:
                 _write_marker(location, started)
-                old = parts if marker.base or marker.targets else []  # else there is nothing that could have to go
+                old = parts if marker.base or marker.targets else []  # otherwise nothing can need removal
                 removed = _run(spark, old, lambda part: remove(part, work), "removing from", destination)
                 check()
                 written = _run(spark, parts, lambda part: write(part, work), "writing to", destination)
@@ -162,8 +162,8 @@ def export(
 
 @contextmanager
 def _claimed(location: Destination, clock: Clock, destination: str) -> Iterator[Callable[[], None]]:
-    """Keep other exports out meanwhile: of folders as the library's exports do, elsewhere by a lease. What it gives raises
-    :class:`BusyError` if that has failed."""
+    """Exclude other exports: in folders as the library's exports do, elsewhere by a lease. Yields a function that raises
+    :class:`BusyError` once that has failed."""
     if isinstance(location.objects, FolderObjects):
         with ExportFolder(location.objects.file_of("x").parent).claimed():
             yield lambda: None
@@ -173,7 +173,7 @@ def _claimed(location: Destination, clock: Clock, destination: str) -> Iterator[
 
 
 def _tree(repository: Reached, commit: str, destination: str) -> Tree:
-    """What the destination may hold."""
+    """Return the tree of what the destination may hold."""
     try:
         return repository.tree(commit)
     except RefNotFoundError:
@@ -229,8 +229,8 @@ def _run(
     doing: str,
     destination: str,
 ) -> Mapping[str, int]:
-    """The sums over all parts. :class:`UnavailableError` with some of the objects that failed, :class:`CorruptError` if some are
-    damaged."""
+    """Return the sums over all parts. :class:`UnavailableError` with some of the failed objects, :class:`CorruptError` if some
+    are damaged."""
     with spark_errors(f"{doing} {destination!r}"):
         rows = in_tasks(spark, parts, work, RESULT).collect()
     failed = list({row.path: row for row in rows if row.path is not None}.values())

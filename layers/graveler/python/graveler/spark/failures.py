@@ -1,4 +1,4 @@
-"""What Spark raises, as errors for people: the cause, if it is one of ours, else Spark's own first sentence."""
+"""Spark's errors, translated for people: the cause, if it is one of graveler's errors, else Spark's own first sentence."""
 
 import builtins
 import re
@@ -13,23 +13,23 @@ import graveler.errors
 from graveler.errors import GravelerError, InvalidError, NotFoundError, UnavailableError
 
 _OURS: Final = re.compile(r"^graveler(?:\.\w+)*\.(\w+Error): (.*)$", re.MULTILINE)
-"""The last line of a task's traceback, if it was ours."""
+"""The last line of a task's traceback, if the error is graveler's."""
 _TRACEBACK: Final = re.compile(
     r"^Traceback \(most recent call last\):\n((?:[ \t].*\n)+)([A-Za-z_][\w.]*)(?:: (.*))?$", re.MULTILINE
 )
 _FRAME: Final = re.compile(r'^  File "(.*)", line (\d+), in (.*)$', re.MULTILINE)
 _DATA: Final = re.compile(r"(\[[A-Z_.]+\] [^\[]*?) SQLSTATE: (?:2[123]|42|P0)\w{3}\b")
-"""How Spark tells that a value or an expression is wrong, by the class of its SQLSTATE: it would be so again."""
+"""Spark's report of a wrong value or expression, by the class of its SQLSTATE: a retry would fail again."""
 _CONDITIONS: Final = {"PATH_NOT_FOUND": NotFoundError, "TABLE_OR_VIEW_NOT_FOUND": NotFoundError}
 _ADVICE: Final = "See whether s3a's credentials are those that are meant, still valid, and have the right to it"
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.*)$", re.MULTILINE)
 _S3A: Final = re.compile(r"(\w[\w ]* on \S+): software\.amazon\.awssdk\S+Exception: (.*?) \(Service: [^\n]*\):(\w+)")
-"""How s3a tells what it did and to what, S3's words, and S3's code."""
+"""s3a's report of its operation and object, S3's message, and S3's code."""
 
 
 @contextmanager
 def spark_errors(doing: str) -> Iterator[None]:
-    """Raise what Spark raises inside as one of our errors. ``doing`` is what went on: "importing to 'main'"."""
+    """Translate what Spark raises in the block into graveler's errors. ``doing`` names the activity: "importing to 'main'"."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -37,9 +37,9 @@ def spark_errors(doing: str) -> Iterator[None]:
 
 
 def explained(doing: str, error: Exception) -> GravelerError:
-    """Our error for one of Spark's: of the kind and with the words that a task raised; :class:`NotFoundError` and
-    :class:`InvalidError` for a plan that makes no sense, a value that an expression does not take, and what a function of the
-    user's raised; otherwise :class:`UnavailableError`."""
+    """Return graveler's error for one of Spark's: with the class and message that a task raised; :class:`NotFoundError` and
+    :class:`InvalidError` for an invalid plan, a value that an expression does not accept, and errors of user functions; otherwise
+    :class:`UnavailableError`."""
     text = str(error)
     found = list(_OURS.finditer(text))
     if found:
@@ -63,7 +63,7 @@ def explained(doing: str, error: Exception) -> GravelerError:
 
 
 def _users_error(text: str) -> tuple[type[GravelerError], str] | None:
-    """What a function or an expression of the user's raised in a task, and where; None if it was neither."""
+    """Return what a user's function or expression raised in a task, and where; None if it was neither."""
     for frames, name, message in reversed(_TRACEBACK.findall(text)):
         file, line, function = _FRAME.findall(frames)[-1]
         if "/graveler/" in file or "/pyspark/" in file:
@@ -77,12 +77,12 @@ def _users_error(text: str) -> tuple[type[GravelerError], str] | None:
 
 
 def _condition(error: PySparkException) -> str | None:
-    """Its name, as Spark 4.0 and 3.5 tell it."""
+    """Return its condition name, for Spark 4.0 and 3.5."""
     return error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
 
 
 def _kind(name: str) -> type[GravelerError]:
-    """The group of an error: of one with arguments of its own, the nearest that takes a message alone."""
+    """Return the class of an error; for one with its own arguments, the nearest base class that takes only a message."""
     kind = getattr(graveler.errors, name, UnavailableError)
     while kind.__init__ is not Exception.__init__ and GravelerError in kind.__mro__[1:]:
         kind = kind.__mro__[1]
@@ -90,6 +90,6 @@ def _kind(name: str) -> type[GravelerError]:
 
 
 def _sentence(text: str) -> str:
-    """The first line that says something, without Spark's frames."""
+    """Return the first line with content, without Spark's frames."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (lines[0] if lines else "no reason given")[:500]

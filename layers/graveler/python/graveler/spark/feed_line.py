@@ -1,7 +1,7 @@
-"""The line of commits that a stream follows: a branch's commits along first parents, as ``git log --first-parent`` shows them.
+"""The line of commits that a stream follows: a branch's commits along first parents, as in ``git log --first-parent``.
 
 Each change reaches a branch by one commit of this line: its own commits, and the merges into it. So the differences of each
-commit from its first parent, one after the other, are all that has happened to the branch, each change once.
+commit from its first parent, in sequence, are the complete history of the branch, with each change once.
 """
 
 from contextlib import suppress
@@ -12,7 +12,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID
 
 Position: TypeAlias = CommitID
-"""How far a stream has read: the ID of the last commit of which it has the changes; empty before the first commit."""
+"""A stream's position: the ID of the last commit whose changes it has read; empty before the first commit."""
 
 BEGINNING: Final = CommitID("")
 LATEST: Final = "latest"
@@ -23,7 +23,7 @@ _SHOWN: Final = 16
 
 
 class Line:
-    """What of a branch is ahead of a stream. Keeps the IDs of those commits, and asks the table for new ones alone. For one
+    """The commits of a branch that are ahead of a stream. Caches their IDs, and queries the table only for new ones. For one
     thread."""
 
     def __init__(self, repository: OpenRepository, branch: str) -> None:
@@ -31,11 +31,11 @@ class Line:
         self._branch = branch
         self._at: Position | None = None
         self._ahead: list[CommitID] = []
-        """The commits after ``_at`` that the branch had when it was last looked at."""
+        """The commits after ``_at`` when the branch was last read."""
 
     def start(self, ref: str) -> Position:
-        """Where a stream begins that is to have all commits after ``ref``: :data:`LATEST` is the branch's head,
-        :data:`EARLIEST` the place before the first commit. Errors of resolving, and :class:`PreconditionError` for a commit
+        """Return the start of a stream that will have all commits after ``ref``: :data:`LATEST` is the branch's head,
+        :data:`EARLIEST` the position before the first commit. Errors of resolving, and :class:`PreconditionError` for a commit
         that is not on the line."""
         if ref.lower() == EARLIEST:
             return BEGINNING
@@ -47,9 +47,9 @@ class Line:
         return start
 
     def upto(self, at: Position, limit: int | None) -> Position:
-        """The end of the next batch of a stream that is ``at`` a position: the branch's head, or ``limit`` commits further. One
-        table read; where the branch has moved, also about one for each 32 new commits. :class:`PreconditionError` if the
-        position is not on the line any more, :class:`graveler.errors.RefNotFoundError` without the branch."""
+        """Return the end of the next batch of a stream at position ``at``: the branch's head, or ``limit`` commits further. One
+        table read; if the branch has moved, also about one per 32 new commits. :class:`PreconditionError` if the position is no
+        longer on the line, :class:`graveler.errors.RefNotFoundError` without the branch."""
         head = self._repository.branch(self._branch).commit_id
         if at != self._at:
             self._ahead = self._ahead[self._ahead.index(at) + 1 :] if at in self._ahead else []
@@ -60,20 +60,20 @@ class Line:
         except PreconditionError:
             if last == at:
                 raise
-            self._ahead = self._ids(at, head)  # the branch was moved, maybe not behind what was read
+            self._ahead = self._ids(at, head)  # the branch was moved, perhaps to a commit before those already read
         if not self._ahead:
             return at
         return self._ahead[-1 if limit is None else min(limit, len(self._ahead)) - 1]
 
     def between(self, start: Position, end: str) -> list[Commit]:
-        """The commits after ``start`` up to ``end``, the oldest first. About one table read for each 32.
-        :class:`PreconditionError` if ``start`` is not on the line of ``end``."""
+        """Return the commits after ``start`` up to ``end``, oldest first. About one table read per 32. :class:`PreconditionError`
+        if ``start`` is not on the line of ``end``."""
         if start == end:
             return []
         last = self._repository.commit_of(end)
         found: list[Commit] = []
         at = last.id
-        most = last.generation - self._generation(start, end)  # each step goes down by one generation or more
+        most = last.generation - self._generation(start, end)  # each step goes down by at least one generation
         while len(found) < most:
             amount = min(_PAGE, most - len(found))
             page = self._repository.log(at, first_parent=True, amount=amount, limit=True).results
@@ -101,7 +101,7 @@ class Line:
         return [commit.id for commit in self.between(start, end)]
 
     def _left(self, start: Position, end: str) -> PreconditionError:
-        """The error of a branch that was moved away from what a stream has read."""
+        """Return the error for a branch that was moved off the line that a stream has read."""
         common = None
         with suppress(NotFoundError, GoneError):
             common = self._repository.merge_base(start, end)

@@ -21,12 +21,12 @@ from graveler.tree.tree import Tree
 
 TIME: Final = pa.timestamp("us", "UTC")
 COMMITTED: Final = pa.schema([*CHANGE, ("commit_id", pa.string()), ("commit_timestamp", TIME)])
-"""A row of the feed."""
+"""The row of the feed."""
 _MICROSECONDS: Final = 1_000_000
 
 
 class _Compared(Struct, frozen=True):
-    """Parts of two trees whose difference is of one commit, made at a time (Unix seconds)."""
+    """Parts of two trees whose difference is that of one commit, created at a time (Unix seconds)."""
 
     commit_id: CommitID
     created: int
@@ -46,11 +46,11 @@ class ObjectsFeed:
         self._rows = number(options, "rows_per_task", TASK_ROWS)
 
     def schema(self) -> StructType:
-        """The columns."""
+        """Return the columns."""
         return from_arrow_schema(COMMITTED)
 
     def check(self, schema: StructType) -> None:
-        """:class:`InvalidError` for other columns."""
+        """Refuse other columns, with :class:`InvalidError`."""
         if schema.fieldNames() != COMMITTED.names:
             raise InvalidError(
                 f"the feed of paths has a schema of its own ({', '.join(COMMITTED.names)}); leave schema() out, or name a "
@@ -58,7 +58,7 @@ class ObjectsFeed:
             )
 
     def parts(self, repository: OpenRepository, steps: Sequence[Step]) -> list[_Part]:
-        """Parts of about so many records to compare; small commits share one. One metarange for each commit, and one more."""
+        """Return parts of about that many records to compare; small commits share one. One metarange per commit, and one more."""
         compared = (
             _Compared(step.commit.id, step.commit.created, both)
             for step, left, right in trees(repository, steps)
@@ -68,7 +68,7 @@ class ObjectsFeed:
         return [_Part(some, namespace) for some in _gathered(compared, self._rows)]
 
     def read(self, part: _Part, _: StructType) -> Iterator[pa.RecordBatch]:
-        """One object read for each range that differs."""
+        """Yield the rows of a part. One object read per range that differs."""
         for one in part.compared:
             for batch in read_differences(one.both, part.namespace):
                 yield pa.RecordBatch.from_arrays(
@@ -77,8 +77,8 @@ class ObjectsFeed:
 
 
 def trees(repository: OpenRepository, steps: Sequence[Step]) -> Iterator[tuple[Step, Tree, Tree]]:
-    """The trees before and after each commit. One metarange for each, and one more. :class:`ExpiredCommitError` if the first one,
-    which is the oldest, has expired."""
+    """Yield each commit with the trees before and after it. One metarange per commit, and one more. :class:`ExpiredCommitError`
+    if the first one, which is the oldest, has expired."""
     left: Tree | None = None
     for step in steps:
         if left is None:
@@ -90,7 +90,7 @@ def trees(repository: OpenRepository, steps: Sequence[Step]) -> Iterator[tuple[S
 
 
 def commit_columns(commit_id: CommitID, created: int, rows: int) -> list[pa.Array]:
-    """The commit's ID and time, for so many rows."""
+    """Return columns of the commit's ID and time, for ``rows`` rows."""
     time = pa.scalar(created * _MICROSECONDS, pa.int64()).cast(TIME)
     return [pa.repeat(pa.scalar(commit_id, pa.string()), rows), pa.repeat(time, rows)]
 

@@ -1,7 +1,7 @@
 """The feed of rows: the rows of a dataset's files that a commit added (``insert``) or removed (``delete``).
 
-A file is the unit: who replaces a file deletes all of its rows and inserts those of the new one, also the rows that both have.
-Rows are read by the tasks, from Parquet files alone.
+The unit is a file: replacing one deletes all of its rows and inserts those of the new one, including rows that both have. Tasks
+read the rows, from Parquet files only.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,20 +51,20 @@ INSERT: Final = "insert"
 DELETE: Final = "delete"
 
 _SPARKS_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-"""Where Spark notes the columns of a file that it writes."""
+"""The key under which Spark records the columns of a file that it writes."""
 _TASK_BYTES: Final = 128 << 20
-"""Bytes of files that a task reads, or one file more."""
+"""Bytes of files per task, exceeded by one file at most."""
 _WHOLE_BYTES: Final = 16 << 20
-"""Bytes of a file that is read by one request."""
+"""Largest file that is read by one request."""
 _ROWS: Final = 10_000
 _INT: Final = 1 << 31
 _LONG: Final = 1 << 63
 _DIGITS: Final = 38
-"""Of the largest numbers that are no fractions."""
+"""Digits of the largest whole numbers."""
 
 
 class _File(Struct, frozen=True):
-    """A file that came or went with a commit, made at a time (Unix seconds)."""
+    """A file that was added or removed by a commit, created at a time (Unix seconds)."""
 
     kind: str
     commit_id: CommitID
@@ -89,8 +89,8 @@ class RowsFeed:
             raise InvalidError("a feed of rows needs the folder of a dataset, such as 'tables/events'")
 
     def schema(self) -> StructType:
-        """The columns of the dataset as the branch has it now, and those of the feed. Reads the footer of one file, and lists
-        all of them for the types of partition columns. :class:`NotFoundError` if there is no file."""
+        """Return the columns of the dataset as the branch has it now, and those of the feed. Reads the footer of one file, and
+        lists all of them for the types of partition columns. :class:`NotFoundError` if the dataset has no files."""
         with open_at(self._given.location) as lake:
             repository = lake.repository(self._given.repository)
             head = repository.branch(self._given.branch).commit_id
@@ -118,7 +118,7 @@ class RowsFeed:
         return StructType([*fields, *partitions, *ours])
 
     def check(self, schema: StructType) -> None:
-        """:class:`InvalidError` for columns that do not say what became of a row."""
+        """Refuse a schema without the column for the kind of change, or with wrong types, with :class:`InvalidError`."""
         if KIND not in schema.fieldNames():
             raise InvalidError(
                 f"the schema has no column {KIND}, without which rows that were deleted look like rows that were inserted; add "
@@ -132,12 +132,12 @@ class RowsFeed:
                 )
 
     def parts(self, repository: OpenRepository, steps: Sequence[Step]) -> list[tuple[str, tuple[_File, ...]]]:
-        """Files of about so many bytes, in the order of the commits, deletes before inserts. By the driver: one metarange for
-        each commit, and each range of the dataset that differs."""
+        """Return groups of files of about that many bytes, in the order of the commits, deletes before inserts. Runs on the
+        driver: one metarange per commit, and each range of the dataset that differs."""
         return [(self._base, some) for some in _gathered(self._files(repository, steps))]
 
     def read(self, part: tuple[str, tuple[_File, ...]], schema: StructType) -> Iterator[pa.RecordBatch]:
-        """One object read for each file, or a few for each column of a large one."""
+        """Yield the rows of a part. One object read per file, or a few per column of a large one."""
         base, files = part
         for file in files:
             yield from _rows(file, base, schema)
@@ -162,7 +162,7 @@ class RowsFeed:
 
 
 class _RangedFile(RawIOBase):
-    """An object as a file that is read where somebody looks, a request each time."""
+    """An object as a file that fetches each read by a request."""
 
     def __init__(self, store: Objects, key: str, size: int) -> None:
         super().__init__()
@@ -220,7 +220,7 @@ def _rows(file: _File, base: str, schema: StructType) -> Iterator[pa.RecordBatch
 
 
 def _cast(values: pa.Array, field: pa.Field, path: str) -> pa.Array:
-    """The values as the stream's column has them."""
+    """Return the values in the type of the stream's column."""
     if values.type == field.type:
         return values
     try:
@@ -237,8 +237,8 @@ def _unfit(there: pa.DataType, field: pa.Field, path: str, why: str) -> InvalidE
 
 
 def keeps(there: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a value of one type means the same as one of the other, as Spark's own reader of Parquet sees it, and for wider
-    numbers besides. Whether each value has room there, the cast tells. Numbers do not become truth values, times or texts."""
+    """Return whether values of one type mean the same in the other, by the rules of Spark's own Parquet reader, and for wider
+    numbers besides. Whether each value fits is left to the cast. Numbers do not become booleans, times or texts."""
     kinds = pa.types
     if there == wanted or kinds.is_null(there):
         return True
@@ -279,8 +279,8 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _same(name: str, names: Sequence[str]) -> str | None:
-    """The one of the names that is this one, as Spark compares them: upper and lower case do not differ, unless they have to.
-    :class:`InvalidError` if it may be any of several."""
+    """Return the one of the names that equals this one, as Spark compares them: without regard to case, unless that is ambiguous.
+    :class:`InvalidError` if several match."""
     if name in names:
         return name
     alike = [one for one in names if one.lower() == name.lower()]
@@ -290,7 +290,7 @@ def _same(name: str, names: Sequence[str]) -> str | None:
 
 
 def _opened(stack: ExitStack, store: Objects, key: str, entry: ObjectEntry) -> pq.ParquetFile:
-    """The file. :class:`InvalidError` if it is none of Parquet, :class:`BytesGoneError` if there is none."""
+    """Return the file, opened. :class:`InvalidError` if it is not Parquet, :class:`BytesGoneError` if it is missing."""
     try:
         source: Any
         if entry.size <= _WHOLE_BYTES:
@@ -313,7 +313,7 @@ def _opened(stack: ExitStack, store: Objects, key: str, entry: ObjectEntry) -> p
 
 
 def _schema_of(file: pq.ParquetFile) -> StructType:
-    """The columns as Spark has noted them, else as Arrow reads them."""
+    """Return the columns as Spark has recorded them, else as Arrow reads them."""
     noted = (file.schema_arrow.metadata or {}).get(_SPARKS_SCHEMA) or (file.metadata.metadata or {}).get(_SPARKS_SCHEMA)
     if noted is not None:
         return nullable(StructType.fromJson(_json(noted)))
@@ -328,7 +328,7 @@ def _json(text: bytes) -> dict[str, Any]:
 
 
 def _partition_columns(folders: Iterable[Mapping[str, str | None]]) -> list[StructField]:
-    """The partition columns, with the types that Spark would infer of whole numbers, fractions, dates and other text."""
+    """Return the partition columns, with the types that Spark would infer for whole numbers, fractions, dates and other text."""
     found: dict[str, list[str]] = {}
     names: list[str] | None = None
     for values in folders:

@@ -1,8 +1,8 @@
-"""What a lake knows as data frames: the objects of a commit, its ranges, commits, branches and tags.
+"""A lake's metadata as data frames: the objects of a commit, its ranges, commits, branches and tags.
 
-The driver resolves a ref once, to a commit, and cuts its tree into parts by the metarange alone; tasks open the ranges, in
-parallel. Works on every Spark that has ``mapInArrow`` (3.3 and later); the data source of :mod:`graveler.spark.source` reads
-the same parts.
+The driver resolves a ref once, to a commit, and splits its tree into parts by the metarange alone; tasks open the ranges, in
+parallel. Works on every Spark that has ``mapInArrow`` (3.3 and later); the data source of :mod:`graveler.spark.source` reads the
+same parts.
 """
 
 import pickle
@@ -59,7 +59,7 @@ _ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 _PAGE: Final = 1000
 
 SENT_BYTES: Final = 1 << 20
-"""Bytes of parts that are sent together. From here on Spark sends a function by a broadcast, not within each task
+"""Bytes of parts that are sent together. From this size on Spark sends a function by a broadcast, not within each task
 (``spark.broadcast.UDFCompressionThreshold``)."""
 
 T = TypeVar("T")
@@ -77,14 +77,14 @@ def objects(
     rows_per_task: int = TASK_ROWS,
     lake: LakeLike | ServedLake = None,
 ) -> DataFrame:
-    """The objects of a ref's commit: path, size (bytes), checksum, mtime (Unix seconds), address, content type, metadata.
+    """Return the objects of a ref's commit: path, size (bytes), checksum, mtime (Unix seconds), address, content type, metadata.
 
-    Only ranges are opened that can hold paths which begin with ``prefix`` and meet ``where``, a condition on the columns: its
-    comparisons of ``path`` with constants count (also ``LIKE 'a/%'``, ``startswith``, ``IN``), and how AND and OR join them. With
+    Only ranges are opened that can hold paths which begin with ``prefix`` and satisfy ``where``, a condition on the columns: its
+    comparisons of ``path`` with constants count (also ``LIKE 'a/%'``, ``startswith``, ``IN``), combined by AND and OR. With
     ``columns``, only these are read. Uncommitted changes do not count, and later commits change nothing: the ref is resolved now.
-    Through Spark Connect, which does not tell what a condition says, ``where`` keeps no range closed, and ``prefix`` does.
+    Through Spark Connect, which does not expose conditions, only ``prefix`` prunes ranges, and ``where`` does not.
 
-    Cost: resolving, the commit, its metarange; one object read for each range, by the tasks, ``rows_per_task`` records each or
+    Cost: resolving, the commit, its metarange; one object read per range, by the tasks, ``rows_per_task`` records each or
     somewhat more. 5 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
     with reached(spark, repository, lake) as found:
@@ -106,19 +106,19 @@ def objects(
 def plan_objects(
     repository: "OpenRepository | ServedRepository", ref: str, keys: KeyRanges, rows_per_task: int = TASK_ROWS
 ) -> tuple[CommitID, list[Slice]]:
-    """The commit of a ref, and what tasks read of it. Cost: resolving, the commit, its metarange."""
+    """Return the commit of a ref, and its parts for tasks. Cost: resolving, the commit, its metarange."""
     commit = repository.commit_of(ref)
     return commit.id, slices(repository, repository.tree(commit.id), keys, rows_per_task)
 
 
 def read_objects(part: Slice, namespace: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """What a task does: the rows of its ranges. One object read for each range."""
+    """Yield the rows of a part's ranges, in a task. One object read per range."""
     with read_ahead(part.tree) as (tree,):
         yield from RecordColumns(namespace).batches(tree.blocks(part.keys.start, part.keys.end), columns)
 
 
 def object_schema(columns: Sequence[str]) -> pa.Schema:
-    """The schema of these columns of an object. :class:`graveler.errors.InvalidError` for others."""
+    """Return the schema of these columns of an object. :class:`graveler.errors.InvalidError` for others."""
     unknown = [name for name in columns if name not in OBJECT.names]
     if unknown:
         raise InvalidError(f"objects have no column {unknown[0]!r}; there are {', '.join(OBJECT.names)}")
@@ -126,8 +126,8 @@ def object_schema(columns: Sequence[str]) -> pa.Schema:
 
 
 def commits(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLike | ServedLake = None) -> DataFrame:
-    """The commits that a ref can reach, newest first. ``created`` in Unix seconds. Read by the driver: about one table read for
-    each 32. :class:`graveler.errors.NotFoundError`."""
+    """Return the commits that a ref can reach, newest first. ``created`` in Unix seconds. Read by the driver: about one table
+    read per 32. :class:`graveler.errors.NotFoundError`."""
     rows: list[tuple[object, ...]] = []
     with reached(spark, repository, lake) as found:
         after: CommitID | None = None
@@ -155,22 +155,22 @@ def commits(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeL
 def branches(
     spark: SparkSession, repository: Reachable, *, show_hidden: bool = False, lake: LakeLike | ServedLake = None
 ) -> DataFrame:
-    """The branches, by name: name and commit ID. Read by the driver: about 16 table reads for each thousand."""
+    """Return the branches, by name: name and commit ID. Read by the driver: about 16 table reads per thousand."""
     with reached(spark, repository, lake) as found:
         pages = _paged(lambda after: found.branches(after=after, amount=_PAGE, show_hidden=show_hidden))
         return _frame(spark, REF, [(branch.name, branch.commit_id) for branch in pages])
 
 
 def tags(spark: SparkSession, repository: Reachable, *, lake: LakeLike | ServedLake = None) -> DataFrame:
-    """The tags, by name: name and commit ID. Cost as :func:`branches`."""
+    """Return the tags, by name: name and commit ID. Cost as :func:`branches`."""
     with reached(spark, repository, lake) as found:
         pages = _paged(lambda after: found.tags(after=after, amount=_PAGE))
         return _frame(spark, REF, [(tag.name, tag.commit_id) for tag in pages])
 
 
 def ranges(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLike | ServedLake = None) -> DataFrame:
-    """The ranges of a ref's commit, in the order of their keys: number, ID, file name, first and last path, number of objects and
-    their bytes. Opens none: the metarange says it all."""
+    """Return the ranges of a ref's commit, in the order of their keys: number, ID, file name, first and last path, number of
+    objects and their bytes. Opens none: the metarange suffices."""
     with reached(spark, repository, lake) as found:
         tree = found.tree(ref)
         infos = [tree.info(number) for number in range(len(tree))]
@@ -184,11 +184,11 @@ def ranges(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLi
 def in_tasks(
     spark: SparkSession, parts: Sequence[T], read: Callable[[T], Iterator[pa.RecordBatch]], schema: pa.Schema
 ) -> DataFrame:
-    """A frame of the batches that ``read`` makes of each part, each in a task of its own, in their order.
+    """Return a frame of the batches that ``read`` makes of each part, each in a task of its own, in order.
 
-    What a task needs is sent with its function, which the tasks of a frame share. So the frame is a union of several, each of
-    which has packed parts of :data:`SENT_BYTES` or one part more; Spark sends functions of that size to executors that run their
-    tasks, once each. A task unpacks its own part.
+    A task's data is sent with its function, which the tasks of a frame share. So the frame is a union of several, each of which
+    has packed parts of :data:`SENT_BYTES` or one part more; Spark sends functions of that size once to each executor that runs
+    their tasks. A task unpacks its own part.
     """
     wanted = from_arrow_schema(schema)
     if not parts:
@@ -200,7 +200,7 @@ def in_tasks(
 
 
 def in_each_task(spark: SparkSession, parts: Sequence[T], work: Callable[[T], Out]) -> list[Out]:
-    """What ``work`` makes of each part, each in a task of its own, in their order. Parts and answers are pickled."""
+    """Return what ``work`` makes of each part, each in a task of its own, in order. Parts and results are pickled."""
 
     def answer(part: T) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array([pickle.dumps(work(part))], pa.binary())], schema=_ANSWER)

@@ -1,11 +1,11 @@
-"""Garbage collection on Spark: what grows with the lake is shared out to tasks; what decides stays on the driver.
+"""Garbage collection on Spark: work that grows with the lake is distributed to tasks; decisions stay on the driver.
 
-The driver is the collector of :mod:`graveler.retention`: it reads refs, judges commits, and keeps the order of the steps. Tasks
-read ranges, compare intervals of the listing with what is needed, and remove files, by the very code that one process runs;
-they leave their results in the object store, where a process could go on with them. They need no permission for the table.
+The driver is the collector of :mod:`graveler.retention`: it reads refs, decides on commits, and keeps the order of the steps.
+Tasks read ranges, compare intervals of the listing with the needed files, and remove files, with the very code of a single
+process; they leave their results in the object store, where a process could continue with them. They need no permission for the
+table.
 
-A task that is run twice writes the same files twice, or removes what is gone. While tasks are at work the driver renews its
-claim.
+A task that runs twice writes the same files twice, or removes what is gone. While tasks run the driver renews its claim.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RANGES: Final = 200
-"""Ranges that a task reads: some million objects."""
+"""Ranges per task: some million objects."""
 TASKS: Final = 3
-"""Intervals of the listing for each core."""
+"""Intervals of the listing per core."""
 
 _SAMPLES: Final = 16
-"""Names that are looked at for each interval."""
+"""Names sampled per interval."""
 _GAP: Final = 1_000_000
 """Chunks that a task may write: 5e9 candidates."""
 _RENEWED: Final = 10.0
-"""Seconds between signs of life."""
+"""Seconds between renewals."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class SparkEngine:
-    """The executors of a cluster; ``objects`` have to be such that can be sent to them. ``ranges`` are read by one task;
-    ``parts`` is how many intervals the listing is cut into, None for three to a core."""
+    """The executors of a cluster; ``objects`` must be picklable for them. ``ranges`` is the number read by one task; ``parts`` is
+    the number of intervals of the listing, None for three per core."""
 
     def __init__(self, spark: "SparkSession", *, ranges: int = RANGES, parts: int | None = None) -> None:
         expect_jvm(spark, "garbage collection", "run the job gc in the cluster, or `graveler gc run`")
@@ -59,7 +59,7 @@ class SparkEngine:
         self.most_files = 4 * self._parts
 
     def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
-        """See :meth:`graveler.retention.engine.Engine.mark`. One object read for each range, one write for each task."""
+        """See :meth:`graveler.retention.engine.Engine.mark`. One object read per range, one write per task."""
         groups = [ranges[at : at + self._ranges] for at in range(0, len(ranges), self._ranges)]
 
         def read(group: Sequence[tuple[int, str]]) -> str:
@@ -68,7 +68,7 @@ class SparkEngine:
         return self._run("reading ranges", read, groups, told)
 
     def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
-        """See :meth:`graveler.retention.engine.Engine.merge`. One file for each interval."""
+        """See :meth:`graveler.retention.engine.Engine.merge`. One file per interval."""
         shared = self._context.broadcast(alive)
 
         def merge(piece: _Piece) -> str:
@@ -83,8 +83,8 @@ class SparkEngine:
     def compare(
         self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
     ) -> Written:
-        """See :meth:`graveler.retention.engine.Engine.compare`. A listing for each interval, and of each file of rows a dozen
-        requests."""
+        """See :meth:`graveler.retention.engine.Engine.compare`. One listing per interval, and a dozen requests per file of
+        rows."""
         staged = f"{FOLDER}/{run}/staged.rows"
         write_names(work.objects, names, len(work.alive), staged)
         shared = self._context.broadcast((work.objects, work.alive + b"\1", work.horizon))
@@ -105,7 +105,7 @@ class SparkEngine:
         return written
 
     def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
-        """See :meth:`graveler.retention.engine.Engine.sweep`. The rate is shared evenly among the tasks at work."""
+        """See :meth:`graveler.retention.engine.Engine.sweep`. The rate is shared evenly among the running tasks."""
         together = max(1, min(len(numbers), self._context.defaultParallelism))
 
         def remove(number: int) -> None:
@@ -116,7 +116,7 @@ class SparkEngine:
         self._run("removing", remove, list(numbers), told)
 
     def _cut(self, objects: Objects, files: Sequence[str]) -> "list[_Piece]":
-        """Intervals, each with the files that have rows in it. One request a file, and one for each name that is looked at."""
+        """Return intervals, each with the files that have rows in it. One request per file, and one per sampled name."""
         there = [file for file in at_once(THREADS, lambda key: look_at_rows(objects, key), files) if file.rows]
         cut = intervals(_sample(objects, there, self._parts * _SAMPLES), self._parts)
         return [
@@ -142,7 +142,7 @@ _Piece = tuple[ListingInterval, tuple[str, ...]]
 
 
 def _sample(objects: Objects, files: Sequence[RowFile], amount: int) -> list[bytes]:
-    """Names out of sorted rows, from all over the files, from each as many as it has a share. A request each."""
+    """Return names sampled from sorted rows, from all files in proportion to their rows. One request each."""
     random = Random(1)
     total = sum(file.rows for file in files)
     positions: list[tuple[str, int]] = []
@@ -153,7 +153,7 @@ def _sample(objects: Objects, files: Sequence[RowFile], amount: int) -> list[byt
 
 @contextmanager
 def _signs_of_life(told: Told, total: int) -> Iterator[None]:
-    """Call ``told`` now and then, as long as this goes on. What it raises is raised in the end: the job is not of use then."""
+    """Call ``told`` at intervals during the block. An error that it raises is raised at the end: the job is then useless."""
     over, failed = Event(), list[GravelerError]()
 
     def tell() -> None:

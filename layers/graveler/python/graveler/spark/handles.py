@@ -1,4 +1,4 @@
-"""What functions of this package take for a repository, and where they find its lake."""
+"""The ways in which functions of this package accept a repository, and how they find its lake."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 SCHEME: Final = "lakefs://"
 CONFIGURED: Final = "spark.graveler."
-"""What the names of a session's options begin with that say where the lake is: ``spark.graveler.lake`` and so on, as
-:func:`~graveler.spark.locations.location_of` has them."""
+"""The prefix of a session's options that locate the lake: ``spark.graveler.lake`` and so on, as for
+:func:`~graveler.spark.locations.location_of`."""
 
 RepositoryLike: TypeAlias = OpenRepository | RepositoryHandle | str
-"""A repository: open, a handle of the Python API, or a name, whose lake is then looked for."""
+"""A repository: opened, a handle of the Python API, or a name, whose lake is then located."""
 Reachable: TypeAlias = "RepositoryLike | ServedRepository"
 """The same, or one behind a server."""
 Reached: TypeAlias = "OpenRepository | ServedRepository"
-"""What becomes of it: a repository whose lake is open here, or one that a server is asked about."""
+"""The result: a repository whose lake is opened here, or one that is reached through a server."""
 LakeLike: TypeAlias = Lake | LakeHandle | LakeLocation | str | Path | None
-"""A lake: open, a handle of the Python API, a place, a folder, or ``dynamodb://table``. None: the one that the session's options
-name, else the one that the command line would take (GRAVELER_LAKE and others, or the nearest upward from the working folder)."""
+"""A lake: opened, a handle of the Python API, a location, a folder, or ``dynamodb://table``. None: the one that the session's
+options name, else the one of the command line (GRAVELER_LAKE and others, or the nearest upward from the working folder)."""
 
 
 class PathURI(Struct, frozen=True):
@@ -53,7 +53,7 @@ class PathURI(Struct, frozen=True):
 
 
 def parse_uri(uri: str) -> PathURI:
-    """The parts of a URI. :class:`graveler.errors.InvalidError`."""
+    """Return the parts of a URI. :class:`graveler.errors.InvalidError`."""
     rest = uri.removeprefix(SCHEME)
     repository, _, behind = rest.partition("/")
     ref, _, path = behind.partition("/")
@@ -66,8 +66,8 @@ def parse_uri(uri: str) -> PathURI:
 def reached(
     spark: SparkSession | None, repository: "Reachable", lake: LakeLike | ServedLake = None
 ) -> "Iterator[Reached]":
-    """As :func:`opened`; also a repository behind a server, whose URL ``lake`` is, or a session's option or the environment says,
-    or whose handle this is. Errors of :class:`graveler.spark.served.ServedRepository`, too."""
+    """Open a repository as :func:`opened`; also one behind a server, given by the URL ``lake``, a session's option, the
+    environment, or a handle. Errors of :class:`graveler.spark.served.ServedRepository`, too."""
     if not isinstance(repository, OpenRepository | RepositoryHandle | str):
         yield repository
         return
@@ -96,8 +96,8 @@ def reached(
 
 @contextmanager
 def opened(spark: SparkSession | None, repository: RepositoryLike, lake: LakeLike = None) -> Iterator[OpenRepository]:
-    """The repository, open; a lake that was opened for it is closed afterwards. Cost: one table read for a name, or a handle that
-    was not used yet. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`."""
+    """Open the repository, and afterwards close a lake that was opened for it. Cost: one table read for a name, or a handle not
+    used yet. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`."""
     if isinstance(repository, OpenRepository):
         yield repository
     elif isinstance(repository, RepositoryHandle):
@@ -112,7 +112,7 @@ def opened(spark: SparkSession | None, repository: RepositoryLike, lake: LakeLik
 
 
 def left_open(repository: "Reachable", lake: LakeLike | ServedLake = None) -> tuple[str, ...]:
-    """The options of a session that count for :func:`reached`: those that the arguments leave open. No request."""
+    """Return the options of a session that matter to :func:`reached`: those that the arguments leave open. No request."""
     if not isinstance(repository, OpenRepository | RepositoryHandle | str):
         return ()
     handle = _handle(repository, lake)
@@ -124,20 +124,20 @@ def left_open(repository: "Reachable", lake: LakeLike | ServedLake = None) -> tu
 
 
 def configured_by(spark: SparkSession | None, names: Sequence[str]) -> dict[str, str | None]:
-    """What the session says for these of its options (:func:`left_open`). No session says nothing."""
+    """Return the session's values of these options (:func:`left_open`). Without a session they are None."""
     found = _options(spark)
     return {name: found.get(name) for name in names}
 
 
 def _handle(repository: RepositoryLike, lake: LakeLike | ServedLake) -> RepositoryHandle | None:
-    """The handle that this is, or that a handle of a lake has of it."""
+    """Return the handle given, or the one that a lake's handle makes; None if neither is given."""
     if isinstance(repository, str):
         return lake.repository(repository) if isinstance(lake, LakeHandle) else None
     return repository if isinstance(repository, RepositoryHandle) and not isinstance(lake, ServedLake) else None
 
 
 def _served(handle: RepositoryHandle, options: dict[str, str | None]) -> "ServedRepository":
-    """What a handle of a repository behind a server leads to."""
+    """Return the repository that a handle reaches through a server."""
     from graveler.spark.served import served_by  # urllib3: not for lakes that are opened themselves
 
     return served_by(handle.verbs, handle.id, s3_settings(options))
@@ -160,7 +160,7 @@ def _place(spark: SparkSession | None, lake: LakeLocation | str | Path | None) -
 
 
 def _options(spark: SparkSession | None) -> dict[str, str | None]:
-    """What the session says of where the lake is."""
+    """Return the session's options that locate the lake."""
     if spark is None:
         return {}
     return {name: spark.conf.get(f"{CONFIGURED}{name}", None) for name in (*LOCATION_OPTIONS, ENDPOINT)}

@@ -1,8 +1,8 @@
 """Import on Spark: an object listing of any size becomes one commit.
 
 The rows are partitioned by ranges of keys and sorted within; each task builds the tree of its interval and writes it straight to
-the object store; the driver joins the trees at their seams and makes one commit. The metarange ID is that of a single
-process, however the rows were partitioned, and whatever was done twice (law F1).
+the object store; the driver joins the trees at their seams and makes one commit. The metarange ID is that of a single process,
+however the rows were partitioned, and whatever was done twice (law F1).
 """
 
 import time
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from graveler.spark.served import ServedRepository
 
 ROWS: Final = 2_000_000
-"""Of a partition, unless the caller says how many partitions there are: some seconds' work of a task, and few seams."""
+"""Rows per partition, unless the caller gives the number of partitions: some seconds' work of a task, and few seams."""
 _SHOWN: Final = 3
 
 
 class BadRowsError(InvalidError):
-    """More rows of a listing than allowed cannot be imported. ``bad`` is how many, ``samples`` are some of them."""
+    """More rows of a listing cannot be imported than allowed. ``bad`` is their number, ``samples`` are some of them."""
 
     def __init__(self, label: str, bad: int, allowed: int, samples: list[BadRow]) -> None:
         self.label, self.bad, self.allowed, self.samples = label, bad, allowed, samples
@@ -58,8 +58,8 @@ class BadRowsError(InvalidError):
 
 
 class Built(Struct, frozen=True):
-    """What the tasks of an import did. ``objects`` and their ``size`` (bytes), of which ``resumed`` objects had been built by an
-    earlier run; ``duplicates`` are rows that gave way to a later one of the same key, ``bad`` ones that were left out, with
+    """The work of an import's tasks. ``objects`` and their ``size`` (bytes), of which ``resumed`` objects had been built by an
+    earlier run; ``duplicates`` are rows superseded by a later one of the same key, ``bad`` ones that were omitted, with
     ``samples`` of these; ``partitions``, and ``ranges`` of the listing's tree. Seconds of building and of joining."""
 
     objects: int
@@ -83,7 +83,7 @@ class ImportReport(Struct, frozen=True):
 
     @property
     def changes(self) -> ImportChanges:
-        """How many objects the import added, replaced, removed, and left as they were, with their bytes."""
+        """The numbers of objects that the import added, replaced, removed, and left unchanged, with their bytes."""
         return self.commit.changes
 
 
@@ -108,31 +108,31 @@ def import_listing(
     dry_run: bool = False,
     lake: LakeLike | ServedLake = None,
 ) -> ImportReport:
-    """Take over the objects that a data frame lists, where they lie, as one commit. They replace all that is under the options'
-    destination. Nothing looks at the objects themselves.
+    """Import the objects that a data frame lists, without copying them, as one commit. They replace everything under the options'
+    destination. The objects themselves are not read.
 
     Columns are recognised by their names, as by :class:`graveler.lake.importing.object_listing.ObjectListing`; of rows with one
-    key, that with the latest time counts. ``partitions`` is how many tasks there are; without it, the rows are counted first.
+    key, that with the latest time counts. ``partitions`` is the number of tasks; without it, the rows are counted first.
 
-    ``checkpoint`` names the state of this listing, such as the inventory's date: an import that was interrupted goes on
-    where it was, if it is repeated with the same name and options within a quarter of the collector's grace. Who gives
-    the same name promises the same rows. ``request_id`` makes a repetition return the first one's commit.
+    ``checkpoint`` names the state of this listing, such as the inventory's date: an interrupted import continues where it was, if
+    it is repeated with the same name and options within a quarter of the collector's grace period. The same name must stand for
+    the same rows. ``request_id`` makes a repetition return the first one's commit.
 
-    ``lake`` may be the URL of a server of the HTTP API (or ``spark.graveler.endpoint``, GRAVELER_ENDPOINT): it is asked with the
+    ``lake`` may be the URL of a server of the HTTP API (or ``spark.graveler.endpoint``, GRAVELER_ENDPOINT): the server gets the
     access key of the environment, and makes the commit; the files of the tree go straight to the object store
-    (:mod:`graveler.spark.served`). It knows no ``request_id``.
+    (:mod:`graveler.spark.served`). It does not support ``request_id``.
 
-    A listing that names no object is refused, since all under the destination would go, unless ``allow_empty``. With ``dry_run``
-    the branch stays as it is, and the report says what the import would change; what was built for that is garbage, which an
-    import with the same ``checkpoint`` goes on with.
+    A listing that names no object is refused, since it would remove everything under the destination, unless ``allow_empty``.
+    With ``dry_run`` the branch is unchanged, and the report says what the import would change; what was built for that is
+    garbage, which an import with the same ``checkpoint`` reuses.
 
     Cost: two passes over the listing (three without ``partitions``), one shuffle; n/r ranges, a metarange, a commit record and a
-    note for each task written; :func:`graveler.spark.joining.join_subtrees`; what
-    :meth:`graveler.lake.repository.OpenRepository.import_sources` reads of the branch, before the listing is; and
+    checkpoint file per task written; :func:`graveler.spark.joining.join_subtrees`; the branch reads of
+    :meth:`graveler.lake.repository.OpenRepository.import_sources`, before those of the listing; and
     :func:`graveler.spark.comparing.compare_by_tasks`.
 
     :class:`BadRowsError`, :class:`graveler.errors.EmptySourceError`, :class:`InvalidError` for columns, those of
-    ``import_sources``; :class:`graveler.errors.UnavailableError` if tasks fail again and again. Then nothing was changed.
+    ``import_sources``; :class:`graveler.errors.UnavailableError` if tasks fail repeatedly. In all cases nothing was changed.
     """
     options = options or ListingOptions()
     if options.destination and not options.destination.endswith("/"):
@@ -170,7 +170,7 @@ def import_listing(
 
 
 class _Work:
-    """One import's tree, and what there is to tell of it."""
+    """The tree of one import, and its report."""
 
     def __init__(
         self,
@@ -193,12 +193,12 @@ class _Work:
 
     @property
     def name(self) -> str:
-        """What messages call the listing, and the rows of it that are meant."""
+        """The name of the listing in messages, with the rows of it that are imported."""
         source = self._columns.rules.source
         return self._columns.label + (f" (rows whose key or address begins with {source!r})" if source else "")
 
     def tree(self) -> Tree:
-        """The tree of the listing."""
+        """Build and return the tree of the listing."""
         began = time.monotonic()
         before: list[Subtree] = []
         oldest = float("inf")
@@ -240,7 +240,7 @@ class _Work:
         return tree
 
     def _build(self, spans: list[Span], partitions: int) -> list[Subtrees]:
-        """What the tasks did, without the rows in ``spans``."""
+        """Run the tasks, without the rows in ``spans``, and return their results."""
         rows, name = self._rows, self._columns.name
         for first, last in spans:
             outside = (rows[name] < sql.lit(self._columns.raw(first))) | (rows[name] > sql.lit(self._columns.raw(last)))
@@ -253,12 +253,13 @@ class _Work:
 
 
 def partitions_of(rows: int, cores: int) -> int:
-    """How many partitions so many rows are sorted in: :data:`ROWS` or fewer in each, if they are even; as many for each core."""
+    """Return the number of partitions for so many rows: at most :data:`ROWS` in each, if evenly spread; the same number per
+    core."""
     return ceil(max(rows, 1) / ROWS / cores) * cores
 
 
 def _mapper(task: SubtreeTask) -> Mapper:
-    """A task as a function, which Spark asks for."""
+    """Return a task as the plain function that Spark requires."""
 
     def run(batches: Iterable[arrow.RecordBatch]) -> Iterable[arrow.RecordBatch]:
         forget_archives()

@@ -1,12 +1,12 @@
-"""What of Spark's inside is used, and the only code that does: its file writers, and its reading of files that somebody else has
-found. Reached through the JVM, since Python's Spark has no words for either.
+"""Spark's internals that graveler uses, and the only code that does: its file writers, and its reading of files that were found
+elsewhere. Reached through the JVM, since PySpark exposes neither.
 
 Spark's writers commonly write under temporary names and rename, which is a copy on S3. For streams Spark has a protocol without
-(``ManifestFileCommitProtocol``): each task writes to final places under names that are never used again, and what the tasks that
-count have written stands in a manifest. Here it serves for ordinary frames: retries and speculation leave files that nobody
-names, never a file twice.
+renames (``ManifestFileCommitProtocol``): each task writes to final locations under names that are never reused, and a manifest
+lists the files of the tasks that count. Here it serves for ordinary frames: retries and speculation leave unlisted files, never a
+file twice.
 
-The classes are those of Spark 4.0, which EMR has, and 3.5; where they are not there, a sentence says so.
+The classes are those of Spark 4.0, which EMR has, and 3.5; if they are missing, an error says so.
 """
 
 import json
@@ -33,16 +33,16 @@ from graveler.temporary import own_folder
 _FILES: Final = "org.apache.spark.sql.execution.datasources"
 _STREAMS: Final = "org.apache.spark.sql.execution.streaming"
 _BLOCK: Final = 128 << 20
-"""Bytes; what Spark is told of where a file may be cut. Its own settings cut it further."""
+"""Bytes; the block size reported to Spark, at which a file may be split. Its own settings split it further."""
 _CACHE_BYTES: Final = 1 << 40
 _ROOT: Final = "https://lakefs.invalid"
-"""What the roots of file indexes begin with. Spark asks the root of an index for nothing but its name. It lists it only when
-somebody refreshes the index (``REFRESH TABLE`` of a view, ``refreshByPath("/")``): Hadoop's file system of this scheme cannot
-list, so that fails, without a connection, and the index keeps its files. A folder would be found empty, or full of others."""
+"""The prefix of the roots of file indexes. Spark uses the root of an index only as its name. It lists it only when an index is
+refreshed (``REFRESH TABLE`` of a view, ``refreshByPath("/")``): Hadoop's file system of this scheme cannot list, so that fails,
+without a connection, and the index keeps its files. A folder would be found empty, or full of others."""
 _BETWEEN: Final = "\n\x1f\n"
-"""What stands between settings, and in none."""
+"""A separator between settings that occurs in none."""
 _PLAIN_FILES: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
-"""Hadoop's local files without a file of checksums beside each."""
+"""Hadoop's local file system without a checksum file next to each file."""
 
 Value = str | bool | int | float
 
@@ -55,8 +55,8 @@ class WrittenFile(Struct, frozen=True):
 
 
 class FoundFile(Struct, frozen=True):
-    """A file that Spark is to read: ``url`` as Hadoop has it, not encoded; size in bytes, time in Unix seconds; ``folder`` is
-    where its dataset has it, whose names ``column=value`` are values of partition columns."""
+    """A file that Spark will read: ``url`` in Hadoop's form, not encoded; size in bytes, time in Unix seconds; ``folder`` is its
+    folder in the dataset, whose names ``column=value`` are values of partition columns."""
 
     url: str
     size: int
@@ -71,8 +71,8 @@ def write_files(
     partition_by: Sequence[str] = (),
     options: Mapping[str, Value] | None = None,
 ) -> list[WrittenFile]:
-    """Write a frame with Spark's own writer of a format below ``folder``, a URL of Hadoop's, with no rename and no copy. The
-    files that count; others in the folder are of tasks that failed or were done twice.
+    """Write a frame with Spark's own writer of a format below ``folder``, a Hadoop URL, with no rename and no copy. Returns the
+    files that count; other files in the folder are from tasks that failed or ran twice.
 
     :class:`InvalidError` for what the format or the columns do not allow; :class:`UnavailableError` and those of
     :func:`~graveler.spark.failures.spark_errors` if the job fails.
@@ -89,7 +89,7 @@ def write_files(
         query = frame._jdf.queryExecution()
         output = query.analyzed().output()
         configuration = engine.session.sessionState().newHadoopConfWithOptions(engine.map(texts))
-        if folder.startswith("file:"):  # else s3a, whose buffers are local files, would not find its own kind
+        if folder.startswith("file:"):  # otherwise s3a, whose buffers are local files, would not find its own kind
             configuration.set("fs.file.impl", _PLAIN_FILES)
             configuration.setBoolean("fs.file.impl.disable.cache", True)
         protocol = engine.new(f"{_STREAMS}.ManifestFileCommitProtocol", "0", folder)
@@ -130,13 +130,13 @@ def read_files(
     schema: StructType | str | None = None,
     options: Mapping[str, Value] | None = None,
 ) -> DataFrame:
-    """A frame of these files and no others, none of which is looked for. Partition columns are those of the files' folders behind
-    ``base``, with values and types as Spark infers them, and filters on them leave files out.
+    """Return a frame of exactly these files, without listing anything. Partition columns are those of the files' folders below
+    ``base``, with values and types as Spark infers them, and filters on them skip files.
 
-    Spark takes two such frames for equal, and shares caches and exchanges between them, if they have the same files, folders,
+    Spark treats two such frames as equal, and shares caches and exchanges between them, if they have the same files, folders,
     ``base`` and ``version``. Plans show the latter two; ``version`` names the repository and the commit.
 
-    :class:`InvalidError` if there is no schema, given or inferred, or for folders that do not have the same partition columns.
+    :class:`InvalidError` if no schema is given or can be inferred, or for folders with different partition columns.
     """
     engine = _Engine(spark)
     texts = _texts(options)
@@ -172,7 +172,8 @@ def read_files(
 
 
 def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any) -> tuple[Any, dict[str, Any]]:
-    """The schema of the partition columns, and for each folder its row of values; no columns and no rows if there are none."""
+    """Return the schema of the partition columns, and each folder's row of values; no columns and no rows if the files have
+    none."""
     root = f"/{base.strip('/')}"
     conf = engine.session.sessionState().conf()
     spec = engine.module(f"{_FILES}.PartitioningUtils").parsePartitions(
@@ -197,8 +198,8 @@ def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any
 
 
 def _root(engine: "_Engine", version: str, base: str, layer: Sequence[FoundFile]) -> str:
-    """The name of a file index, by which alone Spark tells one from another: all that its rows depend on. Schema, format and
-    options are compared besides."""
+    """Return the name of a file index, by which alone Spark distinguishes them: it covers all that its rows depend on. Schema,
+    format and options are compared separately."""
     conf = engine.session.sessionState().conf()
     how = [conf.sessionLocalTimeZone(), conf.validatePartitionColumns()]  # values of partition columns depend on these
     digest = sha256(msgpack.encode((how, base, layer))).hexdigest()[:32]
@@ -209,8 +210,8 @@ def _root(engine: "_Engine", version: str, base: str, layer: Sequence[FoundFile]
 
 
 def _layers(files: Sequence[FoundFile], *, by_folder: bool) -> list[list[FoundFile]]:
-    """The files in groups such that in each no file is twice, and what lies in one physical folder has the same values. Commonly
-    one group; more only if objects were copied within the lake, or imported in another order."""
+    """Return the files in groups such that no file is twice in one, and all files of a physical folder have the same values.
+    Usually one group; more only if objects were copied within the lake, or imported in another arrangement."""
     layers: list[tuple[set[str], dict[str, str], list[FoundFile]]] = []
     for file in files:
         place = file.url.rpartition("/")[0]
@@ -239,10 +240,10 @@ class _Engine:
         self._found: dict[str, Any] = {}
         self.none: Any = jvm.scala.Option.empty()
         self.is_new: bool = not spark.version.startswith("3.")
-        """Spark 4.0, and not 3.5."""
+        """True for Spark 4.0, False for 3.5."""
 
     def file_format(self, name: str, options: Mapping[str, str]) -> Any:
-        """Spark's reader and writer of a format. :class:`InvalidError` for one that is not of files."""
+        """Return Spark's reader and writer of a format. :class:`InvalidError` for one that is not file-based."""
         source = self.new(
             f"{_FILES}.DataSource",
             self.session,
@@ -266,9 +267,9 @@ class _Engine:
 
     @contextmanager
     def settings_in_tasks(self) -> Iterator[None]:
-        """Tasks that are begun in this block know the session's settings, and the driver goes by them, too. Spark does the same
-        for its queries (``SQLExecution.withNewExecutionId``); without it tasks have the defaults, by which expressions may have
-        other values. A short call of the JVM for each setting."""
+        """Make the session's settings known to tasks started in this block, and effective on the driver. Spark does the same for
+        its queries (``SQLExecution.withNewExecutionId``); without it tasks have the defaults, under which expressions may have
+        other values. A short call of the JVM per setting."""
         context = self._spark.sparkContext._jsc.sc()
         sessions = self.jvm.SparkSession
         active, before = sessions.getActiveSession(), context.getLocalProperties()
@@ -288,7 +289,7 @@ class _Engine:
                 sessions.clearActiveSession()
 
     def attributes(self, output: Any, names: Sequence[str]) -> list[Any]:
-        """The columns of a plan by name. :class:`InvalidError` for one that is not there."""
+        """Return the columns of a plan by name. :class:`InvalidError` for a missing one."""
         resolver = self.session.sessionState().conf().caseSensitiveAnalysis()
         there = [output.apply(at) for at in range(output.size())]
         found = []
@@ -305,13 +306,13 @@ class _Engine:
         return found
 
     def statuses(self, files: Sequence[FoundFile]) -> Any:
-        """What Hadoop says of files, made of what the lake says of them: all at once, by the log of a stream."""
+        """Return Hadoop's file statuses, made from the lake's metadata: all at once, by the log of a stream."""
         with TemporaryDirectory(dir=own_folder(), prefix="files-") as folder:
             log = Path(folder) / "_spark_metadata"
             log.mkdir()
             lines = [json.dumps(_status(file)) for file in files]
             (log / "0").write_text("\n".join(["v1", *lines]))
-            asked = self.map({"recursiveFileLookup": "true"})  # whose partitions are not looked for
+            asked = self.map({"recursiveFileLookup": "true"})  # skips the search for partitions
             place = self.path(f"file://{folder}")
             index = self.new(f"{_STREAMS}.MetadataLogFileIndex", self.session, place, asked, self.none)
             return index.allFiles()
@@ -327,7 +328,8 @@ class _Engine:
         values: Mapping[str, Any],
         options: Mapping[str, str],
     ) -> DataFrame:
-        """A frame of files, each physical folder of which has one row of partition values. Spark knows it by its ``name``."""
+        """Return a frame of files, in which each physical folder has one row of partition values. Spark identifies it by its
+        ``name``."""
         root = self.path(name)
         kind = self.find("java.lang.Class").forName("org.apache.hadoop.fs.FileStatus")
         cache = self.new(f"{_FILES}.SharedInMemoryCache", _CACHE_BYTES, -1).createForNewClient()
@@ -340,7 +342,7 @@ class _Engine:
             f"{_FILES}.InMemoryFileIndex",
             self.session,
             self.seq([root]),
-            # Without partitions, files count that do not lie directly in the root.
+            # Without partitions, include files that are not directly in the root.
             self.map(options if values else {**options, "recursiveFileLookup": "true"}),
             self.some(data),
             cache,
@@ -353,22 +355,22 @@ class _Engine:
         frame: DataFrame = self._spark.read._df(self.session.baseRelationToDataFrame(relation))
         return frame
 
-    # From Python's values to Scala's
+    # Conversion of Python's values to Scala's
 
     def schema(self, schema: StructType) -> Any:
-        """A schema as the JVM has it."""
+        """Return a schema in the JVM's form."""
         return self.find("org.apache.spark.sql.types.DataType").fromJson(schema.json())
 
     def path(self, path: str) -> Any:
-        """A path of Hadoop's."""
+        """Return a Hadoop path."""
         return self.new("org.apache.hadoop.fs.Path", path)
 
     def seq(self, values: Sequence[Any]) -> Any:
-        """A sequence."""
+        """Return a sequence."""
         return self.jvm.PythonUtils.toSeq(list(values))
 
     def set(self, values: Sequence[Any]) -> Any:
-        """A set."""
+        """Return a set."""
         return self.seq(values).toSet()
 
     def map(self, values: Mapping[str, str]) -> Any:
