@@ -374,23 +374,23 @@ class _Engine:
         return self.seq(values).toSet()
 
     def map(self, values: Mapping[str, str]) -> Any:
-        """A map of texts."""
+        """Return a map of texts."""
         return self.jvm.PythonUtils.toScalaMap(dict(values))
 
     def some(self, value: Any) -> Any:
-        """An option that has a value."""
+        """Return an option with a value."""
         return self.jvm.scala.Option.apply(value)
 
     def module(self, name: str) -> Any:
-        """The one value of a Scala object, whose methods are not all static."""
+        """Return the singleton of a Scala object, whose methods are not all static."""
         return getattr(self.find(f"{name}$"), "MODULE$")
 
     def find(self, name: str) -> Any:
-        """A class. :class:`UnavailableError` if this Spark has none of this name."""
+        """Return a class. :class:`UnavailableError` if this Spark has none of this name."""
         if name in self._found:
             return self._found[name]
         at: Any = self.jvm
-        for part in name.split("."):  # each is a question to the JVM
+        for part in name.split("."):  # each is a request to the JVM
             at = getattr(at, part)
         if not isinstance(at, JavaClass):
             version = self._spark.version
@@ -401,7 +401,7 @@ class _Engine:
         return at
 
     def new(self, name: str, *arguments: Any) -> Any:
-        """An instance of a class."""
+        """Return a new instance of a class."""
         return self.find(name)(*arguments)
 
 
@@ -419,7 +419,7 @@ def _status(file: FoundFile) -> dict[str, object]:
 
 
 def _texts(options: Mapping[str, Value] | None) -> dict[str, str]:
-    """Options as Spark has them."""
+    """Return options in Spark's form."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (options or {}).items()
     }

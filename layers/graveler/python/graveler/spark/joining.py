@@ -1,6 +1,6 @@
-"""Joining the subtrees of tasks to one tree (law F1): on the driver, or if they are many, first in groups by tasks.
+"""The join of the tasks' subtrees to one tree (law F1): on the driver, or for many subtrees, first in groups by tasks.
 
-A seam costs the ranges between two cuts that are in step, under two on average, whatever the trees' sizes.
+A seam costs the ranges between two splits at which both trees agree, under two on average, whatever the trees' sizes.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,18 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import join
 
 _MANY: Final = 40
-"""Trees that the driver joins faster than it could ask for help: a seam takes 65 ms. By tasks, ten took 1.3 s, and 0.5 alone."""
+"""Trees that the driver joins faster alone: a seam takes 65 ms. By tasks, ten trees took 1.3 s, and 0.5 on the driver."""
 
 Description = tuple[list[bytes], list[bytes]]
 """Last keys and packed descriptions of ranges."""
 
 
 def join_subtrees(spark: SparkSession, store: TreeStore, split: SplitParameters, subtrees: Sequence[Subtree]) -> Tree:
-    """The tree of subtrees over ascending, disjoint intervals, whose files are in ``store``, which can be sent to tasks.
+    """Return the tree of subtrees over ascending, disjoint intervals, whose files are in ``store``, which must be picklable for
+    tasks.
 
-    Cost: under two ranges read and written for each seam, one after another; with more than forty subtrees a Spark job does
-    most of them, in at most as many groups as there are cores, or as the square root of the subtrees' number.
+    Cost: under two ranges read and written per seam, one after another; with more than forty subtrees a Spark job does most of
+    them, in at most as many groups as cores, or as the square root of the subtrees' number.
     """
     if len(subtrees) > _MANY:
         wanted = min(isqrt(len(subtrees) - 1) + 1, cores(spark))

@@ -1,10 +1,10 @@
-"""Landing what a transaction has written: at its end, or later, where something stood in the way then; or by another process.
+"""The landing of a transaction's work: at its end, or later, if something blocked it then; or by another process.
 
-The commit of the hidden branch says in its metadata on what terms it may land: where, what it relies on to be untouched, of which
-application it is the numbered write, its tag. So a transaction that could not land keeps all of it with its work.
+The metadata of the hidden branch's commit holds the terms of the landing: the target branch, the prefixes that must be unchanged,
+the application whose numbered write it is, its tag. So a transaction that could not land keeps them with its work.
 
-A transaction of several steps is a hidden branch that :func:`begin` makes, whose first commit is empty and has the terms. Each
-step is a transaction on that branch, and its commit there adds to them what the step relies on.
+A transaction of several steps is a hidden branch that :func:`begin` creates, whose first commit is empty and has the terms. Each
+step is a transaction on that branch, and its commit there adds the prefixes that the step requires to be unchanged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,15 +39,15 @@ from graveler.spark.beginnings import deciding
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 
 TERMS: Final = "graveler.transaction"
-"""The key of the hidden commit's metadata."""
+"""The key of the terms in the hidden commit's metadata."""
 
 _MOST_BYTES: Final = 1 << 17
-"""Bytes of prefixes that a commit's metadata names: some thousand partitions."""
+"""Limit on the bytes of prefixes in a commit's metadata: some thousand partitions."""
 
 
 class Kind(Enum):
-    """Whose terms: of a transaction that is whole, of one that steps join, or of such a step; or of one that has landed, and
-    whose tag is still to be given."""
+    """The owner of the terms: a whole transaction, one that steps join, or such a step; or a transaction that has landed without
+    its tag yet."""
 
     WHOLE = "whole"
     BEGUN = "begun"
@@ -56,8 +56,8 @@ class Kind(Enum):
 
 
 class Terms(Struct, frozen=True):
-    """How a transaction lands: on ``branch``, if nobody changed anything below the prefixes ``replaced`` since it began.
-    ``landed`` is the commit that it became with all work of its hidden branch ``upto`` a commit."""
+    """The terms of a landing: on ``branch``, if nothing below the prefixes ``replaced`` changed since the transaction began.
+    ``landed`` is the commit that it became with all work of its hidden branch up to the commit ``upto``."""
 
     branch: str
     replaced: tuple[str, ...] = ()
@@ -69,8 +69,8 @@ class Terms(Struct, frozen=True):
 
 
 class Work(Struct, frozen=True):
-    """What a transaction has done on its hidden branch: the prefixes of which it replaced all, and the ``folders`` that it
-    wrote; and what the commit is to say."""
+    """The work of a transaction on its hidden branch: the prefixes that it replaced completely, the ``folders`` that it wrote,
+    and the contents of the commit."""
 
     branch: str
     replaced: tuple[str, ...]
@@ -92,17 +92,17 @@ def begin(
     lake: LakeLike | ServedLake = None,
     spark: SparkSession | None = None,
 ) -> str:
-    """Begin a transaction on ``branch`` that several steps join, each in a process of its own, one after the other or at once.
-    Its ID, which is the name of a hidden branch. ::
+    """Begin a transaction on ``branch`` that several steps join, each in its own process, sequentially or concurrently. Returns
+    its ID, which is the name of a hidden branch. ::
 
         steps = graveler.spark.begin("sales", "main", message="Nightly")
         with graveler.spark.transaction("sales", steps) as tx:  # in each step
             tx.write(frame, "tables/events", mode="overwrite")
         graveler.spark.land("sales", steps)  # in the last one
 
-    A step is a transaction on that branch: what it writes is there as a whole when its block ends, for the next ones to read, or
-    not at all; one with an ``app_id`` may be repeated. :func:`land` makes one commit of all. Nobody ends such a transaction but
-    its user: one that is not to land is deleted with its branch. ``message``, ``metadata`` and ``tag`` are of its commit.
+    A step is a transaction on that branch: when its block ends, all of its writes become visible to the next ones, or none; one
+    with an ``app_id`` may be repeated. :func:`land` makes one commit of all. Only the user ends such a transaction: to discard
+    it, delete its branch. ``message``, ``metadata`` and ``tag`` are those of its commit.
 
     Cost: creating a branch and a commit, one table write. :class:`AlreadyExistsError` for the tag, errors of finding the lake and
     the branch.
@@ -116,7 +116,8 @@ def begin(
         if tag is not None:
             expect_free(found, tag)
         hidden = hidden_name()
-        # An owner until the branch has its terms: whoever dies before has told nobody of it, and a collector ends it.
+        # It has an owner until it has its terms: if this process dies before, no one knows the branch, and a collector removes
+        # it.
         owner = token_hex(16)
         found.create_branch(hidden, branch, by=by, hidden=True, owner=owner)
         all_metadata = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
@@ -137,15 +138,14 @@ def land(
     spark: SparkSession | None = None,
 ) -> Commit:
     """Land a transaction that was kept (``error.kept``), or that several steps have joined (:func:`begin`): merge its hidden
-    branch into the branch it was made for, as its end would have done, with its message, metadata and, unless ``tag`` is another
-    one, tag; then delete the hidden branch.
+    branch into its target branch, as its end would have done, with its message, metadata and tag (or another ``tag``); then
+    delete the hidden branch.
 
-    One that was kept lands once what stood in the way is gone: uncommitted changes committed or reset, conflicts and the like
-    mended on either branch. A dataset that it replaced and that somebody else has changed since stays a
-    :class:`graveler.errors.TouchedError`: ``graveler merge`` brings both together, if that is what is wanted. A landing
-    that died anywhere is finished by the next one. Cost: merging and deleting a branch; with a tag, a commit more.
-    :class:`InvalidError` for a branch that no transaction has finished, :class:`NoChangesError` if no step has; otherwise
-    errors as of :func:`graveler.spark.transaction`.
+    A kept transaction lands once the obstacle is gone: uncommitted changes committed or reset, conflicts and the like resolved on
+    either branch. A dataset that it replaced and that was changed concurrently stays a :class:`graveler.errors.TouchedError`:
+    ``graveler merge`` combines both, if that is wanted. The next landing finishes one that died at any point. Cost: merging and
+    deleting a branch; with a tag, a commit more. :class:`InvalidError` for a branch without a finished transaction,
+    :class:`NoChangesError` if no step has finished; otherwise errors as of :func:`graveler.spark.transaction`.
     """
     by = user_name() if committer is None else committer
     if tag is not None:
@@ -169,17 +169,17 @@ def land(
 
 
 def _note_landed(repository: Reached, hidden: str, whole: "_Whole", tag: str | None, merged: Commit, by: str) -> None:
-    """Note on the hidden branch which commit it became: whoever lands it again, because this one died or a step came late, knows
-    by that whether a tag that is there is its own, and what is still to land."""
+    """Record on the hidden branch which commit it became: a repeated landing, after a crash or a late step, learns from it
+    whether an existing tag is its own, and what is still to land."""
     landed = Terms(whole.terms.branch, tag=tag, kind=Kind.LANDED, landed=merged.id, upto=whole.work)
     terms = {TERMS: encode_terms(landed)}
-    with suppress(RefNotFoundError):  # somebody has landed it at the same time
+    with suppress(RefNotFoundError):  # landed concurrently by another process
         repository.commit(hidden, f"Landed on {landed.branch}", committer=by, metadata=terms, allow_empty=True)
 
 
 def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, by: str) -> None:
     """Delete the hidden branch of a landing, unless a step has written to it since."""
-    with suppress(RefNotFoundError):  # somebody has landed it at the same time
+    with suppress(RefNotFoundError):  # landed concurrently by another process
         while (found := _whole(repository, hidden)).work == landed.work:
             with suppress(MovedError):
                 repository.delete_branch(hidden, by=by, at=found.head)
@@ -192,8 +192,8 @@ def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, 
 
 
 def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty: bool, keep: bool) -> Commit | None:
-    """Commit the hidden branch, with all that :func:`land` has to know, and merge it; None if ``allow_empty`` and nothing was
-    done. With ``keep``, an error of the merge says that the hidden branch is :attr:`GravelerError.kept`. Cost: a commit and a
+    """Commit the hidden branch, with everything that :func:`land` needs, and merge it; return None if ``allow_empty`` and nothing
+    was done. With ``keep``, an error of the merge carries the hidden branch as :attr:`GravelerError.kept`. Cost: a commit and a
     merge, with a tag one table read. Errors of both."""
     description = work.message or _description(work.folders)
     terms = Terms(work.branch, replaced_of(work.replaced, work.folders), work.application, work.tag)
@@ -207,9 +207,9 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
         raise
     try:
         if work.tag is not None:
-            expect_free(repository, work.tag)  # behind the merge there is no way back
+            expect_free(repository, work.tag)  # the merge cannot be undone
         exact = replace(terms, replaced=tuple(dict.fromkeys(work.replaced)))
-        # The commit, and not the branch, as :func:`land` has it: both are one request to a server.
+        # The commit, not the branch, as in :func:`land`: to a server both are the same request.
         return merge_hidden(repository, commit.id, exact, description, by, work.metadata)
     except GravelerError as error:
         if keep and not isinstance(error, NoChangesError):
@@ -220,9 +220,9 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
 def merge_hidden(
     repository: Reached, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
-    """Merge a hidden branch, whose commit is ``tip``, on its terms, as one commit; repeated within a week, the same one.
-    Cost and errors as :class:`~graveler.requests.merging.Merge`; for a numbered write as of :func:`later_write`,
-    too, and :class:`ConflictError` if a later one has come to the branch before this one: then nothing was changed."""
+    """Merge a hidden branch, whose commit is ``tip``, on its terms, as one commit; a repetition within a week returns the same
+    one. Cost and errors as :class:`~graveler.requests.merging.Merge`; for a numbered write also as :func:`later_write`, and
+    :class:`ConflictError` if a later one has reached the branch before: then nothing was changed."""
     joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
     merged = repository.merge(
         tip,
@@ -231,7 +231,7 @@ def merge_hidden(
         committer=by,
         metadata={**metadata, **joined},
         squash=True,
-        request_id=tip,  # whoever lost the answer, or died behind the merge, lands it again, and once
+        request_id=tip,  # after a lost response or a crash, a retry lands it once
         unchanged_prefixes=terms.replaced,
         application=terms.application,
         beside_uncommitted=True,
@@ -248,27 +248,27 @@ def merge_hidden(
 
 
 def later_write(repository: Reached, branch: str, application: Application) -> Commit | None:
-    """The commit in which the branch got a later version of an application than this one; None if it has none. One table read;
-    two, and the walk to the commit, if it has."""
+    """Return the commit that brought a later version of an application than this one to the branch, or None. One table read; two,
+    and the walk to the commit, if it exists."""
     if application.version == LARGEST_VERSION:
         return None
     return repository.written_by(branch, replace(application, version=application.version + 1))
 
 
 def encode_terms(terms: Terms) -> str:
-    """As metadata."""
+    """Return them as metadata."""
     return msgspec.json.encode(terms).decode()
 
 
 def expect_free(repository: Reached, tag: str) -> None:
-    """:class:`AlreadyExistsError` for a tag that is there. One request."""
+    """Raise :class:`AlreadyExistsError` for an existing tag. One request."""
     with suppress(RefNotFoundError):
         repository.tag(tag)
         raise AlreadyExistsError("tag", tag)
 
 
 def give_tag(repository: Reached, tag: str, commit: CommitID, by: str) -> None:
-    """Give a commit its tag, unless an earlier try of the same did."""
+    """Create the tag of a commit, unless an earlier attempt of the same has done so."""
     try:
         repository.create_tag(tag, commit, by=by)
     except AlreadyExistsError:
@@ -277,7 +277,7 @@ def give_tag(repository: Reached, tag: str, commit: CommitID, by: str) -> None:
 
 
 def replaced_of(prefixes: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
-    """The prefixes; those of some thousand partitions as the datasets' folders, since metadata holds only so much."""
+    """Return the prefixes; for many thousand partitions the datasets' folders instead, since metadata is limited."""
     distinct = tuple(dict.fromkeys(prefixes))
     if sum(map(len, distinct)) <= _MOST_BYTES:
         return distinct
@@ -286,7 +286,7 @@ def replaced_of(prefixes: Iterable[str], folders: Iterable[str]) -> tuple[str, .
 
 
 def _description(folders: Sequence[str]) -> str:
-    """A message for who gave none."""
+    """Return a default message."""
     paths = list(dict.fromkeys(folders))
     return f"Write {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}" if paths else "Transaction"
 
@@ -296,8 +296,8 @@ def _around(prefix: str, folders: Sequence[str]) -> str:
 
 
 class _Whole(Struct, frozen=True):
-    """What is on a hidden branch: its head; its newest commit with work; the one that says what the transaction's commit is to
-    say; the terms of what has not landed; and the commit that all of it became, if all has."""
+    """The content of a hidden branch: its head; its newest commit with work; the one with the message and metadata of the
+    transaction's commit; the terms of what has not landed; and the commit that all of it became, if it has landed."""
 
     head: CommitID
     work: CommitID
@@ -307,7 +307,7 @@ class _Whole(Struct, frozen=True):
 
 
 def _whole(repository: Reached, hidden: str) -> _Whole:
-    """What is on a hidden branch. One request for each hundred steps."""
+    """Return the content of a hidden branch. One request per hundred steps."""
     replaced: list[str] = []
     noted: Terms | None = None
     has_landed = False

@@ -1,4 +1,4 @@
-"""One at a time, among jobs anywhere, by an object in a store: a lease, which its holder renews and which runs out otherwise."""
+"""Mutual exclusion among jobs anywhere, by an object in a store: a lease, which its holder renews and which expires otherwise."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,13 +12,13 @@ from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject
 
 SECONDS: Final = 300.0
-"""After which a lease that nobody renewed is anybody's, by the clock of whoever watches it."""
+"""Seconds without renewal after which a lease expires, by the clock of the process that watches it."""
 _RENEWALS: Final = 5
 _TRIES: Final = 3
 
 
 class Lease:
-    """A lease that this process holds, until somebody else has taken it."""
+    """A lease that this process holds, until another process takes it."""
 
     def __init__(self, objects: Objects, key: str, clock: Clock, held: StoredObject, owner: bytes, what: str) -> None:
         self._objects, self._key, self._clock = objects, key, clock
@@ -27,7 +27,7 @@ class Lease:
         self._lost = False
 
     def renew(self) -> None:
-        """Hold it for another while. One head, one put. :class:`BusyError` if it is somebody else's by now."""
+        """Renew the lease. One head, one put. :class:`BusyError` if another process holds it by now."""
         try:
             self._lost = self._lost or self._objects.head(self._key).etag != self._held.etag
         except ObjectMissingError:
@@ -37,22 +37,22 @@ class Lease:
         self._renewed = self._clock.monotonic()
 
     def check(self) -> None:
-        """:class:`BusyError` unless it is held. No request."""
+        """Raise :class:`BusyError` unless the lease is held. No request."""
         if self._lost or self._clock.monotonic() - self._renewed > SECONDS:
             raise BusyError(
                 f"the lease of the {self._what} was not renewed in time, and another may have begun; begin again"
             )
 
     def release(self) -> None:
-        """Let others have it at once. What fails here runs out by itself."""
+        """Release the lease at once. If that fails, it expires."""
         with suppress(GravelerError):
             self._objects.delete(self._key, if_match=self._held.etag)
 
 
 def take(objects: Objects, key: str, clock: Clock, what: str) -> Lease:
-    """The lease at this key. ``what`` it is for: "export to 'x'". One put. If somebody has it, it is watched: until it is given
-    back; until its holder gives a sign of life, a minute at most (:class:`BusyError`); or for :data:`SECONDS`, for one whose
-    driver has died. Then a head every few seconds, and a delete."""
+    """Take the lease at this key. ``what`` it is for: "export to 'x'". One put. A lease held by another process is watched: until
+    it is released; until its holder gives a sign of life, a minute at most (:class:`BusyError`); or for :data:`SECONDS`, if its
+    driver has died. That costs a head every few seconds, and a delete."""
     owner = token_hex(16).encode()
 
     def look() -> tuple[str, StoredObject] | None:
@@ -72,20 +72,20 @@ def take(objects: Objects, key: str, clock: Clock, what: str) -> Lease:
             dead = wait_for(watch, clock, key, SECONDS, look)
         except HeldError:
             break
-        with suppress(ObjectMissingError, ObjectConditionError):  # another one was faster
+        with suppress(ObjectMissingError, ObjectConditionError):  # another process was faster
             if dead is not None:
                 objects.delete(key, if_match=dead.etag)
     raise BusyError(f"another {what} is going on; wait until it is done")
 
 
 def _beat(owner: bytes) -> bytes:
-    """What the holder writes: other bytes each time."""
+    """Return the content that the holder writes: different bytes each time."""
     return owner + b" " + token_hex(8).encode()
 
 
 @contextmanager
 def held(objects: Objects, key: str, clock: Clock, what: str) -> Iterator[Lease]:
-    """:func:`take`, renewed by a thread until the end of the block, and released then."""
+    """Hold a lease taken by :func:`take`, renewed by a thread until the end of the block, and then release it."""
     lease = take(objects, key, clock, what)
     over = Event()
 
@@ -94,9 +94,9 @@ def held(objects: Objects, key: str, clock: Clock, what: str) -> Iterator[Lease]
             try:
                 lease.renew()
             except BusyError:
-                return  # the holder is told by check()
+                return  # check() informs the holder
             except GravelerError:
-                continue  # the store was not there for once; the next time comes before it runs out
+                continue  # the store was briefly unavailable; the next attempt comes before the lease expires
 
     thread = Thread(target=keep, name="graveler-lease", daemon=True)
     thread.start()

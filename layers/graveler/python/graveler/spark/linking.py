@@ -1,4 +1,4 @@
-"""Linking the files of a dataset to a transaction's hidden branch, in place of what they replace."""
+"""Linking of a dataset's files to a transaction's hidden branch, in place of those they replace."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeVar
@@ -13,15 +13,15 @@ MODES: Final = ("append", "overwrite", "dynamic")
 T = TypeVar("T")
 
 _MANY: Final = 5000
-"""Objects that are linked or deleted at a time."""
+"""Objects linked or deleted at a time."""
 
 
 def link_files(
     repository: Reached, hidden: str, folder: str, mode: Mode, entries: Sequence[ObjectEntry], replaced: list[str]
 ) -> int:
-    """Link the files of a dataset, and remove what the mode says that they replace: nothing, all of the folder, or all of the
-    partitions that have one of these files. How many objects were removed; the prefixes of which all was are added to
-    ``replaced``. Cost: reading what is removed; one table write for each 25 files that are added or removed."""
+    """Link the files of a dataset, and remove what they replace by the mode: nothing, everything in the folder, or everything in
+    the partitions of these files. Returns the number of removed objects, and appends the prefixes that were replaced completely
+    to ``replaced``. Cost: reading what is removed; one table write per 25 files added or removed."""
     prefixes: Sequence[str] = ()
     if mode == "overwrite":
         prefixes = [f"{folder}/"]
@@ -35,7 +35,7 @@ def link_files(
 
 
 def remove_below(repository: Reached, hidden: str, prefix: str, replaced: list[str]) -> int:
-    """Remove all objects below a prefix, which is added to ``replaced``; their number."""
+    """Remove all objects below a prefix, append the prefix to ``replaced``, and return their number."""
     replaced.append(prefix)
     paths = [entry.path for entry in repository.objects(hidden, prefix)]
     for some in _by_many(paths):
@@ -44,7 +44,7 @@ def remove_below(repository: Reached, hidden: str, prefix: str, replaced: list[s
 
 
 def expect_clean(repository: Reached, branch: str, folder: str) -> None:
-    """Refuse now what the merge would refuse after all the work: replacing what has uncommitted changes. One request."""
+    """Refuse now what the merge would refuse after all the work: replacing uncommitted changes. One request."""
     found = repository.uncommitted(branch, prefix=f"{folder}/", amount=1).results
     if found:
         raise DirtyBranchError(branch, f"replacing {folder!r}", found[0].path)

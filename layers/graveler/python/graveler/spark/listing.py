@@ -1,8 +1,7 @@
-"""Listings of objects as data frames: a table that somebody made, an S3 Inventory, or a prefix of a bucket.
+"""Listings of objects as data frames: a user's table, an S3 Inventory, or a prefix of a bucket.
 
-:func:`canonical` brings any of them to the few columns that tasks need, in Spark's own expressions: which rows count, keys
-without their URL encoding, times as Unix seconds. What the values have to hold, the library's own :class:`RowReader`
-judges, in the tasks.
+:func:`canonical` reduces any of them to the few columns that tasks need, in Spark's own expressions: rows filtered, keys without
+their URL encoding, times as Unix seconds. The library's own :class:`RowReader` validates the values, in the tasks.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -45,10 +44,10 @@ from graveler.requests.importing import ListingOptions
 from graveler.tree.record import RecordCodec
 
 PROBLEM: Final = "problem"
-"""The column that says why a row cannot be imported, where Spark's expressions have found that out already."""
+"""The column with the reason why a row cannot be imported, if Spark's expressions have already found it."""
 
 MALFORMED: Final = "_graveler_malformed"
-"""The column in which a CSV's row stands that has another number of fields than there are columns."""
+"""The column for a CSV row whose number of fields differs from that of the columns."""
 
 _REPLACEMENT: Final = "\ufffd"
 _ENCODED_REPLACEMENT: Final = "%EF%BF%BD"
@@ -60,10 +59,10 @@ _NOT_ENCODED: Final = "has a % without two hex digits behind it, or is not UTF-8
 
 
 class Columns(Struct, frozen=True):
-    """What the columns of a canonical listing are called in the listing (``names``, by what they mean), and how its rows become
-    records. Is a :class:`graveler.lake.importing.listing_tables.Table` as far as its names go; picklable.
+    """The names of a canonical listing's columns in the original listing (``names``, by meaning), and the rules that turn its
+    rows into records. For its names it acts as a :class:`graveler.lake.importing.listing_tables.Table`; picklable.
 
-    ``label`` names the listing in messages; ``default_mtime`` (Unix seconds) is taken where it says no times.
+    ``label`` names the listing in messages; ``default_mtime`` (Unix seconds) is used for a listing without times.
     """
 
     names: Mapping[str, str]
@@ -74,16 +73,16 @@ class Columns(Struct, frozen=True):
 
     @property
     def has_header(self) -> bool:
-        """Spark knows the columns' names."""
+        """True: Spark knows the columns' names."""
         return True
 
     @property
     def parts(self) -> int:
-        """Spark makes them."""
+        """Zero: Spark makes the parts."""
         return 0
 
     def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:
-        """Spark reads the rows."""
+        """Not implemented: Spark reads the rows."""
         raise NotImplementedError
 
     @property
@@ -92,20 +91,21 @@ class Columns(Struct, frozen=True):
         return KEY if KEY in self.names else ADDRESS
 
     def reader(self, codec: RecordCodec) -> RowReader:
-        """What turns rows into records. :class:`graveler.lake.importing.listing_files.ListingError` if columns are missing."""
+        """Return the reader that turns rows into records. :class:`graveler.lake.importing.listing_files.ListingError` for missing
+        columns."""
         prefix = self.namespace.rstrip("/") + "/"
         return RowReader(ListingFile(Path(self.label)), self, self.rules, codec, prefix, self.default_mtime)
 
     def raw(self, key: bytes) -> str:
-        """What the listing calls the object with this key in the lake."""
+        """Return the listing's name for the object with this key in the lake."""
         return self.rules.source + key[len(self.rules.destination.encode()) :].decode()
 
 
 def canonical(
     listing: DataFrame, options: ListingOptions, namespace: str, label: str, default_mtime: int
 ) -> tuple[DataFrame, Columns]:
-    """The rows of a listing that count, in columns named by what they mean: ``key`` or ``physical_address`` (first) and what
-    else there is. No job is run.
+    """Return the rows of a listing that count, in columns named by meaning: ``key`` or ``physical_address`` (first) and the other
+    existing ones. Runs no job.
 
     Columns are recognised as :class:`graveler.lake.importing.object_listing.ObjectListing` does.
     :class:`graveler.lake.importing.listing_files.ListingError` for missing ones, and two for the same.
@@ -113,7 +113,7 @@ def canonical(
     names, _ = meanings(ListingFile(Path(label)), listing.columns)
     encoded = bool(options.url_encoded)
     rules = RowRules(options.source, options.destination, options.base, False, options.folders)
-    Columns(names, rules, namespace, label, default_mtime).reader(RecordCodec(namespace))  # says what is missing
+    Columns(names, rules, namespace, label, default_mtime).reader(RecordCodec(namespace))  # raises for missing ones
     types = {meaning: listing.schema[name].dataType for meaning, name in names.items()}
     of = {meaning: listing[f"`{name}`"] for meaning, name in names.items()}
     problems: list[Column] = []
@@ -153,7 +153,7 @@ def canonical(
 
 
 def _decoded(key: Column, kind: DataType, encoded: bool) -> tuple[Column, Column | None]:
-    """A key without its URL encoding, and where that cannot be."""
+    """Return a key without its URL encoding, and a condition for keys that cannot be decoded."""
     if not encoded:
         return key, None
     text = key.cast(StringType()) if isinstance(kind, BinaryType) else key
@@ -184,12 +184,12 @@ def _is_whole_decimal(kind: DataType | None) -> bool:
 
 
 def _typed(meaning: str, value: Column, kind: DataType) -> Column:
-    """A column as the reader of rows takes it: numbers as 64 bits, times as Unix seconds, metadata as JSON. Names are text,
-    ordered by its bytes: Spark sorts texts where they lie, and copies binary values whenever it compares two."""
+    """Return a column in the type that the row reader expects: numbers as 64 bits, times as Unix seconds, metadata as JSON. Names
+    are text, ordered by its bytes: Spark sorts texts in place, and copies binary values for each comparison."""
     if meaning in (KEY, ADDRESS):
         return value.cast(StringType())
     if _is_whole_decimal(kind):
-        return sql.when(value.between(*_LONG), value.cast("long"))  # the cast alone fails the job for one row
+        return sql.when(value.between(*_LONG), value.cast("long"))  # the cast alone would fail the job for one row
     if isinstance(kind, IntegralType):
         return value.cast("long")
     if isinstance(kind, TimestampType):

@@ -1,4 +1,4 @@
-"""Where listings come from: tables in files, an S3 Inventory, a prefix of a bucket that is listed in parallel."""
+"""The sources of listings: tables in files, an S3 Inventory, a prefix of a bucket that is listed in parallel."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -42,13 +42,13 @@ _NO_ROWS: Final = "Bucket string, Key string, Size long, ETag string"
 
 _SUFFIXES: Final = {".parquet": "parquet", ".orc": "orc", ".csv": "csv", ".csv.gz": "csv"}
 SYMLINK: Final = "symlink.txt"
-"""What the file is called that names an inventory's files in its Hive layout."""
+"""Name of the file that lists an inventory's files in its Hive layout."""
 _BUCKET: Final = "arn:aws:s3:::"
 _ROWS: Final = 10_000
 
 
 class Source(Struct, frozen=True):
-    """A listing: its rows, whether the keys are URL-encoded, and texts for messages (``label``) and for telling it from any other
+    """A listing: its rows, whether the keys are URL-encoded, a text for messages (``label``), and one that identifies it
     (``version``)."""
 
     rows: DataFrame
@@ -71,11 +71,11 @@ class _Manifest(Struct, frozen=True, rename="camel"):
 
 
 def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", columns: Sequence[str] = ()) -> Source:
-    """Tables in files or folders, wherever Spark reads them. ``kind`` is one of :data:`FORMATS`, by default what the first path's
-    suffix says; ``columns`` are the names of those of a CSV without a header.
+    """Return tables in files or folders, wherever Spark can read them. ``kind`` is one of :data:`FORMATS`, by default that of the
+    first path's suffix; ``columns`` are the column names of a CSV without a header.
 
-    Rows of CSV have one column more, :data:`graveler.spark.listing.MALFORMED`, by which an import knows lines that were cut off.
-    Cost: a listing of the files. :class:`InvalidError`, :class:`NotFoundError`.
+    Rows of CSV have an additional column, :data:`graveler.spark.listing.MALFORMED`, by which an import recognizes truncated
+    lines. Cost: a listing of the files. :class:`InvalidError`, :class:`NotFoundError`.
     """
     if not paths:
         raise InvalidError("no listing to import; name at least one file or folder")
@@ -91,12 +91,12 @@ def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", colum
 def read_inventory(
     spark: SparkSession, manifest: str, columns: Sequence[str] = (), *, check_digests: bool = True
 ) -> Source:
-    """An S3 Inventory by its ``manifest.json``: in its bucket (``s3a://…``), or a copy in a folder with the files near it. Or
-    by the ``symlink.txt`` of its Hive layout, which does not name the ``columns`` of CSV files.
+    """Return an S3 Inventory by its ``manifest.json``: in its bucket (``s3a://…``), or a copy in a folder near its files. Or by
+    the ``symlink.txt`` of its Hive layout, which does not name the ``columns`` of CSV files.
 
-    Cost: two listings; one reading of the files by tasks, each with a file in memory, which ``check_digests=False`` leaves out.
-    :class:`NotFoundError`, :class:`InvalidError` for what is no manifest, and if a file has not the size or the MD5 that it
-    says.
+    Cost: two listings; one reading of the files by tasks, each with a file in memory, which ``check_digests=False`` skips.
+    :class:`NotFoundError`, :class:`InvalidError` for what is no manifest, and for a file that does not have the manifest's size
+    or MD5.
     """
     text = _text(spark, manifest)
     if manifest.endswith(SYMLINK):
@@ -154,7 +154,7 @@ def _text(spark: SparkSession, path: str) -> str:
 
 
 def _beside(manifest: str, bucket: str, key: str) -> str:
-    """Where a file of an inventory is: in its bucket, which is reached as the manifest is; or near the manifest's copy."""
+    """Return the location of an inventory's file: in its bucket, reached like the manifest; or near the manifest's copy."""
     scheme, separator, _ = manifest.partition("://")
     if separator and scheme != "file":
         return f"{scheme}://{bucket}/{key}"
@@ -171,21 +171,21 @@ def _kind(path: str) -> str:
 def _read(spark: SparkSession, paths: Sequence[str], kind: str, columns: Sequence[str]) -> DataFrame:
     if kind != "csv":
         return _all_of(spark).format(kind).load(list(paths))
-    # As RFC 4180 has it; everything is text, and what it has to be is seen later, with a reason.
+    # As RFC 4180 has it; everything is text, which is validated later, with a reason for each row.
     reader = _all_of(spark).option("escape", '"').option("header", not columns).option("enforceSchema", bool(columns))
     names = columns or reader.csv(list(paths)).columns
-    # A line that was cut off has too few fields, and perhaps half a value: it must not count as a row.
+    # A truncated line has too few fields, and perhaps half a value: it must not count as a row.
     reader = reader.option("columnNameOfCorruptRecord", MALFORMED).option("columnPruning", False)
     return reader.schema(StructType([StructField(name, StringType()) for name in (*names, MALFORMED)])).csv(list(paths))
 
 
 def _all_of(spark: SparkSession) -> DataFrameReader:
-    """Reads files whole or fails, whatever the session is set to."""
+    """Return a reader that reads files completely or fails, whatever the session's settings."""
     return spark.read.option("ignoreCorruptFiles", False).option("ignoreMissingFiles", False)
 
 
 def _files(spark: SparkSession, paths: Sequence[str], *, digests: bool = False) -> list[tuple[str, int, str]]:
-    """Paths and sizes (bytes) of all files, and their MD5s; without ``digests`` these are empty, and none is read."""
+    """Return paths, sizes (bytes) and MD5s of all files; without ``digests`` the MD5s are empty, and no file is read."""
     files = _all_of(spark).format("binaryFile").option("recursiveFileLookup", True).load(list(paths))
     digest = sql.md5("content") if digests else sql.lit("")
     return sorted(
@@ -205,14 +205,14 @@ def list_prefix(
     *,
     lake: LakeLike | ServedLake = None,
 ) -> DataFrame:
-    """The objects whose address begins with ``address`` (``s3://bucket/folder/``), in the columns :data:`LISTED`; keys begin
-    behind its last slash, as of an import in one process.
+    """Return the objects whose address begins with ``address`` (``s3://bucket/folder/``), in the columns :data:`LISTED`; keys
+    begin after its last slash, as for an import in one process.
 
-    Tasks list intervals of keys, which :func:`graveler.spark.cutting.cut_points` makes about equally large beforehand, by looks
-    into the bucket that tasks take as well. Cost: one request for up to 1,000 objects; else some rounds of small jobs, with
-    about seven requests for each of the ``tasks`` (four for each core), or up to thirty where objects lie in small folders;
-    and then one for each 1,000 objects. If nothing is there, there are no rows, which no import takes unless it is told to.
-    :class:`graveler.errors.ForbiddenError` for the lake's own place, :class:`InvalidError` for folders of this machine.
+    Tasks list intervals of keys, which :func:`graveler.spark.cutting.cut_points` makes about equally large beforehand, by samples
+    of the bucket that tasks take as well. Cost: one request for up to 1,000 objects; else some rounds of small jobs, with about
+    seven requests for each of the ``tasks`` (four per core), or up to thirty if objects lie in small folders; and then one per
+    1,000 objects. An empty prefix has no rows, which an import accepts only if told to. :class:`graveler.errors.ForbiddenError`
+    for the repository's own namespace, :class:`InvalidError` for folders of this machine.
     """
     if address.startswith("file://"):
         raise InvalidError(
@@ -236,7 +236,7 @@ def list_prefix(
 
 
 def _looks(spark: SparkSession, objects: Objects, pieces: Sequence[Piece], tasks: int) -> list[Look]:
-    """What pieces look like, to tasks."""
+    """Return the looks at pieces, taken by tasks."""
 
     def run(numbered: list[tuple[int, Piece]]) -> Iterator[arrow.RecordBatch]:
         found = [(number, msgspec.msgpack.encode(look(objects, piece))) for number, piece in numbered]
@@ -251,7 +251,7 @@ def _looks(spark: SparkSession, objects: Objects, pieces: Sequence[Piece], tasks
 def _listed(
     objects: Objects, prefix: str, folder: str, above: str, after: str, upto: str
 ) -> Iterator[arrow.RecordBatch]:
-    """The objects in an interval of keys, ``after`` exclusive, ``upto`` (unless it is empty) inclusive."""
+    """Yield the objects in an interval of keys, ``after`` exclusive, ``upto`` (unless it is empty) inclusive."""
     end = upto.encode()
     rows: list[tuple[str, str, int, str, int]] = []
     for stored in objects.list(prefix, after):

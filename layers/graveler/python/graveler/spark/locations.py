@@ -1,8 +1,8 @@
-"""Where a lake is, as Spark's options say it, and what tasks open of it.
+"""The location of a lake, from Spark's options, and the parts of it that tasks open.
 
 The driver opens the lake: its table, and the object store. Tasks read and write files of trees, so they get the object store
-alone (:func:`task_store`) and need no permission for the table. Credentials never travel: the driver and each executor
-find their own, as AWS's tools do (environment, web identity, the role of the EMR job).
+alone (:func:`task_store`) and need no permission for the table. Credentials are never sent: the driver and each executor find
+their own, as AWS's tools do (environment, web identity, the role of the EMR job).
 """
 
 import os
@@ -23,46 +23,47 @@ if TYPE_CHECKING:
     from graveler.storage.s3_objects import S3Settings
 
 TASK_MEMORY: Final = 48 << 20
-"""Bytes of files of trees that a task keeps at hand."""
+"""Bytes of tree files that a task caches."""
 
 _WRITES_AT_ONCE: Final = 4
-"""Files that a task has under way to the object store while it makes the next one."""
+"""Files that a task is writing to the object store while it makes the next one."""
 
 LOCATION_OPTIONS: Final = ("lake", "tables", "objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url")
-"""What :func:`location_of` reads."""
+"""The options of :func:`location_of`."""
 
 S3_OPTIONS: Final = ("region", "s3_endpoint_url")
-"""What :func:`s3_settings` reads."""
+"""The options of :func:`s3_settings`."""
 
 ENDPOINT: Final = "endpoint"
 KEY_SECRET: Final = "access_key_secret"
-"""What :func:`served_location_of` reads besides."""
+"""An additional option of :func:`served_location_of`."""
 
 
 def location_of(options: Mapping[str, object]) -> LakeLocation:
-    """The place that options name, for :func:`graveler.lake.opening.location.open_at`: ``lake``, a folder or ``dynamodb://table``;
-    or ``tables``, with ``objects``, and ``region``, ``s3_endpoint_url`` and ``dynamodb_endpoint_url`` where needed. Other
-    options, and empty ones, do not count; as Spark's own, they may be in any case. What they leave open, the environment says.
+    """Return the location that options name, for :func:`graveler.lake.opening.location.open_at`: ``lake``, a folder or
+    ``dynamodb://table``; or ``tables``, with ``objects``, and ``region``, ``s3_endpoint_url`` and ``dynamodb_endpoint_url`` if
+    needed. Other options, and empty ones, are ignored; like Spark's own, they may have any case. The environment provides the
+    rest.
 
-    Picklable. :class:`graveler.errors.InvalidError` if they name two places, or half of one;
+    Picklable. :class:`graveler.errors.InvalidError` if they name two locations, or half of one;
     :class:`graveler.errors.NotFoundError` if nothing names one.
     """
     given = {name.lower(): str(value) for name, value in options.items() if value}
     named: dict[str, Any] = {name: given[name] for name in LOCATION_OPTIONS if name in given}
     if "://" not in (folder := named.get("lake", "://")):
-        named["lake"] = str(Path(folder).expanduser().absolute())  # a task may work elsewhere
+        named["lake"] = str(Path(folder).expanduser().absolute())  # a task may have another working folder
     return find_location(Named(**named))
 
 
 class Files(Protocol):
-    """What knows where a repository's files are: ``namespace``, and the collector's ``grace`` in seconds."""
+    """The location of a repository's files: ``namespace``, and the collector's ``grace`` period in seconds."""
 
     namespace: Objects
     grace: float
 
 
 def s3_settings(options: Mapping[str, object]) -> "S3Settings":
-    """How S3 is spoken to: by ``region`` and ``s3_endpoint_url`` of these options, else as the environment says."""
+    """Return the settings of S3: ``region`` and ``s3_endpoint_url`` of these options, else those of the environment."""
     from graveler.storage.s3_objects import S3Settings  # botocore: not for lakes in folders
 
     given = {name.lower(): str(value) for name, value in options.items() if value}
@@ -72,15 +73,15 @@ def s3_settings(options: Mapping[str, object]) -> "S3Settings":
 
 
 def is_served(lake: str) -> bool:
-    """Whether a lake's name is the URL of a server. No request."""
+    """Return whether a lake's name is the URL of a server. No request."""
     return lake.startswith(("http://", "https://"))
 
 
 def served_location_of(options: Mapping[str, object]) -> LakeLocation | ServedLake:
-    """As :func:`location_of`, for jobs that a server will do for: also the one that ``endpoint`` names, or the environment.
-    ``access_key_secret`` names the secret in AWS Secrets Manager that holds the access key; cost and errors are then those of
-    :func:`graveler.spark.secrets.access_key`, too. :class:`graveler.errors.ForbiddenError` for a server without an access key;
-    :class:`graveler.errors.InvalidError` for a secret without a server."""
+    """Return a location as :func:`location_of`, for jobs that also run with a server: the one named by ``endpoint``, or the
+    environment. ``access_key_secret`` names the secret in AWS Secrets Manager that holds the access key; cost and errors then
+    include those of :func:`graveler.spark.secrets.access_key`. :class:`graveler.errors.ForbiddenError` for a server without an
+    access key; :class:`graveler.errors.InvalidError` for a secret without a server."""
     endpoint = str(options.get(ENDPOINT) or "")
     named = str(options.get("lake") or "")
     kept = str(options.get(KEY_SECRET) or "")
@@ -106,8 +107,8 @@ def served_location_of(options: Mapping[str, object]) -> LakeLocation | ServedLa
 
 
 def task_store(repository: Files) -> TreeStore:
-    """Where tasks read and write the files of the repository's trees. Picklable; makes its clients anew in each process, and
-    knows no table and no cache of the driver's."""
+    """Return the store in which tasks read and write the files of the repository's trees. Picklable; it creates its clients in
+    each process, and has neither the driver's table nor its cache."""
     files = ImmutableFiles(repository.namespace, None, repository.grace)
     store = TreeStore(files, LocalRuntime(writes_at_once=_WRITES_AT_ONCE), notes=NoNotes())
     store.limit(TASK_MEMORY)

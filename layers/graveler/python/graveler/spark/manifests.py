@@ -1,4 +1,4 @@
-"""Manifests: which files a dataset has at a commit, for engines that read paths and know nothing of lakes."""
+"""Manifests: lists of a dataset's files at a commit, for engines that read paths and know nothing of lakes."""
 
 from itertools import groupby
 from typing import Final, Literal
@@ -32,7 +32,7 @@ _SCHEMA: Final = pa.schema(
 
 
 class Manifest(Struct, frozen=True):
-    """What was written: the commit, the number of data files and their bytes, and the keys below the destination."""
+    """The result: the commit, the number of data files and their bytes, and the keys below the destination."""
 
     commit_id: CommitID
     files: int
@@ -50,16 +50,15 @@ def manifest(
     format: Literal["symlink", "parquet"] = "symlink",  # noqa: A002 - as Spark's own
     lake: LakeLike | ServedLake = None,
 ) -> Manifest:
-    """Write down at ``destination`` (``s3://bucket/prefix``, ``file:///folder``) which files the dataset at ``path`` has in the
-    ref's commit. No file is copied: the manifest names them where they lie.
+    """Write at ``destination`` (``s3://bucket/prefix``, ``file:///folder``) a list of the files of the dataset at ``path`` in the
+    ref's commit. No file is copied: the manifest names their existing locations.
 
-    ``symlink`` is what Hive, Trino and Athena read with ``SymlinkTextInputFormat``: for each folder of the dataset, such as a
-    partition, ``<folder>/symlink.txt`` with a URL in each line; all others below the destination are removed. ``parquet`` is one
-    table, ``manifest.parquet``: path, URL, size in bytes, checksum, mtime in Unix seconds.
+    ``symlink`` is the format that Hive, Trino and Athena read with ``SymlinkTextInputFormat``: for each folder of the dataset,
+    such as a partition, ``<folder>/symlink.txt`` with a URL per line; all others below the destination are removed. ``parquet``
+    is one table, ``manifest.parquet``: path, URL, size in bytes, checksum, mtime in Unix seconds.
 
-    A manifest appears file by file; one that names files of two commits is seen by who reads meanwhile. Files stay as long as the
-    commit is kept. ``lake`` may be the URL of a server. Cost: a listing of the dataset; one write for each folder,
-    sixteen at once.
+    A manifest appears file by file; concurrent readers may see files of two commits. Files stay as long as the commit is kept.
+    ``lake`` may be the URL of a server. Cost: a listing of the dataset; one write per folder, sixteen at once.
     :class:`NotFoundError` for no files, :class:`InvalidError`.
     """
     if format not in ("symlink", "parquet"):
@@ -108,6 +107,6 @@ def _table(repository: Reached, location: Destination, entries: list[ObjectEntry
 
 
 def _url(repository: Reached, entry: ObjectEntry) -> str:
-    """Where other engines find it: a file, or an object of S3."""
+    """Return the URL under which other engines find it: a file, or an object of S3."""
     objects, key = repository.store_at(entry.address)
     return f"file://{objects.file_of(key)}" if isinstance(objects, FolderObjects) else f"{objects.namespace}/{key}"

@@ -1,7 +1,7 @@
-"""Writing rows as Parquet files of a dataset, in a task: one file for each partition that the task has rows of.
+"""Writing of rows as Parquet files of a dataset, in a task: one file for each partition that the task has rows of.
 
-The files are put to their final places, under names that are never used again. So what a failed or repeated attempt has put is
-never taken for a file that counts; an attempt that fails in order removes it.
+The files are written to their final locations, under names that are never reused. So the files of a failed or repeated attempt
+are never mistaken for ones that count; an attempt that fails in an orderly way removes its files.
 """
 
 from collections import OrderedDict
@@ -28,22 +28,22 @@ from graveler.storage.objects import Objects
 from graveler.temporary import own_folder
 
 CODECS: Final = {"snappy": ".snappy", "zstd": ".zstd", "gzip": ".gz", "lz4": ".lz4", "none": ""}
-"""Compressions, and what files are called by them."""
+"""Compressions, and their parts of file names."""
 _ENDING: Final = ".parquet"
 
 _ROWS_SCHEMA: Final = "org.apache.spark.sql.parquet.row.metadata"
 _VERSION: Final = "org.apache.spark.version"
-"""By which Spark knows that dates and times are in the calendar of today."""
+"""The key by which Spark recognizes that dates and times are in the modern calendar."""
 _GROUP_BYTES: Final = 64 << 20
-"""Bytes of rows, as Arrow has them, of one group in a file."""
+"""Bytes of rows, in Arrow's form, per row group of a file."""
 _WAITING_BYTES: Final = 128 << 20
-"""Bytes of rows that wait for their group, of all files of a task."""
+"""Bytes of rows that wait for their group, in all files of a task."""
 _OPEN_FILES: Final = 100
 _PIECE: Final = 1 << 20
 
 
 class PutFile(Struct, frozen=True):
-    """A file that was put: its name below the folder, size in bytes, checksum as the lake notes it, time in Unix seconds."""
+    """A written file: its name below the folder, size in bytes, checksum as the lake records it, time in Unix seconds."""
 
     name: str
     size: int
@@ -52,7 +52,7 @@ class PutFile(Struct, frozen=True):
 
 
 class ParquetFolder(Struct, frozen=True):
-    """Where files go, and how they are written. Picklable."""
+    """The destination and format of files. Picklable."""
 
     objects: Objects
     key: str
@@ -62,8 +62,8 @@ class ParquetFolder(Struct, frozen=True):
     codec: str
 
     def write(self, batches: Iterable[pa.RecordBatch], task: int) -> list[PutFile]:
-        """Write all rows; the files. The task with number 0 writes a file even if it has none, so that the columns are known;
-        not if they are partitioned. One object write for each file."""
+        """Write all rows and return the files. The task with number 0 writes a file even without rows, so that the columns are
+        known, unless the dataset is partitioned. One object write per file."""
         columns = StructType.fromJson(_json(self.schema))
         with TemporaryDirectory(dir=own_folder(), prefix="parquet-") as folder:
             writing = _Files(self, columns, Path(folder), task)
@@ -107,7 +107,7 @@ class _Files:
         self._begun = 0
 
     def add(self, partition: str, rows: pa.Table) -> None:
-        """Rows for the file of a partition, with all columns of the frame."""
+        """Add rows to the file of a partition, with all columns of the frame."""
         file = self.begin(partition)
         table = rows.select(self._schema.names).cast(self._schema)
         before = file.size
@@ -122,7 +122,7 @@ class _Files:
             largest.flush()
 
     def begin(self, partition: str) -> _OpenFile:
-        """The open file of a partition."""
+        """Return the open file of a partition, started if needed."""
         if partition in self._open:
             self._open.move_to_end(partition)
             return self._open[partition]
@@ -139,14 +139,14 @@ class _Files:
         return self._open[partition]
 
     def finish(self) -> list[PutFile]:
-        """Put what is open; all files."""
+        """Write the open files and return all."""
         while self._open:
             _, file = self._open.popitem(last=False)
             self._put(file)
         return self._done
 
     def forget(self) -> None:
-        """Remove what was put. What cannot be removed is the collector's."""
+        """Remove the written files. Those that cannot be removed are left to the collector."""
         for file in self._open.values():
             with suppress(OSError, pa.ArrowException):
                 file.writer.close()
@@ -165,7 +165,7 @@ class _Files:
 
 
 def _by_partition(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each partition, and its folder, with a slash at its end."""
+    """Yield the rows of each partition, and its folder, with a slash at its end."""
     table = pa.Table.from_batches([batch])
     if not columns or not batch.num_rows:
         if batch.num_rows:

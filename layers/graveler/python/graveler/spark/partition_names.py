@@ -1,4 +1,4 @@
-"""Folders ``column=value``, as Spark and Hive name the partitions of a dataset: from values to names and back.
+"""Folders ``column=value``, as Spark and Hive name the partitions of a dataset: conversion of values to names and back.
 
 The characters that are written as ``%`` and two digits are those of Spark's ``ExternalCatalogUtils``.
 """
@@ -10,21 +10,21 @@ from decimal import Decimal
 from typing import Final
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The name of no value, and of an empty text, which Spark reads as none."""
+"""The name of a null value, and of an empty text, which Spark reads as null."""
 
 _ODD: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _CODE: Final = re.compile("%([0-9A-Fa-f]{2})")
 
 
 def folder_of(columns: Sequence[str], values: Sequence[object]) -> str:
-    """The folder of these values, with a slash at its end; empty without columns."""
+    """Return the folder of these values, with a slash at its end; empty without columns."""
     return "".join(
         f"{_escaped(column)}={_escaped(_text(value))}/" for column, value in zip(columns, values, strict=True)
     )
 
 
 def values_of(folder: str) -> dict[str, str | None]:
-    """The columns that a folder's path names, and their values as text, the outermost first."""
+    """Return the columns that a folder's path names, and their values as text, outermost first."""
     found: dict[str, str | None] = {}
     for part in folder.split("/"):
         column, separator, value = part.partition("=")
@@ -38,13 +38,13 @@ def _escaped(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The other way. A character for each two digits, as Spark has it: others write several for one beyond ASCII, and Spark reads
+    """Decode a name. Each two digits are one character, as in Spark: others write several for one beyond ASCII, and Spark reads
     several."""
     return _CODE.sub(lambda found: chr(int(found.group(1), 16)), text)
 
 
 def _text(value: object) -> str:
-    """A value as Spark casts it to text."""
+    """Return a value as Spark casts it to text."""
     if value is None or value == "":
         return NULL
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Letting a session know Spark's data source ``graveler``."""
+"""Registration of Spark's data source ``graveler`` in a session."""
 
 from typing import Final
 
@@ -10,9 +10,9 @@ _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the data source ``graveler`` (:mod:`graveler.spark.source`). No job. From Spark 4.1 on, the session
-    is set to tell data sources in Python of filters, unless it was told not to. :class:`InvalidError` on Spark 3.5, which has
-    none of them."""
+    """Register the data source ``graveler`` (:mod:`graveler.spark.source`) in a session. No job. From Spark 4.1 on, this makes
+    the session push filters down to Python data sources, unless that was switched off. :class:`InvalidError` on Spark 3.5, which
+    has no such sources."""
     try:
         from pyspark.sql.datasource import DataSourceReader
 

@@ -1,4 +1,4 @@
-"""Columns of frames that files cannot have."""
+"""Checks on the columns of frames that files cannot hold."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,8 @@ from graveler.errors import InvalidError
 
 
 def check_columns(kind: DataType, *, case_matters: bool, within: str = "") -> None:
-    """:class:`InvalidError` for columns, or fields of a column, that Spark writes and cannot read again, or cannot write."""
+    """Refuse columns, or fields of a column, that Spark writes and cannot read again, or cannot write, with
+    :class:`InvalidError`."""
     if isinstance(kind, ArrayType):
         check_columns(kind.elementType, case_matters=case_matters, within=within)
     elif isinstance(kind, MapType):
@@ -33,7 +34,7 @@ def check_columns(kind: DataType, *, case_matters: bool, within: str = "") -> No
 
 
 def nullable(schema: StructType) -> StructType:
-    """The same columns, of which each, and each part of one, may have no value. As Spark reads files."""
+    """Return the same columns, all nullable at every level, as Spark reads files."""
     return StructType([StructField(field.name, _nullable(field.dataType), True) for field in schema.fields])
 
 
@@ -48,7 +49,7 @@ def _nullable(kind: DataType) -> DataType:
 
 
 def leaves(kind: DataType, within: str = "") -> Iterator[tuple[str, DataType]]:
-    """The columns, and the fields, elements, keys and values of columns, that have no parts: name and type."""
+    """Yield name and type of each column, or field, element, key or value of one, that has no parts."""
     if isinstance(kind, StructType):
         for field in kind.fields:
             yield from leaves(field.dataType, f"{within}.{field.name}" if within else field.name)

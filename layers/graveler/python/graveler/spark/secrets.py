@@ -1,6 +1,6 @@
-"""The access key of a server, where a job finds it: in a secret of AWS Secrets Manager.
+"""The access key of a server, for jobs: stored in a secret of AWS Secrets Manager.
 
-The job's role reads the secret (``secretsmanager:GetSecretValue``), so no key stands in the definition of a step, in Spark's
+The job's role reads the secret (``secretsmanager:GetSecretValue``), so no key appears in the definition of a step, in Spark's
 configuration or in a log. The secret's text is the JSON that ``graveler keys create --json`` prints.
 """
 
@@ -11,14 +11,14 @@ from graveler.storage.aws_secrets import read_secret
 
 
 class _Kept(msgspec.Struct):
-    """What of the secret's text is read; other fields do not count."""
+    """The fields of the secret that are read; others are ignored."""
 
     access_key_id: str
     secret_access_key: str
 
 
 def access_key(name: str, region: str | None = None) -> tuple[str, str]:
-    """ID and secret of the access key that the secret ``name`` holds, an ARN, or a name in ``region``.
+    """Return ID and secret of the access key in the secret ``name``, an ARN, or a name in ``region``.
 
     Cost and errors as :func:`graveler.storage.aws_secrets.read_secret`; :class:`InvalidError` if the secret is not such JSON. No
     error shows its text.

@@ -1,9 +1,9 @@
-"""A repository whose refs are kept by a server of the HTTP API, and whose files this job reads and writes itself.
+"""A repository whose refs are managed by a server of the HTTP API, and whose files this job reads and writes itself.
 
-The server says what a ref is, judges by the access key who may do what, and makes the commits. That of an import is of a
-metarange that lies ready (``source_metarange``), and only if the branch is still at the commit that it was built on; those of a
-transaction are of files that were linked to its hidden branch. Files of trees and of data go straight to the object store, with
-the job's own credentials there; a right to the table is not needed.
+The server resolves refs, checks permissions by the access key, and makes the commits. That of an import is of a ready metarange
+(``source_metarange``), and only if the branch is still at the commit that it was built on; those of a transaction are of files
+that were linked to its hidden branch. Files of trees and of data go straight to the object store, with the job's own credentials
+there; no permission for the table is needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,11 +45,11 @@ _LOCAL: Final = "local://"
 
 class ServedRepository(RemoteRepository):
     """The verbs of a repository behind a server, and what imports, exports, transactions and reads in tasks need besides:
-    ``namespace`` is its object store, ``grace`` the collector's in seconds.
+    ``namespace`` is its object store, ``grace`` the collector's grace period in seconds.
 
-    One request, one object read. ``split`` are the repository's, which the server does not tell: only repositories made by
-    Python with parameters of their own have others. :class:`graveler.errors.NotFoundError`, :class:`InvalidError` for a
-    namespace in a folder that only the server knows; :class:`PreconditionError` if something else lies there.
+    One request, one object read. The server does not expose the repository's ``split`` parameters: only repositories created from
+    Python with their own parameters differ. :class:`graveler.errors.NotFoundError`, :class:`InvalidError` for a namespace in a
+    folder of the server alone; :class:`PreconditionError` if something else is at that location.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ServedRepository(RemoteRepository):
                 "name that folder with --lake, or use a repository whose namespace is an s3:// or file:/// URL"
             )
         self.locate_outside: Callable[[str], tuple[Objects, str]] = partial(locate, s3=s3)
-        """From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
+        """Returns the object store and key of an address outside the namespace. Picklable for tasks."""
         self.namespace: Objects = open_namespace(found.namespace, s3=s3)
         self.grace: float = GRACE
         self.clock: Clock = clock or SystemClock()
@@ -84,21 +84,21 @@ class ServedRepository(RemoteRepository):
         self._repository = replace(found, uid=uid, split=split or SplitParameters())
 
     def close(self) -> None:
-        """Let go of the connections to the server."""
+        """Close the connections to the server."""
         self._connection.close()
 
     @property
     def repository(self) -> Repository:
-        """The repository, as it was when this was made. No request."""
+        """The repository, as of the creation of this object. No request."""
         return self._repository
 
     def commit_of(self, ref: str) -> Commit:
-        """The commit that a ref points at, as the object store has it. One request, one object read."""
+        """Return the commit that a ref points at, as stored in the object store. One request, one object read."""
         found = CommitID(super().commit_of(ref).id)
         return decode_commit(found, self.namespace.get(f"{COMMITS_FOLDER}/{found}"))
 
     def tree(self, ref: str) -> Tree:
-        """The tree of a ref's commit. As :meth:`commit_of`, and one object read more."""
+        """Return the tree of a ref's commit. Cost as :meth:`commit_of`, and one object read more."""
         return Tree.load(self._trees, self.commit_of(ref).metarange)
 
     def store_at(self, address: str) -> tuple[Objects, str]:

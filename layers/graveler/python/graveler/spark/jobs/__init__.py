@@ -1,4 +1,4 @@
 """Jobs for ``spark-submit`` and EMR Serverless: one small module each, which is also its entry point.
 
-``frame`` is what they share. Run one as ``python -m graveler.spark.jobs.<job> --help``, or give its file to ``spark-submit``.
+``frame`` is their shared code. Run one as ``python -m graveler.spark.jobs.<job> --help``, or give its file to ``spark-submit``.
 """

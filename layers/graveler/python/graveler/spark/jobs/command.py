@@ -39,13 +39,14 @@ output:
 
 
 def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
-    """Run the command; its exit code. Without ``spark``, the session is the one that there is, or that spark-submit asks for."""
+    """Run the command and return its exit code. Without ``spark``, use the existing session, or the one that spark-submit
+    configures."""
     arguments = parser().parse_args(argv)
     return reported(_NAME, lambda: _run(arguments, spark))
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the job's arguments; ``command`` is a list of words."""
+    """Return the parser of the job's arguments; ``command`` is a list of words."""
     made = argparse.ArgumentParser(
         prog=f"python -m graveler.spark.jobs.{_NAME}",
         description=_ABOUT,
@@ -62,9 +63,9 @@ def _run(arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
         raise InvalidError(
             "no command is named, such as `merge lakefs://REPOSITORY/SOURCE lakefs://REPOSITORY/DESTINATION`"
         )
-    location = served_location_of(vars(arguments))  # before Spark is waited for
+    location = served_location_of(vars(arguments))  # before waiting for Spark
     if spark is None:
-        # YARN holds an application that makes no SparkContext for a failed one; made first, so that nothing fails behind a merge.
+        # YARN treats an application without a SparkContext as failed; create it first, so that nothing fails after a merge.
         session_of(_NAME)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     if isinstance(location, ServedLake):
@@ -75,7 +76,7 @@ def _run(arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
     else:
         given = ((name, getattr(arguments, name)) for name in LOCATION_OPTIONS)
         options = [word for name, value in given if value for word in (f"--{name.replace('_', '-')}", value)]
-    # A process of its own: the command line owns its standard streams, and no room below it may import it.
+    # A separate process: the command line owns its standard streams, and no layer below it may import it.
     command = [sys.executable, "-m", "graveler.cli", *options, *arguments.command]
     with handed_on(environment) as (shown, descriptors):
         return subprocess.run(

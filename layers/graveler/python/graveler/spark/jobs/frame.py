@@ -1,7 +1,7 @@
-"""What all jobs share: their common arguments, the session, a summary line, metrics as a line of JSON, and how they fail.
+"""The shared code of all jobs: common arguments, the session, a summary line, metrics as a line of JSON, and error reports.
 
-A job is a :class:`Job`; its module ends with ``if __name__ == "__main__": sys.exit(run_job(JOB))``. What a user got wrong is
-told in one line on stderr, without a traceback, with the exit code that the command line tool has for this kind of error; the
+A job is a :class:`Job`; its module ends with ``if __name__ == "__main__": sys.exit(run_job(JOB))``. A user's mistake is reported
+in one line on stderr, without a traceback, with the exit code that the command line tool has for this kind of error; the
 scheduler (EMR, Step Functions) sees a failed job.
 """
 
@@ -66,11 +66,12 @@ exit codes:
 """
 
 Figures = Mapping[str, object]
-"""What a job tells in the end: JSON values by name."""
+"""The final figures of a job: JSON values by name."""
 
 
 class Given(Struct, frozen=True):
-    """What a job works with: the session, the lake's place, the repository (opened on the driver), and its own arguments."""
+    """The inputs of a job: the session, the lake's location, the repository (opened on the driver), and the job's own
+    arguments."""
 
     spark: "SparkSession"
     location: LakeLocation | ServedLake
@@ -85,8 +86,8 @@ class Given(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """One job. ``about`` is its help: what it does, and examples. ``arguments`` adds its own to a parser; ``run`` does the work
-    and returns a sentence for people and the figures. ``served``: a server will do for the lake."""
+    """One job. ``about`` is its help: its purpose, and examples. ``arguments`` adds its own to a parser; ``run`` does the work
+    and returns a sentence for people and the figures. ``served``: the lake may be behind a server."""
 
     name: str
     about: str
@@ -96,14 +97,15 @@ class Job(Struct, frozen=True):
 
 
 def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
-    """Run a job to its end; the exit code. Without ``spark``, the session is the one that there is, or that spark-submit asks
-    for."""
+    """Run a job to its end and return the exit code. Without ``spark``, use the existing session, or the one that spark-submit
+    configures."""
     arguments = parser_of(job).parse_args(argv)
     return reported(job.name, lambda: _run(job, arguments, spark))
 
 
 def reported(name: str, work: Callable[[], int]) -> int:
-    """The exit code of ``work``; an error is one line on stderr, with the job's ``name``, and the code of its kind."""
+    """Return the exit code of ``work``; an error becomes one line on stderr, with the job's ``name``, and the code of its
+    kind."""
     try:
         return work()
     except GravelerError as error:
@@ -127,7 +129,7 @@ def _run(job: Job, arguments: argparse.Namespace, spark: "SparkSession | None") 
 
     began = time.monotonic()
     location = served_location_of(vars(arguments)) if job.served else location_of(vars(arguments))
-    with _reached(location, arguments) as repository:  # before Spark is waited for
+    with _reached(location, arguments) as repository:  # before waiting for Spark
         session = spark or session_of(job.name)
         expect_jvm(session, "a job", "give it to spark-submit, and unset SPARK_REMOTE")
         session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
@@ -154,7 +156,7 @@ def _reached(
 
 
 def parser_of(job: Job) -> argparse.ArgumentParser:
-    """The parser of a job's arguments, those that all jobs have included."""
+    """Return the parser of a job's arguments, including those that all jobs have."""
     parser = argparse.ArgumentParser(
         prog=f"python -m graveler.spark.jobs.{job.name}{'_' if iskeyword(job.name) else ''}",
         description=job.about,
@@ -168,7 +170,7 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
 
 
 def location_arguments(parser: argparse.ArgumentParser, *, served: bool) -> None:
-    """Add the arguments that say where the lake is. ``served``: a server will do for the lake."""
+    """Add the arguments that locate the lake. ``served``: the lake may be behind a server."""
     where = parser.add_argument_group("where the lake is")
     where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder [default: $GRAVELER_LAKE]")
     where.add_argument("--tables", metavar="URL", help="the table of a lake on AWS, dynamodb://TABLE")
@@ -193,12 +195,12 @@ def _tell(line: str) -> None:
 
 
 def exit_code(error: GravelerError) -> int:
-    """The code of an error's group."""
+    """Return the code of an error's group."""
     return next((code for group, code in EXIT_CODES.items() if isinstance(error, group)), _UNEXPECTED)
 
 
 def session_of(name: str) -> "SparkSession":
-    """The session that there is, or that spark-submit asks for; else one on this machine. ``name`` is the job's."""
+    """Return the existing session, or the one that spark-submit configures; else one on this machine. ``name`` is the job's."""
     from pyspark.sql import SparkSession  # not for --help
 
     if os.environ.get("SPARK_ENV_LOADED") or "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession():
