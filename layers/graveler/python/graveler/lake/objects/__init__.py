@@ -1,1 +1,1 @@
-"""Objects of a branch that are not committed yet: staged, copied, moved, deleted, reset; and their bytes."""
+"""The uncommitted objects of a branch: staging, copying, moving, deleting and resetting them; and their bytes."""

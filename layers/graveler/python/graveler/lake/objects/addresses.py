@@ -1,11 +1,11 @@
-"""Names for new objects, which prove for what they were handed out.
+"""Names for new objects, which prove the branch and path for which they were issued.
 
 A data name is ``data/<20 chars>/<20 chars>``, 2 × 100 bits in base 32 (``0-9a-v``). The first part begins with the time,
-reversed, so that a listing yields new objects first, and goes on at random; the second is an HMAC over repository, branch,
-path and the first part. So an address inside the namespace shows for which path it was made, and when, without any record of it.
+reversed, so that a listing yields new objects first, followed by random bits; the second is an HMAC over repository, branch,
+path and the first part. So an address inside the namespace shows its path and time of issue, without any record of it.
 
-A *data folder* is such a name that was made for a path ending with ``/``. Whoever writes many files under names of their own, as
-Spark does, writes them there, and each may be linked to what its name in the folder says behind that path:
+A *data folder* is such a name for a path ending with ``/``. A client that writes many files under its own names, such as
+Spark, writes them there, and each may be linked to that path plus its name in the folder:
 ``data/<20>/<20>/day=1/part-0.parquet`` made for ``events/`` is for ``events/day=1/part-0.parquet``.
 """
 
@@ -27,7 +27,7 @@ _DIGITS: Final = frozenset("0123456789abcdefghijklmnopqrstuv")
 
 
 def made_at(key: str) -> float | None:
-    """When a data name, or the data folder of a key, was made (Unix seconds); None for any other key."""
+    """Return when a data name, or the data folder of a key, was made (Unix seconds); None for any other key."""
     parts = key.split("/", 3)
     if len(parts) < 3 or parts[0] != "data" or any(len(p) != _CHARS or not _DIGITS.issuperset(p) for p in parts[1:3]):
         return None
@@ -35,7 +35,7 @@ def made_at(key: str) -> float | None:
 
 
 class DataNames:
-    """Makes and checks the data names of one repository. ``secret`` is the repository's own, from its item in the table."""
+    """A factory and checker of one repository's data names. ``secret`` is the repository's own, from its item in the table."""
 
     def __init__(self, uid: RepositoryUID, secret: bytes, lifetime: float) -> None:
         self._uid = uid
@@ -43,15 +43,15 @@ class DataNames:
         self._lifetime = lifetime
 
     def new(self, branch: str, path: str, now: float) -> str:
-        """A fresh key below the namespace, for this path on this branch."""
+        """Return a fresh key below the namespace, for this path on this branch."""
         time = _LAST_TIME - (int(now * 1000) & _LAST_TIME)
         chance = int.from_bytes(random_bytes(8)) & _LAST_CHANCE
         first = base32(time << (_BITS - _TIME_BITS) | chance, _CHARS)
         return f"data/{first}/{self._proof(branch, path, first)}"
 
     def check(self, key: str, branch: str, path: str, now: float) -> None:
-        """:class:`InvalidError` unless ``key``, or the data folder that it lies in, was made for this path on this branch, not
-        longer ago than the lifetime."""
+        """Check that ``key``, or the data folder that it lies in, was made for this path on this branch, no longer ago than the
+        lifetime; else :class:`InvalidError`."""
         parts = key.split("/", 3)
         if len(parts) < 3 or parts[0] != "data" or len(parts[1]) != _CHARS or not _DIGITS.issuperset(parts[1]):
             raise InvalidError(

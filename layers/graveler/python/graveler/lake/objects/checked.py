@@ -1,15 +1,15 @@
-"""The bytes of objects on their way out, compared with what the lake noted of them.
+"""Verification of objects' bytes as they are read, against what the lake recorded.
 
 The number of bytes is always compared. When a whole object is read and its checksum can be the MD5 of its bytes (32 lower-case
-hex digits), the MD5 is compared too. Graveler notes the MD5 of everything that it uploads or imports from a folder. Of an import
-from S3, and mostly of a link, the checksum is the ETag, which is the MD5 unless the object came in parts or is encrypted with a
-key of KMS or of a client; an ETag of the latter kind looks like an MD5 and is none. So where the two differ, the store is asked
-once. If it has the checksum for its ETag, it vouches for the object; if it says that the object is encrypted so, nothing is
-known. Everything else is damage. Checksums of another form (``<MD5>-<number>`` of an upload in parts, or whatever a client linked
-with) say nothing that could be compared.
+hex digits), the MD5 is compared too. Graveler records the MD5 of everything that it uploads or imports from a folder. For an
+import from S3, and mostly for a link, the checksum is the ETag, which is the MD5 unless the object was uploaded in parts or is
+encrypted with a key of KMS or of a client; an ETag of the latter kind looks like an MD5 but is none. So if the two differ, one
+request asks the store. If its ETag is the checksum, it vouches for the object; if the object is encrypted like that, nothing is
+known. Everything else is damage. Checksums of another form (``<MD5>-<number>`` of an upload in parts, or one that a client chose
+for a link) cannot be compared.
 
-Of a file that an import took over by size and time (:mod:`graveler.lake.objects.noted_times`) nobody has a checksum. Who reads
-all of it compares its time instead, where it can be asked for, with the one noted.
+Files that an import recorded by size and time (:mod:`graveler.lake.objects.noted_times`) have no checksum. A reader of the whole
+file compares its time instead, where available, with the recorded one.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 _MD5_DIGITS: Final = 32
 _HEX: Final = frozenset("0123456789abcdef")
 _BESIDE: Final = 4 << 20
-"""An object of more bytes is hashed in a thread of its own, while the next piece is read and the last one is used."""
+"""A larger object is hashed in a separate thread, while the next piece is read and the last one is used."""
 
 _SAME_TIME: Final = 1e-6
 """Seconds."""
 
 Vouch = Callable[[], bool]
-"""Says whether the store vouches for an object whose MD5 is not the checksum noted, or whether a file still has the time that was
-noted. One request."""
+"""Returns whether the store vouches for an object whose MD5 is not the recorded checksum, or whether a file still has the
+recorded time. One request."""
 
 
 def md5_of(entry: ObjectEntry) -> str:
-    """The MD5 that an object's bytes should have; empty if its checksum has not the form of one."""
+    """Return the MD5 that an object's bytes should have; empty if its checksum does not have the form of one."""
     checksum = entry.checksum
     return checksum if len(checksum) == _MD5_DIGITS and _HEX.issuperset(checksum) else ""
 
 
 def vouches(objects: Objects, key: str, checksum: str) -> bool:
-    """Whether ``checksum`` is the store's own mark of what it has under ``key``, or may be one that nobody can compare. Cost: one
-    request. :class:`graveler.storage.objects.ObjectMissingError`."""
+    """Return whether ``checksum`` is the store's own ETag of what it has under ``key``, or may be one that cannot be compared.
+    Cost: one request. :class:`graveler.storage.objects.ObjectMissingError`."""
     stored = objects.head(key)
     if noted_time(checksum) is not None:
         return has_noted_time(objects, stored, checksum)
@@ -54,8 +54,8 @@ def vouches(objects: Objects, key: str, checksum: str) -> bool:
 
 
 def has_noted_time(objects: Objects, stored: StoredObject, checksum: str) -> bool:
-    """Whether a file has the time that ``checksum`` is, as far as floating point can tell, which is a microsecond. Of what is no
-    time, or no file, nobody knows otherwise."""
+    """Return whether a file has the time that ``checksum`` is, as far as floating point can tell, which is a microsecond. True
+    for a checksum that is not a time, or an object that is not a file."""
     noted = noted_time(checksum)
     if noted is None or not objects.namespace.startswith("file://"):
         return True
@@ -63,8 +63,8 @@ def has_noted_time(objects: Objects, stored: StoredObject, checksum: str) -> boo
 
 
 class OpenedObject(NamedTuple):
-    """An object as it was when it was opened. ``read`` gives ``(start, length)`` of its bytes, of which only the number is
-    compared; ``vouch`` is for who compares the rest."""
+    """An object as it was when it was opened. ``read`` returns ``(start, length)`` of its bytes, of which only the number is
+    compared; ``vouch`` is for callers that compare the rest."""
 
     ref: str
     entry: ObjectEntry
@@ -73,7 +73,7 @@ class OpenedObject(NamedTuple):
 
 
 class Comparison:
-    """Takes an object's bytes from the first to the last, and then says whether they are those that were noted."""
+    """A comparison that takes an object's bytes from first to last, and then decides whether they are the recorded ones."""
 
     def __init__(self, entry: ObjectEntry, *, verify: bool = True) -> None:
         self._entry = entry
@@ -81,7 +81,7 @@ class Comparison:
         self._digest = md5(usedforsecurity=False) if self._noted else None
         self._timed = verify and bool(entry.size) and noted_time(entry.checksum) is not None
         self.size = 0
-        """Bytes until now."""
+        """The number of bytes so far."""
 
     @property
     def hashes(self) -> bool:
@@ -95,17 +95,17 @@ class Comparison:
 
     @property
     def matches(self) -> bool:
-        """Whether the bytes until now have the MD5 that was noted, or there should be none."""
+        """Whether the bytes so far have the recorded MD5, or there should be none."""
         return not self._entry.size or (self._digest is not None and self._digest.hexdigest() == self._noted)
 
     def add(self, piece: bytes) -> None:
-        """The next bytes."""
+        """Add the next bytes."""
         self.size += len(piece)
         if self._digest is not None:
             self._digest.update(piece)
 
     def added(self, pieces: Iterator[bytes], expected: int) -> Iterator[bytes]:
-        """The next pieces, about ``expected`` bytes, each when it is added. Of many bytes the digest is a piece behind, until
+        """Yield the next pieces, about ``expected`` bytes, adding each. For many bytes the digest lags one piece behind, until
         the end."""
         if self._digest is None or expected <= _BESIDE:
             for piece in pieces:
@@ -126,7 +126,8 @@ class Comparison:
                 hashing.result()
 
     def found(self, vouch: Vouch) -> str | None:
-        """What the bytes are, if they are others than those noted. Asks ``vouch`` if the MD5 alone differs, or for a time."""
+        """Describe the bytes if they are not the recorded ones; else None. Calls ``vouch`` if only the MD5 differs, or for a
+        time."""
         if self._digest is None:
             if self.size != self._entry.size:
                 return f"{self.size:,} bytes"
@@ -138,7 +139,7 @@ class Comparison:
 
 
 def damaged(entry: ObjectEntry, ref: str, found: str) -> DamagedObjectError:
-    """The error of an object that has ``found`` in the place of what was noted."""
+    """Return the error for an object whose bytes are ``found`` instead of the recorded ones."""
     time = noted_time(entry.checksum)
     kind = "MD5" if md5_of(entry) else "checksum"
     noted = f"{kind} {entry.checksum}" if time is None else f"the time {_moment(time)}"
@@ -156,10 +157,10 @@ def checked(
     *,
     verify: bool = True,
 ) -> Iterator[bytes]:
-    """``pieces``, which are ``length`` bytes of an object of ``ref`` from ``start``, or with None all from there.
+    """Yield ``pieces``, which are ``length`` bytes of an object of ``ref`` from ``start``, or with None all from there.
 
     :class:`DamagedObjectError` instead of the end if the number of bytes is wrong, and with ``verify``, of a whole object, if its
-    MD5 is. No byte is handed on beyond those that were noted. Memory: two pieces.
+    MD5 is. No byte beyond the recorded size is yielded. Memory: two pieces.
     """
     there = max(0, entry.size - start)
     expected = there if length is None else min(length, there)
@@ -180,5 +181,5 @@ def _moment(nanoseconds: int) -> str:
 
 
 def _shorter(start: int, size: int) -> str:
-    """What there is of an object of which only ``size`` bytes came from ``start``."""
+    """Describe an object of which only ``size`` bytes came from ``start``."""
     return f"{start + size:,} bytes" if size else f"no more than {start:,} bytes" if start else "no bytes"

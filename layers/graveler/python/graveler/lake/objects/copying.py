@@ -1,8 +1,8 @@
-"""Copying and moving objects without their bytes, and changing what is noted of an object.
+"""Copying and moving objects without their bytes, and changing an object's metadata.
 
-A copy is another record with the same address. Addresses inside the namespace prove for which path they were handed out
-(:mod:`graveler.lake.objects.addresses`); a copy does not show that proof again, since it takes over a record that was checked
-once.
+A copy is another record with the same address. Addresses inside the namespace prove for which path they were issued
+(:mod:`graveler.lake.objects.addresses`); a copy does not show that proof again, since its source record was already
+checked.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from graveler.tree.record import encode_key
 
 _PAGE: Final = 1000
 _DUPLICATED_BYTES: Final = 256 << 20
-"""A store copies that much within some seconds."""
+"""The largest size that a store copies within some seconds."""
 
 
 def copy(repository: RepositoryParts, request: Copy, _: Context) -> ObjectEntry:
@@ -137,7 +137,7 @@ def _source_ref(request: Copy | Move | CopyPrefix | MovePrefix) -> str:
 def _pages(
     repository: RepositoryParts, request: CopyPrefix | MovePrefix
 ) -> Iterator[tuple[list[ObjectEntry], list[ObjectEntry]]]:
-    """Yield objects and their copies, a page at a time, when the copies are staged."""
+    """Yield objects and their copies, a page at a time, once the copies are staged."""
     reader, ref = RepositoryReader(repository), _source_ref(request)
     entries = reader.objects(ref, request.source_prefix)
     while True:
@@ -158,10 +158,10 @@ def _pages(
 def _noted(
     repository: RepositoryParts, reader: RepositoryReader, ref: str, entries: list[ObjectEntry]
 ) -> list[ObjectEntry]:
-    """The objects to copy, safe from garbage collection until the copies are staged (:mod:`graveler.lake.objects.traces`).
+    """Return the objects to copy, safe from garbage collection until the copies are staged (:mod:`graveler.lake.objects.traces`).
 
     No request for young objects. For others, a table write for each thousand, and the source is read again; those that are
-    gone by then are left out. :class:`ExpiredCommitError`.
+    gone by then are omitted. :class:`ExpiredCommitError`.
     """
     backoff = Backoff(repository.clock)
     while keys := repository.traces.needed([entry.address for entry in entries]):
@@ -183,7 +183,7 @@ def _renamed(repository: RepositoryParts, entry: ObjectEntry, path: str) -> Obje
 def _look(
     repository: RepositoryParts, branch: str, key: bytes, *, force: bool
 ) -> tuple[BranchState, Staged | None, bytes | None]:
-    """The branch, what its open token holds for a key, and the record that it has."""
+    """Return the branch, what its open token holds for a key, and the record that the branch has."""
     state = repository.branches.state(branch, Intent(direct=True, force=force))
     staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
     newest = next((found for found in staged if found is not None), None)
@@ -194,7 +194,7 @@ def _look(
 
 
 def refuse_overlap(source: str, destination: str) -> None:
-    """:class:`InvalidError` if one of two prefixes of a branch begins with the other."""
+    """Raise :class:`InvalidError` if one of two prefixes of a branch begins with the other."""
     if source.startswith(destination) or destination.startswith(source):
         raise InvalidError(
             f"{source!r} and {destination!r} overlap, so one would be copied into the other; choose prefixes of which neither "

@@ -1,9 +1,9 @@
 """Create only if absent: staging an object on condition that the branch has none of its path.
 
-Look at everything below: the open token, the sealed ones, the commit; a tombstone hides what is below it. Then one transaction
-stages the record on condition that what the open token holds for the path is exactly as looked at, and that the branch is: head,
+First, look at everything below: the open token, the sealed ones, the commit; a tombstone hides what is below it. Then one
+transaction stages the record on condition that the open token's item for the path is exactly as read, and so is the branch: head,
 open and sealed tokens. Without the second condition two creators can win, one of them in a token that a commit is taking out.
-What arrives late in a sealed token is not acknowledged yet, so nothing else below can have changed.
+A late write in a sealed token is not acknowledged yet, so nothing else below can have changed.
 """
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ class Vacancy(Struct, frozen=True):
 
 
 def expect_absent(repository: RepositoryParts, branch: str, path: str, key: bytes, *, force: bool = False) -> Vacancy:
-    """See that the branch has no object of this path. Two table reads; unless something is staged for it, the commit, its
+    """Check that the branch has no object of this path. Two table reads; unless something is staged for it, the commit, its
     metarange, one range at most. :class:`AlreadyExistsError`, :class:`RefNotFoundError`, :class:`ForbiddenError`."""
     found = _look(repository, branch, key, force=force)
     if not isinstance(found, Vacancy):
@@ -47,10 +47,10 @@ def stage_if_absent(
     force: bool = False,
 ) -> None:
     """Stage a record if the branch has no object of this path. ``seen`` is what :func:`expect_absent` returned, however long ago;
-    ``deadline`` the deadline of the work that made the object: :class:`BusyError` past it.
+    ``deadline`` is the deadline of the work that made the object: :class:`BusyError` past it.
 
     A look, unless there was one, and one transaction; both again after losing a race.
-    Finding one's own record after a try is success: that try's answer was lost.
+    Finding one's own record after an attempt is success: the response to that attempt was lost.
     """
     vacancy = seen or expect_absent(repository, branch, path, key, force=force)
     backoff = Backoff(repository.clock)
@@ -82,7 +82,7 @@ def stage_if_absent(
 
 
 def _look(repository: RepositoryParts, branch: str, key: bytes, *, force: bool) -> Vacancy | bytes:
-    """The record that the branch has for a key, or that it has none."""
+    """Return the record that the branch has for a key, or that it has none."""
     state = repository.branches.state(branch, Intent(direct=True, force=force))
     staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
     newest = next((found for found in staged if found is not None), None)

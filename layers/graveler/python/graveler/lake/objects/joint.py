@@ -1,7 +1,8 @@
-"""Staging together with writes of a room above: what it notes of a change and the change itself, both or neither.
+"""Staging together with writes of a room above: its note of a change and the change itself, both or neither.
 
-Ingest notes for each object the last event that it has seen. Written one after the other, a process that dies in between, or is
-overtaken there, leaves a note without its change, or stages what a newer event has replaced. In one transaction neither can be.
+Ingest notes for each object the last event that it has seen. If it wrote one after the other, a process that dies in between, or
+is overtaken there, would leave a note without its change, or stage what a newer event has replaced. One transaction prevents
+both.
 
 The transaction's condition is that the branch is as it was read: so the token is still the open one, and what lands under it is
 acknowledged at once, as in :mod:`graveler.lake.objects.create`.
@@ -24,7 +25,7 @@ from graveler.tree.record import encode_key
 
 
 class Beside(Struct, frozen=True):
-    """What is staged in one transaction: objects and deletes, of distinct paths, and ``writes`` of a room above. At most 99
+    """The contents of one transaction: objects and deletes, of distinct paths, and ``writes`` of a room above. At most 99
     together."""
 
     entries: Sequence[ObjectEntry] = ()
@@ -33,18 +34,19 @@ class Beside(Struct, frozen=True):
 
 
 Decide: TypeAlias = Callable[[Sequence[Item | None]], Beside | None]
-"""From items of a room above to what is staged; None: nothing is."""
+"""Returns what to stage, given items of a room above; None to stage nothing."""
 
 
 def stage_beside(
     repository: RepositoryParts, branch: str, keys: Sequence[Key], decide: Decide, *, force: bool = False
 ) -> bool:
-    """Stage what ``decide`` says by the items of a room above that are under ``keys``: objects and deletes, in one transaction
-    with writes of that room. False if it says to stage nothing.
+    """Stage what ``decide`` returns for the items of a room above that are under ``keys``: objects and deletes, in one
+    transaction with writes of that room. Return False if it decides to stage nothing.
 
-    The writes' conditions hold that the items are as they were read. If one fails, or the branch has changed, all begins anew
-    with reading, and ``decide`` is asked again. Cost: one table read for each 98 keys, and one transaction. Those who do so on
-    one branch, and commits there, exclude each other. :class:`BusyError`; after :class:`UnavailableError` it may have happened.
+    The writes' conditions require that the items are as they were read. If one fails, or the branch has changed, everything is
+    retried from the read on, and ``decide`` is called again. Cost: one table read for each 98 keys, and one transaction.
+    Concurrent calls on one branch, and commits there, exclude each other. :class:`BusyError`; after :class:`UnavailableError` it
+    may have happened.
     """
     backoff, deadline = Backoff(repository.clock), repository.deadlines.begin()
     while True:

@@ -1,4 +1,4 @@
-"""Staging objects whose bytes are somewhere already, and deletes."""
+"""Staging objects whose bytes already exist, and deletes."""
 
 from graveler.lake.context import Context
 from graveler.lake.objects.create import stage_if_absent
@@ -9,7 +9,7 @@ from graveler.tree.record import encode_key
 
 
 def link(repository: RepositoryParts, request: Link, context: Context) -> None:
-    """See :class:`graveler.requests.staging.Link`. Without ``accept`` where it is to be absent."""
+    """See :class:`graveler.requests.staging.Link`. ``accept`` cannot be combined with ``if_absent``."""
     deadline = repository.deadlines.begin()
     key, packed = checked_record(repository, request.branch, request.entry, repository.clock.now())
     if not request.if_absent:
@@ -33,7 +33,7 @@ def delete(repository: RepositoryParts, request: Delete, _: Context) -> None:
 
 
 def checked_record(repository: RepositoryParts, branch: str, entry: ObjectEntry, now: float) -> tuple[bytes, bytes]:
-    """Return key and record of an object that is to be linked, if its address may be. :class:`InvalidError`."""
+    """Return key and record of an object to link, if its address is allowed. :class:`InvalidError`."""
     key = encode_key(entry.path)
     prefix = repository.namespace + "/"
     if entry.address.startswith(prefix):

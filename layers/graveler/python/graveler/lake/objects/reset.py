@@ -1,24 +1,24 @@
 """Reset: dropping uncommitted changes.
 
-*All* of them: one transaction takes every token from the branch and opens a new one. What a writer stages meanwhile under an old
-one it stages again, as after a seal.
+*All* of them: one transaction takes every token from the branch and opens a new one. A concurrent writer that staged under an old
+one stages again, as after a seal.
 
 *Some* of them: the staged items are deleted from the **open** token, in transactions that check that the branch is exactly as
-it was read. So no commit has sealed the token and read it, and what no reader finds any more is not revived by a commit.
+it was read. So no commit has sealed the token and read it, and no commit revives what readers no longer find.
 
-If *sealed* tokens hold some too (their commit died; a live lease is waited for), deleting from the open one would uncover them.
-So first all that is to stay is brought back: for each other key, the newest item of the sealed tokens, tombstones too, is put
-into the open one if that holds none, each transaction on condition that the branch is as it was read. One more on that
+If *sealed* tokens hold some too (their commit died; a held lease is waited for), deleting from the open one would uncover them.
+So first everything that is to stay is brought back: for each other key, the newest item of the sealed tokens, tombstones too, is
+put into the open one unless that has one, each transaction on condition that the branch is as it was read. One more on that
 condition then takes the sealed tokens away.
 
 Why nothing is lost or revived (promise C1):
 
-- A copy changes nothing that anybody sees: it hides the same value below. If a commit publishes the sealed tokens after it, the
-  copy is what the new head has: no change, just as what a late writer staged twice. If that commit publishes before, the next
-  copy fails, and all is looked at again.
+- A copy has no visible effect: it hides the same value below. If a commit publishes the sealed tokens after it, the
+  copy equals what the new head has: no change, just like a record that a late writer staged twice. If that commit publishes
+  before, the next copy fails, and the reset starts over.
 - A copy never replaces what was staged later. It revives nothing that another reset deleted meanwhile: that one would have had to
-  take the sealed tokens away first, if they held the key, and then the branch is another one.
-- What comes late into a sealed token is not acknowledged before it is staged under the open one.
+  take the sealed tokens away first, if they held the key, and then the branch has changed.
+- A late write in a sealed token is not acknowledged before it is staged under the open one.
 - A commit that was only slow finds its token gone, reset; it published nothing, and all of its changes are on the branch.
 """
 
@@ -77,7 +77,7 @@ def _reset_all(repository: RepositoryParts, branch: str, by: str, *, force: bool
 def _reset_interval(
     repository: RepositoryParts, branch: str, start: bytes, end: bytes | None, by: str, *, force: bool = False
 ) -> None:
-    """Drop those with ``start <= key < end``."""
+    """Drop the changes with ``start <= key < end``."""
 
     def attempt(state: BranchState) -> bool:
         opened, older = _find(repository, state, start, end)
@@ -111,8 +111,8 @@ def _try(repository: RepositoryParts, branch: str, attempt: Callable[[BranchStat
 def _find(
     repository: RepositoryParts, state: BranchState, start: bytes, end: bytes | None
 ) -> tuple[Iterable[tuple[bytes, bytes | None]], bool]:
-    """What the open token holds, and whether sealed ones hold any. One table read for one key; else one for each token
-    and shard, and so many again for each thousand."""
+    """Return what the open token holds, and whether sealed ones hold any. One table read for one key; else one for each token
+    and shard, and as many again for each thousand."""
     if end == start + b"\0":
         top, *older = repository.staged.look((state.open, *state.sealed), start)
         return [] if top is None else [(start, top.packed)], any(found is not None for found in older)
@@ -123,7 +123,7 @@ def _find(
 def _bring_back(
     repository: RepositoryParts, state: BranchState, start: bytes, end: bytes | None, by: str
 ) -> BranchState:
-    """Take the sealed tokens away, after what they hold of other keys was staged again. :class:`HeadMovedError`."""
+    """Take the sealed tokens away, after staging their records of other keys again. :class:`HeadMovedError`."""
     newest_first = state.sealed[::-1]
     kept = chain(
         repository.staged.scan(newest_first, b"", start),
@@ -134,13 +134,13 @@ def _bring_back(
 
 
 def _move(repository: RepositoryParts, state: BranchState, after: BranchState, by: str) -> BranchState:
-    """Take the tokens from the branch that ``after`` does not have; the branch as it is then. One transaction.
+    """Take the tokens from the branch that ``after`` does not have; return the branch as it is then. One transaction.
     :class:`HeadMovedError`."""
     event = repository.branches.event("reset", by)
     writes = repository.refs.move_branch_writes(state, after, event)
     for token in (*state.sealed, state.open):
         if token != after.open:
-            into = after.open if after.open == state.open else None  # what it held of other keys was staged again
+            into = after.open if after.open == state.open else None  # its records of other keys were staged again
             writes += repository.branches.drop_token_writes(token, TokenState.RESET, event.operation_id, into=into)
     try:
         repository.branches.change(state.name, writes, event)

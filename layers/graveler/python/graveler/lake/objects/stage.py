@@ -1,13 +1,13 @@
 """Staging: putting changes where the next commit finds them.
 
-The order of the calls keeps promise C1: put the item, *then* read the branch and repository again; only when the token is still
-the open one is the change acknowledged. A late item stays where it is, since taking it back could lose an older,
+The order of the calls keeps promise C1: put the item, *then* read the branch and repository again; the change is acknowledged
+only if the token is still the open one. A late item stays where it is, since withdrawing it could lose an older,
 acknowledged value that it replaced.
 
-A write that is refused has no effect, whatever the reason. The rules that refuse it are judged by the read after the put, which
-has then replaced something already. So the put returns what it replaced, and the refusal is told only once that is back
-(:mod:`graveler.lake.objects.withdraw`); where this cannot be shown, the error says that nobody knows. A batch learns nothing of
-what it replaces. It therefore looks before it puts, always; what refuses it afterwards is told as "nobody knows".
+A refused write has no effect, whatever the reason. The read after the put decides whether a rule refuses it, and the put may have
+replaced something by then. So the put returns what it replaced, and the refusal is raised only once that is back
+(:mod:`graveler.lake.objects.withdraw`); if this cannot be shown, the error says that the outcome is unknown. A batch does not
+learn what it replaces. It therefore always looks before it puts; a refusal after that is raised as an unknown outcome.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,11 +30,11 @@ Accept = Callable[[Settings], None]
 """Raises for settings of the repository that refuse a change, by rules of a room above."""
 
 _PAGE: Final = 1000
-"""Records that one look at the branch acknowledges."""
+"""The number of records that one read of the branch acknowledges."""
 
 
 class Stager:
-    """Stages records on branches of one repository. Remembers open tokens between calls, and never believes them unchecked."""
+    """Stages records on branches of one repository. Remembers open tokens between calls as hints, and always verifies them."""
 
     def __init__(
         self, branches: Branches, staged: StagedChanges, clock: Clock, withdrawer: "Callable[[], Withdrawer]"
@@ -46,15 +46,15 @@ class Stager:
         self._open: dict[str, Token] = {}
 
     def expect(self, branch: str, *, force: bool = False) -> None:
-        """Be sure that the branch exists and may be staged on, or did and might when this process last looked. One table read
-        the first time, which :meth:`stage` then need not make. :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+        """Check that the branch accepts staged changes, as far as this process knows. One table read the first time, which
+        :meth:`stage` then saves. :class:`RefNotFoundError`, :class:`ForbiddenError`."""
         if branch not in self._open:
             state = self._branches.state(branch, Intent(direct=True, force=force))
             if not force:
                 self._open[branch] = state.open
 
     def forget(self) -> None:
-        """Read a branch before the next staging on it: the rules have changed."""
+        """Forget all tokens after a change of rules: the next staging on a branch reads it first."""
         self._open.clear()
 
     def stage(
@@ -74,10 +74,10 @@ class Stager:
         out to be sealed, once more from the start.
 
         :class:`ForbiddenError` and :class:`RefNotFoundError`: the write has had no effect (of several thousand records, the last
-        thousand at most; those before them are staged). To show it costs a refused write one transaction at least.
-        :class:`AnswerLostError`: it may have had one. A token is remembered only where that did not have to be forced, so what
-        is refused is refused before it is put, except while the process does not know of the rule yet. What ``accept`` raises for
-        the repository's settings refuses the write as they do.
+        thousand at most; those before them are staged). Ensuring that costs a refused write one transaction at least.
+        :class:`AnswerLostError`: it may have had an effect. A token is remembered only if its use was not forced, so a write
+        is refused before it is put, except while the process does not know of the rule yet. An exception of ``accept`` for
+        the repository's settings refuses the write in the same way.
         """
         if not records:
             return
@@ -115,7 +115,7 @@ class Stager:
             if state.open == token:
                 return
             if not _is_of(token, state):
-                # The token was of a branch that had this name before, and may go on under another one.
+                # The token is of an earlier branch of this name, which may live on under another one.
                 if not self._withdrawer().withdraw(branch, placed):
                     raise _unclear(branch, "the branch was deleted or renamed, and created again")
                 placed.clear()
@@ -126,7 +126,7 @@ class Stager:
     def _stage_page(
         self, branch: str, token: Token, records: Sequence[StagedRecord], deadline: Deadline, intent: Intent
     ) -> Token:
-        """Stage a batch under a token that was open a moment ago; the token that is open now."""
+        """Stage a batch under a token that was open a moment ago; return the token that is open now."""
         backoff = Backoff(self._clock)
         deadline.check(f"staging {len(records):,} changes on branch {branch!r}")
         while True:
@@ -135,7 +135,7 @@ class Stager:
                 state = self._look(branch, intent)
                 deadline.check(f"staging {len(records):,} changes on branch {branch!r}")
             except InvalidError:
-                raise  # all are looked at before the first is written
+                raise  # all are checked before the first is written
             except GravelerError as error:
                 raise _unclear(branch, str(error)) from error
             if state.open == token:
@@ -147,7 +147,7 @@ class Stager:
                 raise _unclear(branch, str(busy(branch)))
 
     def _look(self, branch: str, intent: Intent) -> BranchState:
-        """The branch, after a put. One table read."""
+        """Return the branch, after a put. One table read."""
         try:
             return self._seen(branch, self._branches.state(branch, intent), intent)
         except GravelerError:
@@ -163,12 +163,12 @@ class Stager:
 
 
 def _is_of(token: Token, state: BranchState) -> bool:
-    """Whether a token is or was this branch's, under the name that it has."""
+    """Return whether a token is or was this branch's, under its current name."""
     return same_branch(token, state.open) or token in state.sealed
 
 
 def _unclear(branch: str, why: str) -> AnswerLostError:
-    """The error for a change that was put, and that nobody can say of whether it counts."""
+    """Return the error for a change that was put, if it is unknown whether it counts."""
     return AnswerLostError(
         f"a change was written to branch {branch!r}, and it is not known whether it is staged there: {why.rstrip('.')}. Look at "
         "the branch, then try again"

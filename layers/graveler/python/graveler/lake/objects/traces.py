@@ -1,17 +1,17 @@
-"""Traces: notes, for who collects garbage, of what moves without being in a commit, and of refs that are gone.
+"""Traces: notes for the garbage collector about records that move outside of commits, and about removed refs.
 
-The collector looks at staged changes one after the other. What moves meanwhile from a place where it has not looked to one
-where it has would escape it: the object that a staged record is copied with, and the tokens of a branch that is renamed. So
-who moves such things says so in the table, and the collector reads these notes after everything else.
+The collector reads staged changes one after the other. A record that meanwhile moves from a place where it has not looked to one
+where it has would escape it: a copy of a staged record's object, and the tokens of a branch that is renamed. So
+processes that move such things note it in the table, and the collector reads these notes after everything else.
 
-- A *copy* of a staged record notes the object first, **then looks again whether the source is still there**, then stages the
-  copy. Either the collector reads the note, or it has read all notes before this one: then it has also looked at the source
-  before, which was there.
+- A *copy* of a staged record notes the object first, **then checks again that the source still exists**, then stages the
+  copy. Either the collector reads the note, or it has read all notes before this one: then it has also read the source
+  before, which existed.
 - A *rename* notes the branch's tokens in its own transaction.
-- Who *deletes* or renames a ref notes its name in the same transaction. So its reference log is read for another grace: for so
-  long refs can be pointed again at what it pointed at.
+- A *deletion* or rename of a ref notes its name in the same transaction. So its reference log is read for another grace period:
+  for so long refs can be pointed again at what it pointed at.
 
-An object younger than half the grace needs no note: no mark that begins before the copy is staged finds it old.
+An object younger than half the grace period needs no note: no mark that begins before the copy is staged finds it old.
 
 Items: partition ``<repository uid>/traces``, sort key the time (8 bytes, big endian, milliseconds) and 8 random bytes; attributes
 ``keys`` (below the namespace), ``tokens`` or ``refs`` (``branch/<name>``, ``tag/<name>``), and ``expires``.
@@ -31,13 +31,13 @@ from graveler.model import Repository, Token
 from graveler.storage.tables import Item, Key, Put, Tables
 
 _MANY: Final = 1000
-"""Keys in one item, at most."""
+"""The maximum number of keys in one item."""
 _LONG: Final = 90_000
-"""Characters of the keys in one item, but for the last key: of files in data folders they may be long. An item has 400 KB."""
+"""Characters of the keys in one item, except for the last key: files in data folders may have long keys. An item has 400 KB."""
 
 
 class Trace(Struct, frozen=True):
-    """One note: keys of objects below the namespace, tokens, or refs that are gone."""
+    """One note: keys of objects below the namespace, tokens, or removed refs."""
 
     keys: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
@@ -55,7 +55,7 @@ class Traces:
         self._grace = grace
 
     def needed(self, addresses: Sequence[str]) -> list[str]:
-        """Keys of those objects that a copy has to note: of our own naming, and not young any more."""
+        """Return the keys of those objects that a copy has to note: those with a data name that are not young any more."""
         young = self._clock.now() - self._grace / 2
         keys = [address.removeprefix(self._prefix) for address in addresses if address.startswith(self._prefix)]
         return [key for key in keys if (made := made_at(key)) is not None and made < young]
@@ -66,11 +66,11 @@ class Traces:
             self._tables.write_many([self._write({"keys": some}) for some in _batches(keys)])
 
     def gone_write(self, kind: RefKind, name: str, moved: Sequence[Token] = ()) -> Put:
-        """The part of a transaction that notes a ref that goes, with tokens that go on under another name."""
+        """Return the write that notes a removed ref, with the tokens that live on under another name, for its transaction."""
         return self._write({"refs": [f"{kind}/{name}"], **({"tokens": list(moved)} if moved else {})})
 
     def read(self) -> Iterator[Trace]:
-        """All notes that have not expired. One table read for each thousand. :class:`CorruptError`."""
+        """Yield all notes that have not expired. One table read for each thousand. :class:`CorruptError`."""
         start = _sort_key(self._clock.now() - 2 * self._grace)
         while True:
             page = self._tables.query(self._partition, start=start)

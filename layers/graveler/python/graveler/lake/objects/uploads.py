@@ -1,8 +1,8 @@
-"""Bytes that do not pass through us: URLs to read and write objects with, and uploads in parts.
+"""Bytes that bypass this process: URLs to read and write objects with, and uploads in parts.
 
-Where the bytes go is an address that proves for which branch and path it was handed out
-(:mod:`graveler.lake.objects.addresses`), so no record of an upload under way is kept: whoever has its address and upload ID
-goes on with it, on any machine.
+The bytes go to an address that proves for which branch and path it was issued
+(:mod:`graveler.lake.objects.addresses`), so no record of an upload in progress is kept: any client with its address and upload
+ID can continue it, on any machine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _PIECE: Final = 1 << 20
 
 
 class PartedUpload(Struct, frozen=True):
-    """An upload in parts under way: ``address`` is where the object will be."""
+    """An upload in parts in progress: ``address`` is where the object will be."""
 
     address: str
     upload_id: str
@@ -78,8 +78,8 @@ def finish_upload(
     metadata: Mapping[str, str] | None = None,
     if_absent: bool = False,
 ) -> ObjectEntry:
-    """Make an object of its parts, ``(number, ETag)`` in order, and stage it. Repeated, it stages the same object again.
-    Cost: one object request, and :class:`graveler.requests.staging.Link`, whose ``if_absent`` it has.
+    """Make an object from its parts, ``(number, ETag)`` in order, and stage it. Repeated, it stages the same object again.
+    Cost: one object request, and :class:`graveler.requests.staging.Link`, including its ``if_absent``.
     :class:`UploadMissingError`, :class:`InvalidError`."""
     repository.stager.expect(branch)  # before anything is completed
     stored = complete_upload(repository, branch, path, upload, parts)
@@ -92,8 +92,8 @@ def finish_upload(
 
 
 def upload_url(repository: RepositoryParts, branch: str, path: str, address: str, expires_in: int) -> str:
-    """URL that lets anybody write the object at an address for some seconds. No request. :class:`InvalidError` for an address
-    that was not handed out for this path on this branch."""
+    """Return a URL with which anyone may write the object at an address for some seconds. No request. :class:`InvalidError` for
+    an address that was not issued for this path on this branch."""
     return repository.objects.presign(_key(repository, branch, path, address), "PUT", expires_in)
 
 
@@ -106,7 +106,7 @@ def begin_upload(repository: RepositoryParts, branch: str, path: str, address: s
 def part_url(
     repository: RepositoryParts, branch: str, path: str, upload: PartedUpload, number: int, expires_in: int
 ) -> str:
-    """URL that lets anybody upload one part (1 to 10,000). No request."""
+    """Return a URL with which anyone may upload one part (1 to 10,000). No request."""
     key = _key(repository, branch, path, upload.address)
     return repository.objects.presign_part(key, upload.upload_id, number, expires_in)
 
@@ -114,16 +114,16 @@ def part_url(
 def upload_part(
     repository: RepositoryParts, branch: str, path: str, upload: PartedUpload, number: int, data: bytes
 ) -> str:
-    """Upload one part; returns its ETag. One object request."""
+    """Upload one part and return its ETag. One object request."""
     return repository.objects.put_part(_key(repository, branch, path, upload.address), upload.upload_id, number, data)
 
 
 def complete_upload(
     repository: RepositoryParts, branch: str, path: str, upload: PartedUpload, parts: Sequence[tuple[int, str]]
 ) -> StoredObject:
-    """Make the object of its parts, ``(number, ETag)`` in order. Not staged yet. An object that is at the address stays: it
-    may be committed. One object request; one more if there is no such upload, or an object: another try of the same request,
-    whose answer was lost, may have completed it. :class:`UploadMissingError`."""
+    """Make the object from its parts, ``(number, ETag)`` in order, without staging it. An object that is already at the address
+    stays: it may be committed. One object request; one more if there is no such upload, or an object: an earlier attempt of the
+    same request, whose response was lost, may have completed it. :class:`UploadMissingError`."""
     if not parts:
         raise InvalidError("an upload in parts needs at least one part to be completed")
     key = _key(repository, branch, path, upload.address)
@@ -137,7 +137,7 @@ def complete_upload(
 
 
 def abort_upload(repository: RepositoryParts, branch: str, path: str, upload: PartedUpload) -> None:
-    """Forget an upload and its parts; an unknown one is success. One object request."""
+    """Abort an upload and remove its parts; an unknown one counts as success. One object request."""
     repository.objects.abort_multipart(_key(repository, branch, path, upload.address), upload.upload_id)
 
 
@@ -150,8 +150,8 @@ def _key(repository: RepositoryParts, branch: str, path: str, address: str) -> s
 
 
 def checksum_of_parts(parts: Sequence[tuple[int, str]]) -> str | None:
-    """The checksum that object stores give an object of parts, ``<MD5 of the parts' MD5s>-<number of parts>``; None if the ETags
-    of the parts are no MD5s."""
+    """Return the checksum that object stores give an object of parts, ``<MD5 of the parts' MD5s>-<number of parts>``; None if the
+    ETags of the parts are not MD5s."""
     digests = [etag.strip('"') for _, etag in parts]
     if not all(len(digest) == 32 and set(digest) <= set("0123456789abcdef") for digest in digests):
         return None
@@ -160,7 +160,7 @@ def checksum_of_parts(parts: Sequence[tuple[int, str]]) -> str | None:
 
 
 def _digest(data: bytes | Path) -> tuple[int, str]:
-    """Size and MD5. :class:`NotFoundError`, :class:`UnavailableError` for a file that cannot be read."""
+    """Return size and MD5. :class:`NotFoundError`, :class:`UnavailableError` for a file that cannot be read."""
     if isinstance(data, bytes):
         return len(data), md5(data, usedforsecurity=False).hexdigest()
     digest = md5(usedforsecurity=False)

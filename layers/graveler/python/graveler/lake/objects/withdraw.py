@@ -1,24 +1,24 @@
-"""Taking back a put whose write is refused: a refusal is told only once the put is shown to have no effect (promise C1).
+"""Withdrawing a put whose write is refused: a refusal is raised only once the put provably has no effect (promise C1).
 
-What became of the put depends on what became of its token:
+The fate of the put depends on that of its token:
 
-- *Open still:* what the put replaced is put back, in one transaction, on condition that its own item is still there and that the
-  token is open. So no commit has read it, and nobody else's value is lost. If somebody else has put over it meanwhile, and is
-  refused too, it comes back: wait for that, for a moment.
-- *Published in a commit:* the commit has taken the put, or it has not; its tree says so. A put of the object that the head had
-  already leaves the head's record as it was, so objects are compared, not records.
-- *Reset in part, or renamed:* what the token held was staged again under another one. If that holds what the put had replaced, or
-  something else and is still open, the put was not copied, or is overwritten: by a write that is made firm first, since it might
-  be taken back itself.
+- *Still open:* the replaced item is put back, in one transaction, on condition that the put's own item is still there and that
+  the token is open. So no commit has read it, and no other value is lost. If another writer has overwritten it meanwhile, and is
+  refused too, that one restores it: wait for that, for a moment.
+- *Published in a commit:* the commit either took the put or not; its tree shows which. A put of the object that the head already
+  had leaves the head's record as it was, so objects are compared, not records.
+- *Reset in part, or renamed:* the token's contents were staged again under another one. If that holds what the put had replaced,
+  or something else and is still open, the put was not copied, or is overwritten: by a write that is made firm first, since it
+  might be withdrawn itself.
 - *Dropped, since it held no change:* nothing was lost if the put replaced nothing, and hid nothing under an older token of the
-  branch. *Reset* as a whole, or *deleted* with its branch: what was under it is gone.
-- *Sealed:* a commit may be reading it right now. Nobody knows.
+  branch. *Reset* as a whole, or *deleted* with its branch: everything under it is gone.
+- *Sealed:* a commit may be reading it right now. The outcome is unknown.
 
 A put that replaced the same record has changed nothing, whatever became of it.
 
-As long as a put stands in the place of a record, a collector of garbage does not see the record's object. So of an object that is
-not young, a trace is left (:mod:`graveler.lake.objects.traces`) before its record comes back, and it has to be there; while a
-collector is at work, which may have read all traces already, the record does not come back.
+As long as a put stands in the place of a record, the garbage collector does not see the record's object. So for an object that is
+not young, a trace is left (:mod:`graveler.lake.objects.traces`) before its record comes back, and the object has to exist; while
+a collector is working, which may have read all traces already, the record does not come back.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,17 +33,17 @@ from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.tables import ConditionFailedError, Tables
 
 _PATIENCE = 1.0
-"""Seconds to wait for others who have put over an item and may be refused too."""
+"""Seconds to wait for other writers that have overwritten an item and may be refused too."""
 
 Committed = Callable[[CommitID, bytes], bytes | None]
-"""From a commit and a key to the packed record that the commit has for it."""
+"""Returns the packed record that a commit has for a key."""
 
 Kept = Callable[[bytes, bytes], bool]
-"""From a key and a packed record that nobody could see for a moment to whether its object is there, and stays."""
+"""Returns whether the object of a packed record that was briefly invisible exists, and stays."""
 
 
 class Withdrawer:
-    """Takes back puts on branches of one repository."""
+    """Withdraws puts on branches of one repository."""
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class Withdrawer:
         self._clock = clock
 
     def withdraw(self, branch: str, placed: Sequence[Placed]) -> bool:
-        """Whether all of the puts are shown to have no effect, or are taken back. Two or three requests for each, two table
-        requests and one of the object store more if it has replaced the record of an object that is not young; several more where
-        others put the same key at the same time. Errors of table and store count as not shown."""
+        """Withdraw puts; return whether all of them provably have no effect. Two or three requests for each, two table
+        requests and one of the object store more if it has replaced the record of an object that is not young; several more if
+        others put the same key concurrently. Errors of table and store count as no proof."""
         try:
             return all(put.replaced_same or self._take_back(branch, put) for put in reversed(placed))
         except GravelerError:
-            return False  # the caller says that nobody knows, and why the write was refused
+            return False  # the caller reports an unknown outcome, and why the write was refused
 
     def is_gone(self, token: Token) -> bool:
-        """Whether a token went with its branch, so that nothing under it is ever read. One table read."""
+        """Return whether a token was deleted with its branch, so that nothing under it is ever read. One table read."""
         outcome = self._outcomes.get(token)
         return outcome is not None and outcome.state is TokenState.DELETED
 
@@ -98,7 +98,7 @@ class Withdrawer:
                     )
                     return True
                 except (ConditionFailedError, UnavailableError):
-                    # An answer that was lost, or somebody was faster: the next look shows what is there.
+                    # A lost response, or a faster writer: the next look shows the current item.
                     if self._staged.item(put.token, put.key) == put.replaced:
                         now = self._refs.branch(branch)
                         if now is not None and now.open == put.token and now.renaming is None:
@@ -107,7 +107,7 @@ class Withdrawer:
                 return False
 
     def _had_no_effect(self, put: Placed) -> bool:
-        """What became of a put whose token is not open any more."""
+        """Return whether a put whose token is no longer open provably had no effect."""
         outcome = self._outcomes.get(put.token)
         if outcome is None or outcome.state is TokenState.SEALED:
             return False

@@ -1,1 +1,1 @@
-"""Branches and tags: made, moved, renamed, removed."""
+"""Branches and tags: creating, moving, renaming and removing them."""

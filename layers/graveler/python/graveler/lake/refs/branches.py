@@ -36,7 +36,7 @@ from graveler.staging.tokens import Outcomes, TokenState, new_token
 from graveler.storage.tables import Check, ConditionFailedError, Item, Key, Matches, Tables, Value, Write
 
 RENAME_LEASE: Final = 6.0
-"""Seconds for which a branch that is being renamed stays closed after the renaming process was last heard of."""
+"""Seconds for which a branch that is being renamed stays closed after the renaming process's last sign of life."""
 
 
 class Branches:
@@ -71,23 +71,23 @@ class Branches:
         self._first_token = first_token
 
     def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
-        """The branch, or None. One table read, of branch and repository together, so that nobody works on one that was
+        """Return the branch, or None. One table read, of branch and repository together, so that no verb works on one that was
         deleted, or created again under its name. With an ``intent``, :class:`ForbiddenError` if the repository's settings refuse
         it."""
         return self._find(name, (), intent)[0]
 
     def state(self, name: str, intent: Intent | None = None) -> BranchState:
-        """The branch. One table read. :class:`RefNotFoundError`.
+        """Return the branch. One table read. :class:`RefNotFoundError`.
 
-        With an ``intent``, as :meth:`find`, once no rename is at work on it: what a rename has copied must not change behind its
-        back (promise C1). :class:`BusyError` if one does not end.
+        With an ``intent``, as :meth:`find`, once no rename of it is in progress: what a rename has copied must not change
+        unnoticed (promise C1). :class:`BusyError` if one does not end.
         """
         return self.state_beside(name, (), intent)[0]
 
     def state_beside(
         self, name: str, keys: Sequence[Key], intent: Intent | None = None
     ) -> tuple[BranchState, list[Item | None]]:
-        """The branch as :meth:`state`, and other items read together with it, or before it where a rename was at work."""
+        """Return the branch as :meth:`state`, and other items read together with it, or before it if a rename was in progress."""
         state, items = self._find(name, keys, intent)
         return self._there(name, state, intent), items
 
@@ -98,11 +98,11 @@ class Branches:
         return self._judged(name, branch, repository, intent), items
 
     def keys(self, name: str) -> tuple[Key, Key]:
-        """Where branch and repository are, for who reads them together with something else, for :meth:`judge`."""
+        """Return the keys of branch and repository, for callers that read them together with other items, for :meth:`judge`."""
         return self._refs.branch_key(name), self._repository_key
 
     def judge(self, name: str, items: Sequence[Item | None], intent: Intent) -> BranchState:
-        """As :meth:`state`, of what stood under :meth:`keys`."""
+        """Return the branch as :meth:`state`, from the items read under :meth:`keys`."""
         branch, repository = items
         return self._there(name, self._judged(name, branch, repository, intent), intent)
 
@@ -123,7 +123,8 @@ class Branches:
         return state
 
     def commit(self, commit_id: CommitID) -> Commit:
-        """A commit that a ref points at. One table read, none if it is in memory. :class:`CorruptError` if it is missing."""
+        """Return a commit that a ref points at. One table read, none if it is in memory. :class:`CorruptError` if it is
+        missing."""
         try:
             return self._commits.get(commit_id)
         except RefNotFoundError:
@@ -137,7 +138,7 @@ class Branches:
         self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False, force: bool = False, owner: str = ""
     ) -> Branch:
         """Point a new branch at an existing commit. One table read, one transaction; nothing is copied. With an ``owner``, the
-        branch gets a lease, which :meth:`renew` keeps.
+        branch gets a lease, which :meth:`renew` renews.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, or for the owner of a branch that is not hidden,
         :class:`RefNotFoundError` if the commit is expired.
@@ -153,21 +154,21 @@ class Branches:
         while True:
             state = BranchState(name, commit_id, opened, (), hidden, moves=self.next_number(name))
             writes = self._refs.create_branch_writes(state, event)
-            if hidden:  # no lease of an earlier branch of this name counts for this one
+            if hidden:  # a lease of an earlier branch of this name does not count for this one
                 writes.append(self._owners.claim_write(name, owner) if owner else self._owners.gone_write(name))
             try:
                 self._create("branch", name, commit_id, writes, event, force=force)
                 return Branch(name, commit_id, hidden)
-            except ConditionFailedError:  # one of this name was there meanwhile, and is deleted: its rows are older
+            except ConditionFailedError:  # a branch of this name existed meanwhile, and is deleted: its rows are older
                 if not backoff.wait():
                     raise busy(name) from None
 
     def next_number(self, name: str) -> int:
-        """The number with which a branch begins that takes this name. One table read."""
+        """Return the first move number for a new branch of this name. One table read."""
         return self._reflog.last_number("branch", name) + 1
 
     def renew(self, name: str, owner: str) -> None:
-        """Show that the owner of a hidden branch is still at work. One table write. :class:`RefNotFoundError`."""
+        """Renew the lease of a hidden branch whose owner is alive. One table write. :class:`RefNotFoundError`."""
         if not self._owners.renew(name, owner):
             raise RefNotFoundError(name, f"no hidden branch of this name is owned by {owner!r} any more")
 
@@ -177,8 +178,8 @@ class Branches:
 
     def end(self, lease: BranchLease) -> bool:
         """Remove the branch of a transaction whose owner is gone, on condition that neither the branch nor the lease has changed
-        since they were read; False if one has. A lease without a hidden branch goes alone, and does not count. One table read,
-        one transaction (promise C5). Waits for a rename, whose user wants to keep the branch."""
+        since they were read; return False if one has. A lease without a hidden branch is removed alone, and does not count. One
+        table read, one transaction (promise C5). Waits for a rename, whose user wants to keep the branch."""
         state = self._refs.branch(lease.branch)
         if state is not None and state.renaming is not None:
             try:
@@ -226,7 +227,7 @@ class Branches:
                     raise busy(name) from None
 
     def _delete_writes(self, state: BranchState, event: Event) -> list[Write]:
-        """The part of a transaction that removes a branch which is as it was read, with what is staged on it."""
+        """Return the writes that remove a branch which is as it was read, with its staged changes."""
         writes = self._refs.delete_branch_writes(state, event)
         writes.append(self._traces.gone_write("branch", state.name))
         if state.renaming is not None:
@@ -236,8 +237,8 @@ class Branches:
         return writes
 
     def change(self, name: str, writes: Sequence[Write], event: Event) -> None:
-        """Make the transaction that changes a branch and writes ``event`` into its reference log. One table read more when it
-        fails: if the row is there, it happened, and only the answer was lost. :class:`ConditionFailedError`."""
+        """Make the transaction that changes a branch and writes ``event`` into its reference log. One table read more if it
+        fails: if the row exists, it happened, and only the response was lost. :class:`ConditionFailedError`."""
         try:
             self._tables.transact(writes)
         except (ConditionFailedError, UnavailableError):
@@ -254,7 +255,7 @@ class Branches:
         *,
         alone: bool = False,
     ) -> list[Write]:
-        """The part of a transaction that takes a token from its branch: what became of it, and its place in the clean-up.
+        """Return the writes that take a token from its branch: its outcome, and its place in the clean-up queue.
         ``into`` and ``alone`` as of :meth:`Outcomes.decide_write`."""
         now = self._clock.now()
         return [
@@ -263,19 +264,19 @@ class Branches:
         ]
 
     def end_rename_writes(self, state: BranchState) -> list[Write]:
-        """A transaction that opens a branch again which a rename has closed; what was staged for the rename is cleaned up."""
+        """Return the writes that reopen a branch that a rename has closed; what was staged for the rename is cleaned up."""
         assert state.renaming is not None
         opened = msgspec.structs.replace(state, renaming=None)
         queued = self._cleanup.add_write(state.renaming.into, self._clock.now())
         return [*self._refs.move_branch_writes(state, opened, None), queued]
 
     def page(self, prefix: str, after: str, amount: int, *, show_hidden: bool = False) -> Page[Branch]:
-        """Branches by name. About one table read for each of 16 shards."""
+        """Return a page of branches, by name. About one table read for each of 16 shards."""
         page = self._refs.list_branches(prefix, after, amount, show_hidden=show_hidden)
         return Page(tuple(Branch(state.name, state.commit_id, state.hidden) for state in page.results), page.next_after)
 
     def create_tag(self, name: str, commit_id: CommitID, by: str, *, force: bool = False) -> Tag:
-        """Name a commit, for good. One transaction. Errors as for a branch."""
+        """Create a permanent name for a commit. One transaction. Errors as for a branch."""
         tag = Tag(name, commit_id)
         event = self.event("create tag", by)
         self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, event), event, force=force)
@@ -298,27 +299,27 @@ class Branches:
             raise RefNotFoundError(name, "no tag has this name any more", "tag") from None
 
     def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
-        """Tags by name. About one table read for each of 16 shards."""
+        """Return a page of tags, by name. About one table read for each of 16 shards."""
         return self._refs.list_tags(prefix, after, amount)
 
     def event(self, operation: str, by: str, operation_id: str = "") -> Event:
-        """What the reference log shall say of a change made now."""
+        """Return the reference log's event for a change made now."""
         return Event(int(self._clock.now() * 1e9), operation, operation_id or random_bytes(16).hex(), by)
 
     def here_check(self, *, force: bool) -> Check:
-        """Condition: the repository is still there, and not read-only, unless the change is forced."""
+        """Return the condition that the repository still exists, and is not read-only, unless the change is forced."""
         writable: dict[str, Value | None] = {} if force else {READ_ONLY: None}
         return Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid, **writable}))
 
     def not_here(self, item: Item | None) -> GravelerError:
-        """Why the condition of :meth:`here_check` failed on what stood there."""
+        """Return why the condition of :meth:`here_check` failed on this item."""
         if item is None or item.get("uid") != self._repository.uid:
             return RepositoryNotFoundError(self._repository.name)
         return ReadOnlyRepositoryError(self._repository.name)
 
     def _await_rename(self, state: BranchState, intent: Intent) -> BranchState | None:
-        """The branch once no rename is at work on it; None if it has another name then. Opens it again if the renaming process
-        has died."""
+        """Return the branch once no rename of it is in progress; None if it has another name then. Reopens it if the renaming
+        process has died."""
         backoff = Backoff(self._clock)
         found: BranchState | None = state
         while found is not None and found.renaming is not None:
@@ -326,14 +327,14 @@ class Branches:
                 if not backoff.wait():
                     raise busy(found.name)
             else:
-                with suppress(ConditionFailedError):  # somebody else was faster
+                with suppress(ConditionFailedError):  # another process was faster
                     self._tables.transact(self.end_rename_writes(found))
             found = self.find(state.name, intent)
         return found
 
     def _happened(self, kind: RefKind, name: str, event: Event) -> bool:
-        """Did the transaction happen that failed just now? An adapter that gets no answer repeats a request, and the second one
-        finds what the first one did. The ref's newest rows say whose change it was. One table read."""
+        """Return whether the transaction that just failed happened: after a lost response, an adapter repeats a request, and the
+        second one finds what the first one did. The ref's newest rows show whose change it was. One table read."""
         return any(row.event == event for row in self._reflog.entries(kind, name, 4))
 
     def _create(
@@ -354,5 +355,5 @@ class Branches:
 
 
 def busy(branch: str) -> BusyError:
-    """The error for a branch that too many change at once."""
+    """Return the error for a branch with too many concurrent changes."""
     return BusyError(f"branch {branch!r} is being changed by too many others at once; nothing was changed, try again")

@@ -1,4 +1,4 @@
-"""Branches and tags: made and removed."""
+"""Branches and tags: creating and removing them."""
 
 from graveler.history.expressions import resolve
 from graveler.lake.context import Context

@@ -1,7 +1,7 @@
-"""The hidden branch that a transaction works on: it is there as long as the transaction, and belongs to it.
+"""The hidden branch that a transaction works on: it exists as long as the transaction, and belongs to it.
 
-The transaction holds the branch's lease (:mod:`graveler.history.owners`), which a thread renews. A process that is killed renews
-nothing any more, and the collector of garbage deletes the branch.
+The transaction holds the branch's lease (:mod:`graveler.history.owners`), which a thread renews. A killed process stops
+renewing it, and the garbage collector deletes the branch.
 """
 
 import os
@@ -17,11 +17,11 @@ from graveler.history.owners import RENEWAL
 from graveler.model import Branch
 
 HIDDEN: Final = "tx-"
-"""What the names of transactions' branches begin with."""
+"""The prefix of the names of transactions' branches."""
 
 
 class BranchVerbs(Protocol):
-    """What a transaction needs of its repository, here or behind a server."""
+    """The verbs that a transaction needs of its repository, local or behind a server."""
 
     def branch(self, name: str) -> Branch: ...
     def create_branch(
@@ -33,7 +33,7 @@ class BranchVerbs(Protocol):
 
 
 def hidden_name() -> str:
-    """A name for a hidden branch that nobody has used."""
+    """Return an unused name for a hidden branch."""
     return f"{HIDDEN}{uuid4()}"
 
 
@@ -41,9 +41,10 @@ def hidden_name() -> str:
 def hidden_branch(
     verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bool = False, name: str = "", at: str = ""
 ) -> Iterator[str]:
-    """A hidden branch of ``source`` for a ``with`` block: its name. It is deleted when the block ends; with ``keep_on_error``, a
-    block that ends by an exception leaves it to the user, and so does an error that says that it is :attr:`GravelerError.kept`.
-    ``name`` is one that :func:`hidden_name` gave before; ``at`` is the commit to begin with, instead of the head of ``source``.
+    """Create a hidden branch of ``source`` for a ``with`` block, and yield its name. It is deleted when the block ends; with
+    ``keep_on_error``, a block that ends by an exception leaves it to the user, and so does an error with this branch as its
+    :attr:`GravelerError.kept`. ``name`` is one that :func:`hidden_name` returned; ``at`` is the commit to begin with, instead of
+    the head of ``source``.
 
     Cost: creating and deleting a branch, and a table write (a request to a server) every :data:`RENEWAL` seconds.
     :class:`TransactionGoneError` if the branch was deleted during the block; errors of creating it.
@@ -63,7 +64,7 @@ def hidden_branch(
             try:
                 verbs.release_branch(name, owner)
             except GravelerError:
-                error.kept = ""  # its lease runs out, and a collector deletes it: promise nothing
+                error.kept = ""  # its lease expires, and a collector deletes it: promise nothing
         else:
             _forget(verbs, name, by)
         raise
@@ -80,23 +81,23 @@ def lease_kept(verbs: BranchVerbs, name: str, owner: str, *, seconds: float = RE
             try:
                 verbs.renew_branch(name, owner)
             except NotFoundError:
-                return  # the block is told when it next asks for the branch; or the server knows no leases
+                return  # the block finds out when it next uses the branch; or the server does not know leases
             except GravelerError:
-                continue  # the next renewal comes before the lease runs out
+                continue  # the next renewal comes before the lease expires
 
     thread = Thread(target=keep, name="graveler-transaction", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        if os.getpid() == process:  # a forked child has no such thread, and maybe its locks
+        if os.getpid() == process:  # a forked child does not have that thread, but maybe its locks
             over.set()
             thread.join()
 
 
 @contextmanager
 def _told_if_gone(verbs: BranchVerbs, name: str, source: str) -> Iterator[None]:
-    """Say so if what the block did not find is the branch itself."""
+    """Raise :class:`TransactionGoneError` if the thing that the block did not find is the branch itself."""
     try:
         yield
     except NotFoundError as error:
@@ -111,12 +112,12 @@ def _is_gone(verbs: BranchVerbs, name: str) -> bool:
     except NotFoundError:
         return True
     except GravelerError:
-        return False  # nobody knows, and what the block came to is the answer
+        return False  # unknown, so the block's own error stands
     return False
 
 
 def _forget(verbs: BranchVerbs, name: str, by: str) -> None:
-    """Delete the hidden branch. Where this fails, the lease runs out, and the collector deletes the branch (promise C5); it must
-    not hide what the transaction came to."""
+    """Delete the hidden branch. If this fails, the lease expires, and the collector deletes the branch (promise C5); the failure
+    must not hide the transaction's outcome."""
     with suppress(GravelerError):
         verbs.delete_branch(name, by=by)

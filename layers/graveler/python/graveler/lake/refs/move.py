@@ -1,4 +1,4 @@
-"""Moving a branch to a commit that exists already: hard reset and undo."""
+"""Moving a branch to an existing commit: hard reset and undo."""
 
 from hashlib import sha256
 
@@ -15,8 +15,8 @@ from graveler.requests.refs import HardReset, Undo
 from graveler.storage.tables import ConditionFailedError
 
 _ROWS = 100
-"""How far back in the reference log the newest move is looked for. Rows that moved nothing (resets) may stand before it, and rows
-of machines whose clocks go before."""
+"""The number of rows of the reference log in which to look for the newest move. Rows that moved nothing (resets) may precede it,
+and rows of machines whose clocks are ahead."""
 
 
 def hard_reset(repository: RepositoryParts, request: HardReset, context: Context) -> Branch:
@@ -54,7 +54,7 @@ def _move(
     only_from: CommitID | None = None,
     run: str = "",
 ) -> Branch:
-    """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there. ``run`` names
+    """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there. ``run`` identifies
     this run in the reference log."""
     intent = Intent(direct=True, force=force)
     with repository.turns.at(branch) as turn:

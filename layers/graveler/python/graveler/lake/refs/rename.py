@@ -1,16 +1,16 @@
-"""Renaming a branch, so that nothing staged under its old name afterwards reaches it under the new one (promise C1).
+"""Renaming a branch, so that late writes under its old name never reach it under the new one (promise C1).
 
 A process that remembers the branch's open token puts an item under it first and reads the branch afterwards. If a renamed branch
-kept its tokens, such a put would replace what is staged on it, although the writer is told that its branch is gone. So a
+kept its tokens, such a put would replace a staged change, although the writer gets an error that its branch is gone. So a
 rename stages the uncommitted changes again, under a token that the old name never had:
 
-1. **Close.** One transaction marks the branch. From now on nothing is acknowledged on it: writers, and whoever changes it, wait.
+1. **Close.** One transaction marks the branch. From now on it acknowledges nothing: writers and other verbs wait.
 2. **Stage again** what its tokens hold under a fresh token, the oldest first, items as they are.
 3. **Move.** One transaction removes the old name and creates the new one with the fresh token, on condition that the branch is
-   still exactly as it was marked. The old tokens' outcome says where what they held went.
+   still exactly as it was marked. The old tokens' outcome records where their contents went.
 
-If the branch changes in between (a commit that was at work publishes), all begins again with another token. If the process dies,
-the mark's lease runs out, and the next process that wants to change the branch opens it again under its old name.
+If the branch changes in between (a commit in progress publishes), all begins again with another token. If the process dies,
+the mark's lease expires, and the next process that wants to change the branch reopens it under its old name.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def rename(repository: RepositoryParts, request: RenameBranch, context: Context)
     while True:
         try:
             with _closed(repository, state, new, force=force) as closed:
-                applications_of(repository).copy(old, new)  # what is published from now on moves the head: begin again
+                applications_of(repository).copy(old, new)  # a later publication moves the head: begin again
                 return _move(repository, _stage_again(repository, closed), new, context.by, operation, force=force)
         except _ChangedError:
             if not backoff.wait():
@@ -67,7 +67,7 @@ def rename(repository: RepositoryParts, request: RenameBranch, context: Context)
 
 @contextmanager
 def _closed(repository: RepositoryParts, state: BranchState, new: str, *, force: bool) -> Iterator[BranchState]:
-    """Mark the branch while the body works; open it again if the body fails. One transaction."""
+    """Mark the branch while the body works; reopen it if the body fails. One transaction."""
     mark = Renaming(repository.staged.first_token(), token_hex(8))
     closed = msgspec.structs.replace(state, renaming=mark)
     free = Check(repository.refs.branch_key(new), Absent())
@@ -80,7 +80,7 @@ def _closed(repository: RepositoryParts, state: BranchState, new: str, *, force:
             ]
         )
     except (ConditionFailedError, UnavailableError) as error:
-        if repository.refs.branch(state.name) != closed:  # else only the answer was lost
+        if repository.refs.branch(state.name) != closed:  # else only the response was lost
             if not isinstance(error, ConditionFailedError):
                 raise
             if 1 in error.failures:
@@ -91,13 +91,13 @@ def _closed(repository: RepositoryParts, state: BranchState, new: str, *, force:
     try:
         yield closed
     except BaseException:
-        with suppress(GravelerError):  # it has changed, or the lease runs out
+        with suppress(GravelerError):  # it has changed, or the lease expires
             _open_again(repository, closed)
         raise
 
 
 def _open_again(repository: RepositoryParts, closed: BranchState) -> None:
-    """Take this rename's mark from the branch. One table read, one transaction."""
+    """Remove this rename's mark from the branch. One table read, one transaction."""
     now = repository.refs.branch(closed.name)
     mine = closed.renaming
     if now is not None and now.renaming is not None and mine is not None and now.renaming.into == mine.into:
@@ -105,7 +105,8 @@ def _open_again(repository: RepositoryParts, closed: BranchState) -> None:
 
 
 def _stage_again(repository: RepositoryParts, closed: BranchState) -> BranchState:
-    """Stage all that the branch's tokens hold under the mark's token, renewing the mark's lease; the branch as it is then."""
+    """Stage all that the branch's tokens hold under the mark's token, renewing the mark's lease; return the branch as it is
+    then."""
     assert closed.renaming is not None
     renewed = repository.clock.monotonic()
     for _ in repository.staged.stage_again((*closed.sealed, closed.open), closed.renaming.into):
@@ -133,7 +134,7 @@ def _move(
     renamed = BranchState(new, closed.commit_id, into, (), closed.hidden, moves=number)
     created = repository.refs.create_branch_writes(renamed, event)
     removed = repository.refs.delete_branch_writes(closed, event)
-    # Whoever lists branches to collect garbage may miss one that is renamed meanwhile: so a commit that it holds for
+    # A garbage collector that lists branches may miss one that is renamed meanwhile: so a commit that it considers
     # unreachable is not moved, and the staged changes are noted.
     kept: list[Write] = [
         repository.commits.alive_check(closed.commit_id),
@@ -158,4 +159,4 @@ def _move(
 
 
 class _ChangedError(Exception):
-    """The branch is not as it was marked: somebody published on it, deleted it, or opened it again."""
+    """The branch is not as it was marked: another process published on it, deleted it, or reopened it."""

@@ -1,13 +1,13 @@
-"""Changing the settings of a repository, so that no two changes at once lose one another, and no writer passes a new rule by.
+"""Changing the settings of a repository, so that concurrent changes are not lost, and no writer bypasses a new rule.
 
-Each change reads the repository's item and puts it back on condition that it is as it was read; when it is not, it begins anew.
-An answer that was lost shows at the next reading: what was to be changed is so already.
+Each change reads the repository's item and puts it back on condition that it is as it was read; otherwise it starts over.
+After a lost response, the next read shows that the change has already happened.
 
-A writer that remembers a branch's open token stages first and reads the rules afterwards (docs/concurrency.md). So a rule that
-forbids staging is followed by a new open token for each branch that it is about and on which nothing is staged: what such a
-writer stages in vain then lies under a token that nobody reads. The old token is sealed, looked at, and dropped if it is still
+A writer that remembers a branch's open token stages first and reads the rules afterwards (docs/concurrency.md). So after a rule
+that forbids staging, each branch that it affects and on which nothing is staged gets a new open token: what such a
+writer stages in vain then lies under a token that is never read. The old token is sealed, looked at, and dropped if it is still
 empty. What was acknowledged under it was put there before it was sealed, so nothing acknowledged is dropped. On a branch with
-uncommitted changes the token stays; what is refused there at that very moment may show among them.
+uncommitted changes the token stays; a write refused at that very moment may appear among them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -39,7 +39,7 @@ _PAGE = 1000
 
 
 def read_settings(repository: RepositoryParts) -> Settings:
-    """The settings. One table read. :class:`RepositoryNotFoundError`."""
+    """Return the settings. One table read. :class:`RepositoryNotFoundError`."""
     return _read(repository)[1]
 
 
@@ -136,7 +136,7 @@ def set_read_only(repository: RepositoryParts, request: requests.SetReadOnly, _:
 
 
 def _forbid_staging(repository: RepositoryParts, settings: Settings) -> None:
-    """Make new rules known to writers that remember open tokens: those of this process, and others by new tokens."""
+    """Enforce new rules on writers that remember open tokens: those of this process, and others by new tokens."""
     _renew_tokens(repository, settings)
     repository.stager.forget()
 
@@ -147,13 +147,13 @@ def _read(repository: RepositoryParts) -> tuple[Item, Settings]:
 
 
 def _change(repository: RepositoryParts, change: Callable[[Settings], Settings], *, force: bool) -> Settings:
-    """One table read, one write; none if nothing changes. Both again after losing a race."""
+    """Change the settings. One table read, one write; none if nothing changes. Both again after losing a race."""
     backoff = Backoff(repository.clock)
     tried: Settings | None = None
     while True:
         item, settings = _read(repository)
         if settings == tried:
-            return settings  # the answer was lost, and no more
+            return settings  # only the response was lost
         if settings.read_only and not force:
             raise ReadOnlyRepositoryError(repository.name)
         wanted = change(settings)
@@ -180,7 +180,7 @@ def _change(repository: RepositoryParts, change: Callable[[Settings], Settings],
 
 
 def _renew_tokens(repository: RepositoryParts, settings: Settings) -> None:
-    """Give each branch that may not be staged on any more a new open token, unless something is staged there.
+    """Give each branch that no longer accepts staging a new open token, unless something is staged there.
 
     Three table reads and two transactions for each, besides listing the branches; nothing without rules.
     """
@@ -203,8 +203,8 @@ def _states(repository: RepositoryParts) -> Iterator[BranchState]:
 
 
 def _renew_token(repository: RepositoryParts, name: str) -> None:
-    """Where somebody else changes the branch meanwhile, look once more, then let it be: that opened a new token, or staged
-    something."""
+    """Give a branch a new open token. After a concurrent change, look once more, then leave it: that change opened a new token,
+    or staged something."""
     for _ in range(2):
         state = repository.branches.find(name)
         if state is None or state.sealed or repository.staged.exists([state.open]):
@@ -218,6 +218,6 @@ def _renew_token(repository: RepositoryParts, name: str) -> None:
         except ConditionFailedError:
             continue
         if not repository.staged.exists([state.open]):
-            with suppress(HeadMovedError):  # somebody takes the token
+            with suppress(HeadMovedError):  # another process takes the token
                 drop_tokens(repository, sealed, sealed.sealed, operation)
         return

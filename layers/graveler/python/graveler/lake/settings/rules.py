@@ -1,12 +1,12 @@
-"""What a repository's settings say, how its item in the table holds them, and which changes they refuse.
+"""A repository's settings: their meaning, their form in the repository's item in the table, and the changes that they refuse.
 
-The settings are attributes of the repository's item, each left out where it does not apply: ``read_only`` (true), ``metadata``
+The settings are attributes of the repository's item, each omitted where it does not apply: ``read_only`` (true), ``metadata``
 (a JSON object), ``protected`` (a list of patterns), ``retention`` (a JSON object), ``import_sources`` (a list of prefixes).
-Whoever changes a branch reads this item together with the branch's, in one request, so judging a change costs none.
+A verb that changes a branch reads this item together with the branch's, in one request, so checking a change costs none.
 
-A *protected* branch refuses what is done to it directly: staging, reset, commit, import, moving it by hand, and deleting it,
+A *protected* branch refuses direct changes: staging, reset, commit, import, moving it by hand, and deleting it,
 after which another one could take its name. Merge, revert and cherry-pick bring what was committed elsewhere, and are allowed.
-Hidden branches are never protected: they are there to be worked on and merged, as those of transactions, and a pattern such as
+Hidden branches are never protected: they exist to be worked on and merged, like those of transactions, and a pattern such as
 ``*`` means the branches that people see. A *read-only* repository refuses every change that is not forced.
 """
 
@@ -42,16 +42,16 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Intent(Struct, frozen=True):
-    """How a verb changes a branch: ``direct``, not by bringing commits; ``force`` overrides that the repository is read-only.
-    ``accept`` is what a room above has to say: it raises for settings that refuse the change."""
+    """The way in which a verb changes a branch: ``direct``, not by bringing commits; ``force`` overrides a read-only repository.
+    ``accept`` is the check of a room above: it raises for settings that refuse the change."""
 
     direct: bool
     force: bool = False
     accept: Callable[[Settings], None] | None = None
 
     def check(self, repository: str, item: Item, branch: str, *, hidden: bool = False) -> None:
-        """:class:`ReadOnlyRepositoryError`, :class:`ProtectedBranchError` if the settings in the repository's item refuse it.
-        ``hidden``: whether the branch is."""
+        """Raise :class:`ReadOnlyRepositoryError` or :class:`ProtectedBranchError` if the settings in the repository's item refuse
+        the change. ``hidden``: whether the branch is."""
         if item.get(READ_ONLY) is True and not self.force:
             raise ReadOnlyRepositoryError(repository)
         patterns = item.get(PROTECTED)
@@ -64,17 +64,17 @@ class Intent(Struct, frozen=True):
 
 
 def protecting(branch: str, patterns: Iterable[str]) -> str | None:
-    """The first of these patterns that protects a branch of this name, if one does."""
+    """Return the first of these patterns that protects a branch of this name, if one does."""
     return next((pattern for pattern in patterns if fnmatchcase(branch, pattern)), None)
 
 
 def etag(protected: tuple[str, ...]) -> str:
-    """Names one state of the protection rules; empty where there are none."""
+    """Return the identifier of a state of the protection rules; empty without rules."""
     return sha256("\n".join(sorted(protected)).encode()).hexdigest()[:32] if protected else ""
 
 
 def check_settings(settings: Settings) -> None:
-    """:class:`InvalidError` for settings that no repository can have."""
+    """Check the settings; :class:`InvalidError` for settings that no repository can have."""
     for key, value in settings.metadata.items():
         utf8("metadata key", key)
         utf8(f"metadata value of {key!r}", value)
@@ -101,7 +101,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def settings_attributes(settings: Settings) -> dict[str, Value]:
-    """The attributes that say this; those that do not apply are left out."""
+    """Return the attributes for these settings; those that do not apply are omitted."""
     found: dict[str, Value] = {}
     if settings.read_only:
         found[READ_ONLY] = True
@@ -117,7 +117,7 @@ def settings_attributes(settings: Settings) -> dict[str, Value]:
 
 
 def decode_settings(name: str, item: Item) -> Settings:
-    """The settings of the item of repository ``name``. :class:`CorruptError` if they make no sense."""
+    """Return the settings in the item of repository ``name``. :class:`CorruptError` if they are invalid."""
     if not any(attribute in item for attribute in ATTRIBUTES):
         return Settings()
     read_only, patterns = item.get(READ_ONLY, False), item.get(PROTECTED, [])
