@@ -1,5 +1,5 @@
-"""Dump and restore: a copy of the mutable world of one repository beside the immutable one, and back.
+"""Dump and restore: a copy of the mutable state of one repository beside the immutable one, and back.
 
-``chunks`` (how it lies in the object store), ``take`` (dumping, and why the order misses nothing), ``restore``, and ``history``
+``chunks`` (its layout in the object store), ``take`` (dumping, and why the order misses nothing), ``restore``, and ``history``
 (the commit items, rebuilt from the records in the object store; needs no dump).
 """

@@ -1,4 +1,4 @@
-"""How a dump lies in the object store.
+"""The layout of a dump in the object store.
 
 ::
 
@@ -12,7 +12,7 @@
 
 A chunk is one MessagePack value of at most a megabyte or so, named with its SHA-256 in the manifest. The manifest also lists the
 commits that the refs point at: with it, a complete dump is a root for the collector, as a tag is, and so are the objects
-of its staged changes. The settings hold the repository's secret; who may read the namespace's ``_graveler/`` may know it.
+of its staged changes. The settings hold the repository's secret; anyone who may read the namespace's ``_graveler/`` may know it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ class StagedLine(Struct, frozen=True, array_like=True):
 
 
 class RefLine(Struct, frozen=True, array_like=True):
-    """A branch, a tag or what an application wrote last, with its item as the table had it."""
+    """A branch, a tag or the last write of an application, with its item as the table had it."""
 
     name: str
     item: dict[str, Any]
@@ -65,7 +65,7 @@ class Chunk(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """What a complete dump is. ``created`` in Unix seconds; ``commits`` are those that its refs point at."""
+    """The contents of a complete dump. ``created`` in Unix seconds; ``commits`` are those that its refs point at."""
 
     version: int
     id: str
@@ -88,7 +88,7 @@ Line = TypeVar("Line")
 
 
 class ChunkWriter:
-    """Writes entries of one kind into chunks of bounded size. One object write for each."""
+    """A writer of entries of one kind into chunks of bounded size. One object write for each."""
 
     def __init__(self, objects: Objects, dump_id: str, kind: str) -> None:
         self._objects = objects
@@ -107,7 +107,7 @@ class ChunkWriter:
             self._write()
 
     def finish(self) -> list[Chunk]:
-        """Write what is left; all chunks."""
+        """Write what is left; return all chunks."""
         if self._entries:
             self._write()
         return self.chunks
@@ -126,7 +126,7 @@ def put_manifest(objects: Objects, manifest: Manifest) -> None:
 
 
 def get_manifest(objects: Objects, dump_id: str) -> Manifest:
-    """The manifest of a complete dump. One object read.
+    """Return the manifest of a complete dump. One object read.
 
     :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format, :class:`CorruptError`.
     """
@@ -151,14 +151,14 @@ def get_manifest(objects: Objects, dump_id: str) -> Manifest:
 
 
 def dumps(objects: Objects) -> list[str]:
-    """IDs of the complete dumps in a namespace, oldest first. One listing request for each thousand files of dumps."""
+    """Return the IDs of the complete dumps in a namespace, oldest first. One listing request for each thousand files of dumps."""
     suffix = f"/{MANIFEST}"
     keys = (stored.key for stored in objects.list(f"{FOLDER}/"))
     return [key.removeprefix(f"{FOLDER}/").removesuffix(suffix) for key in keys if key.endswith(suffix)]
 
 
 def read_chunks(objects: Objects, manifest: Manifest, kind: str, line: type[Line]) -> Iterator[Sequence[Line]]:
-    """The entries of one kind, a chunk at a time. One object read for each. :class:`CorruptError` names a damaged chunk."""
+    """Yield the entries of one kind, a chunk at a time. One object read for each. :class:`CorruptError` names a damaged chunk."""
     for chunk in manifest.chunks:
         if chunk.kind != kind:
             continue

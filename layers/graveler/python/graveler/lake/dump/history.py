@@ -1,4 +1,4 @@
-"""The commit items of a repository, rebuilt from the records in its object store."""
+"""Rebuilding the commit items of a repository from the records in its object store."""
 
 from array import array
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
 from graveler.storage.tables import Item, Put, Tables
 
 _AT_ONCE: Final = 16
-"""Requests under way."""
+"""The number of concurrent requests."""
 
 
 class MissingParent(Struct, frozen=True):
-    """``commit`` names ``parent``, of which there is no good record. ``commit`` is None where the caller named it."""
+    """A parent without a good record, which ``commit`` names. ``commit`` is None if the caller named it."""
 
     commit: CommitID | None
     parent: CommitID
 
 
 class RebuiltHistory(Struct, frozen=True):
-    """What the object store knows. ``commits`` is how many were taken over, ``damaged`` the keys of records that are none,
+    """The result of a rebuild. ``commits`` is how many were restored, ``damaged`` the keys of invalid records,
     ``heads`` the commits that no other one names as a parent, the newest first: candidates for branches when nothing
-    else is left. (Commits that never were published are among them, and those of deleted branches.)"""
+    else is left. (They include commits that were never published, and those of deleted branches.)"""
 
     commits: int
     damaged: tuple[str, ...]
@@ -51,9 +51,9 @@ def rebuild_commits(
 ) -> RebuiltHistory:
     """Put the items of all commits that the object store has, or of those that ``reachable_from`` reach, into the table.
 
-    Each record's ID is recomputed. An item that is there and says the same stays; with ``reachable_from`` it is alive afterwards.
-    When a commit was published is what its item says, or else the time of its record in the object store, which was written just
-    before: rules of retention go by that, not by what the commit says of itself. (Copied files are younger, and so are kept for
+    Each record's ID is recomputed. An existing identical item stays; with ``reachable_from`` it is alive afterwards.
+    The time of publication comes from its item, or else from the time of its record in the object store, which was written just
+    before: retention rules go by that, not by the time in the commit. (Copied files are younger, and so are kept for
     longer.)
     May be repeated. Cost: a listing request for each thousand records, one object read for each, a table read for each hundred,
     a table write for each 25; a temporary file as large as the records. Memory: 300 bytes a commit.
@@ -104,18 +104,18 @@ class _Records:
                 progress("records", done, done)
 
     def read(self, number: int) -> bytes:
-        """The record of a commit."""
+        """Return the record of a commit."""
         position = self._positions[number]
         self._file.seek(self._offsets[position])
         return self._file.read(self._sizes[position])
 
     def publication(self, number: int) -> Item:
-        """What the time of its record says of when a commit was published."""
+        """Return when a commit was published, according to the time of its record."""
         commit = decode_commit(self.history.id(number), self.read(number))
         return publication(commit.created, self._modified[self._positions[number]])
 
     def reachable(self, heads: Sequence[int]) -> list[int]:
-        """The commits that ``heads`` reach, and of which there is a record."""
+        """Return the commits that ``heads`` reach, and that have a record."""
         seen = dict.fromkeys(heads)
         waiting = [*seen]
         while waiting:
@@ -126,7 +126,7 @@ class _Records:
         return [number for number in seen if self.history.generation[number]]
 
     def line(self, number: int) -> bytes:
-        """The next ancestors along first parents."""
+        """Return the next ancestors along first parents."""
         digits: list[str] = []
         while len(digits) < LINE_LENGTH and self.history.parents[number]:
             number = self.history.parents[number][0]
@@ -156,14 +156,14 @@ def _get(objects: Objects, key: str) -> bytes | None:
     try:
         return objects.get(key)
     except ObjectMissingError:
-        return None  # collected since it was listed
+        return None  # collected since the listing
 
 
 def _put(tables: Tables, commits: CommitStore, records: _Records, numbers: Sequence[int], *, revive: bool) -> None:
     keys = [commits.key(records.history.id(number)) for number in numbers]
     try:
         there: list[Item | None] = tables.get_many(keys)
-    except CorruptError:  # they are written anew
+    except CorruptError:  # they are written again
         there = [None] * len(keys)
     writes: list[Put] = []
     for number, key, item in zip(numbers, keys, there, strict=True):

@@ -1,9 +1,9 @@
 """Restoring a dump into a table that does not have the repository.
 
 The order makes an interrupted restore harmless and a repeated one complete: commits, then staged changes under fresh tokens, then
-refs, and the repository's item last. Until that is there nobody can open the repository, and everything before it may be
-written again. Every transaction that writes refs has for a condition that the repository is not there, so of two restores at
-once the slower one cannot touch what users of the faster one's have done since.
+refs, and the repository's item last. Until that exists the repository cannot be opened, and everything before it may be
+written again. Every transaction that writes refs has the condition that the repository does not exist, so of two concurrent
+restores the slower one cannot touch what users of the faster one's have done since.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ _TOGETHER: Final = 90
 
 
 class Restored(Struct, frozen=True):
-    """What a restore brought back. ``missing`` are old commits that the object store has lost; see fsck."""
+    """The result of a restore. ``missing`` are old commits that the object store has lost; see fsck."""
 
     repository: Repository
     dump_id: str
@@ -88,15 +88,15 @@ def restore(
     progress: Progress = no_progress,
     neighbours: Neighbours | None = None,
 ) -> Restored:
-    """Make the repository ``name`` of a dump that lies in ``objects``, its namespace. ``now`` in Unix seconds.
+    """Recreate the repository ``name`` from a dump in ``objects``, its namespace. ``now`` in Unix seconds.
 
     It keeps its uid, so that its namespace and its data names stay its own; the lake that had it before must not use it any
-    more, since two would not know of each other's commits. Branches point where they did, and have their staged changes,
-    under a fresh token each; what applications wrote to them last is known again. Results of requests with an id are not
-    restored: a request that is repeated across a restore is made twice. May be repeated until it succeeds; what a try that
+    more, since the two would not know of each other's commits. Branches point where they did, and have their staged changes,
+    under a fresh token each; the last writes of applications to them are restored too. Results of requests with an ID are not
+    restored: a request that is repeated across a restore is made twice. May be repeated until it succeeds; what an attempt that
     died has staged stays as garbage in the table. Cost: as :func:`rebuild_commits`, an object read for each chunk, a table
     write for each 25 staged changes, a transaction for each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if
-    the repository is there, under this name or another, :class:`InvalidError` for the name, a newer format, and a namespace
+    the repository exists, under this name or another, :class:`InvalidError` for the name, a newer format, and a namespace
     that belongs to another one, lies in one or holds one; :class:`CorruptError` for a damaged dump, or a lost commit that a ref
     points at; :class:`NotFoundError`.
     """
@@ -133,7 +133,7 @@ def restore(
 
 
 def _settings(objects: Objects, manifest: Manifest, name: str) -> tuple[KnownRepository, Item]:
-    """The repository and its item; its namespace is where the dump lies, which may be a copy."""
+    """Return the repository and its item; its namespace is where the dump lies, which may be a copy."""
     found: list[dict[str, Any]] = [
         item for chunk in read_chunks(objects, manifest, SETTINGS, dict[str, Any]) for item in chunk
     ]
@@ -144,7 +144,7 @@ def _settings(objects: Objects, manifest: Manifest, name: str) -> tuple[KnownRep
 
 
 def _refuse_present(tables: Tables, uid: RepositoryUID, name: str) -> None:
-    """One table read for each thousand repositories."""
+    """Check that the repository does not exist. One table read for each thousand repositories."""
     repositories = Repositories(tables)
     if repositories.exists(name):
         raise AlreadyExistsError("repository", name, "delete it first, or restore under another name")
@@ -175,7 +175,7 @@ def _restore_commits(
 
 
 class _Tokens:
-    """A fresh token for each branch, in the place of all that it had."""
+    """A fresh token for each branch, which replaces all that it had."""
 
     def __init__(self, refs: Refs, branches: Sequence[RefLine]) -> None:
         self.fresh: dict[str, Token] = {}
@@ -191,7 +191,7 @@ class _Tokens:
 def _restore_staged(
     changes: StagedChanges, objects: Objects, manifest: Manifest, tokens: _Tokens, progress: Progress
 ) -> int:
-    """Stage the dumped changes, in the dump's order: of each branch the oldest first, so that the newest value stays. Tokens
+    """Stage the dumped changes, in the dump's order: for each branch the oldest first, so that the newest value stays. Tokens
     that no dumped branch has were published or dropped while the dump was taken."""
     staged = 0
     for chunk in read_chunks(objects, manifest, STAGED, StagedLine):
@@ -209,7 +209,7 @@ def _restore_staged(
 
 
 class _Guarded:
-    """Transactions that happen only while the repository is not there."""
+    """Transactions that happen only while the repository does not exist."""
 
     def __init__(self, tables: Tables, name: str) -> None:
         self._tables = tables
@@ -217,13 +217,13 @@ class _Guarded:
         self._writes: list[Write] = []
 
     def add(self, *writes: Write) -> None:
-        """Writes that belong together, sooner or later."""
+        """Add writes that belong together, to be made now or later."""
         self._writes += writes
         if len(self._writes) >= _TOGETHER:
             self.finish()
 
     def finish(self) -> None:
-        """Do what was not done yet."""
+        """Make the writes that are still left."""
         if not self._writes:
             return
         try:
@@ -263,7 +263,7 @@ def _restore_refs(
         item["open"] = tokens.fresh[line.name]
         state = refs.decode_branch(line.name, item)
         assert state is not None
-        # Rows that were written after the dump may be there still: this one is to be the newest.
+        # Rows that were written after the dump may still exist: this one must be the newest.
         item["moves"] = max(event.time_ns, state.moves + 1)
         entry = LogEntry(event, None, state.commit_id)
         _add_ref(guard, log, "branch", refs.branch_key(line.name), item, entry, item["moves"])
@@ -280,7 +280,7 @@ def _add_ref(
 
 
 def _owner(objects: Objects, uid: RepositoryUID) -> dict[str, str | int]:
-    """Whose the namespace is by its own word; empty if it does not say. :class:`InvalidError` if it is another's."""
+    """Return the namespace's mark; empty if it has none. :class:`InvalidError` if it is another repository's."""
     try:
         marker = msgspec.json.decode(objects.get(MARKER), type=dict[str, str | int])
     except (ObjectMissingError, *UNREADABLE):
@@ -294,7 +294,7 @@ def _owner(objects: Objects, uid: RepositoryUID) -> dict[str, str | int]:
 
 
 def _marker(tables: Tables, repository: Repository) -> dict[str, str | int]:
-    """What the namespace shall say: that it belongs to this repository of this lake. One table read, two more for a new lake."""
+    """Return the namespace's new mark: it belongs to this repository of this lake. One table read, two more for a new lake."""
     item = tables.get(LAKE)
     if item is None:
         with suppress(ConditionFailedError):  # another one was faster
@@ -309,7 +309,7 @@ def _marker(tables: Tables, repository: Repository) -> dict[str, str | int]:
 
 
 def _undelete(deleted: DeletedRepository | None, uid: RepositoryUID) -> Write:
-    """The write by which it is not deleted any more; it fails if somebody has begun to remove its leftovers."""
+    """Return the write that ends the deleted state; it fails if the removal of the leftovers has begun."""
     key = Key(DELETED_PARTITION, uid.encode())
     return Check(key, Absent()) if deleted is None else Delete(key, Matches({"purging": None}))
 
@@ -325,13 +325,13 @@ def _refuse_purged(tables: Tables, uid: RepositoryUID) -> None:
 def _publish(
     tables: Tables, refs: Refs, known: KnownRepository, item: Item, tokens: _Tokens, beside: Sequence[Write]
 ) -> None:
-    """Let the repository appear. A lost answer is resolved by whose tokens its branches have."""
+    """Make the repository appear. After a lost response, its branches' tokens show whether it was this restore."""
     repository, repositories = known.repository, Repositories(tables)
     _, *namespace = repositories.create_writes(known)
     writes: list[Write] = [
         Put(
             repository_key(repository.name), item, Absent()
-        ),  # all its attributes, also those that this version does not know
+        ),  # all its attributes, including those that this version does not know
         *namespace,
         *beside,
         _undelete(repositories.find_deleted(repository.uid), repository.uid),

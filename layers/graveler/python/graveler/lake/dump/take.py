@@ -1,32 +1,33 @@
-"""Taking a dump of a repository at which others are at work.
+"""Taking a dump of a repository in use.
 
-What has to hold: **every write that was acknowledged when the dump began is, after a restore, staged or in a commit** (C1). What
-moves is the staged changes: a commit takes them from a branch's tokens into its tree. So the order is that of the collector's
-mark: *staged changes first, then refs, then commits*.
+The invariant: **every write that was acknowledged when the dump began is, after a restore, staged or in a commit** (C1). The
+moving parts are the staged changes: a commit takes them from a branch's tokens into its tree. So the order is that of the
+collector's mark: *staged changes first, then refs, then commits*.
 
 1. Read the branches, for their tokens. An acknowledged write is staged under one of these, or in the history of a head.
 2. Read what is staged under the tokens. Items of an applied token stay for the longest request's time, but a dump may take
    longer: then some are gone, and are in a commit which was published before.
 3. Read the refs again: these are the ones that are dumped. A token that a branch still has was read in step 2, and nothing is
-   removed under it. One that is gone was published (its changes are in the history of the head that is read here), reset, or
-   deleted with its branch: what was read of it is left out, since bringing it back could hide newer changes. A reset of some
+   removed under it. A token that is gone was published (its changes are in the history of the head that is read here), reset, or
+   deleted with its branch: its records are omitted, since restoring them could hide newer changes. A reset of some
    paths has put what it kept into the open token, maybe after that was read: then the branch's tokens are read again.
-4. See that the record of each head is in the object store. It was put there before the branch was moved. Where it is not
-   durable by that, nor those of the commits behind it, all are made so first (:mod:`graveler.lake.committing.records`).
+4. Check that the record of each head is in the object store. It was put there before the branch was moved. If that did not make
+   it durable, nor those of the commits behind it, all are first made so (:mod:`graveler.lake.committing.records`).
 
-And **every object that the dump names stays**, though nobody but the dump may name it any more before the dump is complete, and
-the collector knows of it: who stages another value, deletes or resets does not wait. So a staged record is copied as any other
-(:mod:`graveler.lake.objects.traces`): its object is noted for the collector, *then* it is read again, and what has come since
-is noted too. If its token was not the branch's any more by then, step 3 sees that. The whole takes at most half the grace.
+And **every object that the dump names stays**, even if only the dump names it before the dump is complete, and
+the collector knows of it: a writer that stages another value, deletes or resets does not wait. So a staged record is copied like
+any other (:mod:`graveler.lake.objects.traces`): its object is noted for the collector, *then* it is read again, and what has come
+since is noted too. If its token was not the branch's any more by then, step 3 detects that. The whole takes at most half the
+grace period.
 
-(Refs first, and a commit between the two readings takes changes out of staging into a head that the dump does not have.)
+(With refs first, a commit between the two reads would take changes out of staging into a head that the dump does not have.)
 
 A token that step 3 finds for the first time was opened meanwhile; its changes were acknowledged later. It is read, too, and
 the refs once more. On a busy lake there is always a new one, so after some rounds the last listing counts and its new tokens are
 read after it, which loses nothing within the longest request's time.
 
-A listing of branches is no moment: a branch that is renamed while its shards are read can be missed, or seen twice. Then tokens
-vanish of which nothing is known that became of them, or two branches have the same ones, and the refs are read again.
+A listing of branches is not atomic: a branch that is renamed while its shards are read can be missed, or seen twice. Then tokens
+vanish without a known outcome, or two branches have the same ones, and the refs are read again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -92,11 +93,11 @@ def dump(
     """Copy refs, settings and staged changes into the object store, under ``_graveler/dumps/``. ``grace`` and ``skew`` are the
     lake's, in seconds.
 
-    Also what applications wrote last. Left out: the reference log, results of requests with an id, and what became of tokens.
-    Commits are not copied: their records are in the object store already. Cost: twice or more a table read for each of 32
+    The dump includes the last writes of applications. It omits the reference log, results of requests with an ID, and outcomes of
+    tokens. Commits are not copied: their records are in the object store already. Cost: twice or more a table read for each of 32
     shards and each thousand refs, one for each thousand applications and staged changes, and of these with old objects
     another one and a write; an object write for each megabyte, an object read for each distinct head. Memory: the refs.
-    :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, also past half the grace,
+    :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, also past half the grace period,
     :class:`RepositoryNotFoundError`.
     """
     now, deadline = clock.now(), Deadlines(clock, grace, skew).begin()
@@ -146,7 +147,7 @@ def dump(
 
 
 class _Reader:
-    """Reads branches and what is staged under their tokens, in the order that the module's docstring argues for."""
+    """A reader of branches and what is staged under their tokens, in the order that the module's docstring explains."""
 
     def __init__(self, repository: Repository, tables: Tables, traces: Traces) -> None:
         self._tables = tables
@@ -160,7 +161,7 @@ class _Reader:
         self._scanned: set[Token] = set()
 
     def read(self, writer: ChunkWriter, progress: Progress) -> list[_Branch]:
-        """Write what is staged; the branches that go with it."""
+        """Write what is staged; return the matching branches."""
         before = list(self._branches())
         for _ in range(_ROUNDS):
             self._scan(before, writer, progress)
@@ -177,7 +178,7 @@ class _Reader:
         return before
 
     def tags(self) -> Iterator[tuple[RefLine, CommitID]]:
-        """All tags, and the commits that they name."""
+        """Yield all tags, and the commits that they name."""
         for line in self._lines("tag"):
             tag = self._refs.decode_tag(line.name, line.item)
             assert tag is not None
@@ -202,7 +203,7 @@ class _Reader:
                 start = page.items[-1][0] + b"\0"
 
     def _scan(self, branches: Sequence[_Branch], writer: ChunkWriter, progress: Progress) -> None:
-        """Read the tokens that were not read yet, of each branch the oldest first: a restore replays them in this order."""
+        """Read the tokens that were not read yet, for each branch the oldest first: a restore replays them in this order."""
         for done, branch in enumerate(branches, 1):
             for token in branch.tokens:
                 if token not in self._scanned:
@@ -214,7 +215,7 @@ class _Reader:
             progress("staged", done, len(branches))
 
     def _noted(self, token: Token, records: list[StagedRecord]) -> list[StagedRecord]:
-        """The records, read again after the collector was told of their objects, as far as these are not young."""
+        """Return the records, read again after noting their objects for the collector, unless these are young."""
         first, end = records[0][0], records[-1][0] + b"\0"
         noted: set[str] = set()
         while True:
@@ -227,8 +228,8 @@ class _Reader:
             records = list(self._staged.scan([token], first, end))
 
     def _accounted(self, before: Sequence[_Branch], after: Sequence[_Branch]) -> bool:
-        """Is it known of every token and branch that vanished what became of it, and whose each token is? Tokens of a branch that
-        lost one to a reset are to be read again."""
+        """Return whether the outcome of every vanished token and branch is known, and the owner of each token. Tokens of a branch
+        that lost one to a reset are to be read again."""
         have = {token for branch in after for token in branch.tokens}
         if len(have) < sum(len(branch.tokens) for branch in after):
             return False
@@ -248,7 +249,7 @@ class _Reader:
 
 
 def _keep_records(ids: Sequence[CommitID], commits: CommitStore, objects: Objects) -> None:
-    """See that the heads' records are in the object store; put back those that are not."""
+    """Check that the heads' records are in the object store; put back those that are not."""
     for commit_id in ids:
         key = f"{COMMITS_FOLDER}/{commit_id}"
         try:

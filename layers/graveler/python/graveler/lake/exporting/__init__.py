@@ -1,4 +1,4 @@
 """Export: writing a ref's objects to a folder, only those that differ from an earlier export there.
 
-``export`` is the use case, ``export_folder`` the folder with its marker, ``export_names`` which keys can be file names.
+``export`` is the use case, ``export_folder`` the folder with its marker, ``export_names`` the rules for file names.
 """

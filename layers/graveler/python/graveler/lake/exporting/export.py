@@ -1,8 +1,8 @@
-"""Export: write the objects of a ref to a folder, and bring that folder to another commit later, by what differs alone.
+"""Export: write the objects of a ref to a folder, and later update that folder to another commit, by the differences alone.
 
-The folder is changed in this order: marker says *started*, files are removed, files are written (each appears as a whole), marker
-says *complete*. Whatever ends an export before, the next one knows from the marker which files may be in which states, looks at
-those, and finishes.
+The folder is changed in this order: the marker says *started*, files are removed, files are written (each appears as a whole),
+the marker says *complete*. However an export ends before that, the marker tells the next one which files may be in which states;
+it checks those, and finishes.
 """
 
 import heapq
@@ -52,16 +52,16 @@ from graveler.requests.exporting import Export, ExportReport
 
 _PAGE: Final = 1000
 _IN_FLIGHT: Final = 64
-"""Files that are being written ahead of the one that is waited for: what bounds the memory."""
+"""The number of files being written ahead of the one that is waited for, which bounds the memory."""
 _KNOWN_FOLDERS: Final = 4096
 _SHOWN: Final = 10
 
 _Change = tuple[str, CommitID, ObjectEntry | None, ObjectEntry | None]
-"""Path, the commit that changes it, and how: before and after."""
+"""A path, the commit that changes it, and how: before and after."""
 
 
 class ExportedRepository(Protocol):
-    """What is exported: a repository by the few verbs that it takes, those of
+    """The verbs of a repository that an export needs, those of
     :class:`graveler.lake.repository.OpenRepository`."""
 
     @property
@@ -82,7 +82,7 @@ class ExportedRepository(Protocol):
 
 
 class ModifiedExportError(ConflictError):
-    """Somebody changed exported files. ``paths`` are all of them, in order, relative to the folder."""
+    """Exported files were changed. ``paths`` are all of them, in order, relative to the folder."""
 
     def __init__(self, folder: Path, paths: Iterable[str]) -> None:
         self.folder, self.paths = folder, tuple(paths)
@@ -168,7 +168,8 @@ class _Run:
     # Passes
 
     def check_names(self) -> None:
-        """:class:`UnwritableKeysError` unless all objects can be files. Those that were exported before are files already."""
+        """Raise :class:`UnwritableKeysError` unless all objects can be files. Those that were exported before are files
+        already."""
         names = FileNames.below(self._folder.root, OWN_NAMES)
         problems: dict[str, str] = {}
         added = self._added(names, problems)
@@ -182,13 +183,13 @@ class _Run:
             raise UnwritableKeysError(sorted(problems.items()))
 
     def check_files(self) -> None:
-        """:class:`ModifiedExportError` unless each file is missing, or in a state that an export gave it."""
+        """Raise :class:`ModifiedExportError` unless each file is missing, or in a state that an export gave it."""
         modified = [step.name for step in self._steps() if self._folder.exists(step.name) and not self._is_ours(step)]
         if modified:
             raise ModifiedExportError(self._folder.root, modified)
 
     def estimate(self) -> ExportReport:
-        """What the next two passes would do."""
+        """Return what the next two passes would do."""
         removed = written = size = 0
         for step in self._steps():
             if step.wanted is None:
@@ -199,11 +200,12 @@ class _Run:
         return ExportReport(self._goal, written, removed, size)
 
     def remove(self) -> int:
-        """Remove what the goal does not have; first, since a new file may need a folder where an old file is. Number of files."""
+        """Remove what the goal does not have; first, since a new file may need a folder where an old file is. Return the number
+        of files."""
         return sum(self._folder.remove(step.name) for step in self._steps() if step.wanted is None)
 
     def write(self) -> tuple[int, int]:
-        """Write what the goal has in another way. Numbers of files and bytes."""
+        """Write the files of the goal that differ. Return the numbers of files and bytes."""
         written = size = 0
         with DaemonPool(self._threads, "graveler-export") as pool:
             waiting: deque[Future[int | None]] = deque()
@@ -222,14 +224,14 @@ class _Run:
                             written += 1
                             size += done
                             self._progress(1, done)
-            except BaseException:  # Ctrl-C too: no thread goes on, and what is half done is not in place
+            except BaseException:  # Ctrl-C too: no thread continues, and unfinished files are not in place
                 self._stopped.set()
                 raise
 
     # Steps
 
     def _steps(self) -> Iterator[_Step]:
-        """The files that may have to change, in the order of their names."""
+        """Yield the files that may have to change, in the order of their names."""
         goal = self._changes(self._base, self._goal)
         others: list[Iterator[_Change]] = [self._changes(self._base, other) for other in self._others]
         if self._verify and self._base is not None:
@@ -244,7 +246,7 @@ class _Run:
             yield _Step(path[len(self._prefix) :], path, before, wanted, possible)
 
     def _changes(self, left: CommitID | None, right: CommitID) -> Iterator[_Change]:
-        """What turns one commit, or nothing, into another, in the order of the paths."""
+        """Yield what turns one commit, or nothing, into another, in the order of the paths."""
         if left is None:
             for entry in self._repository.objects(right, self._prefix):
                 yield entry.path, right, None, entry
@@ -268,7 +270,7 @@ class _Run:
     # Names
 
     def _added(self, names: FileNames, problems: dict[str, str]) -> Iterator[str]:
-        """Names of files that were not exported before; those that cannot be any go to ``problems``."""
+        """Yield names of files that were not exported before; invalid ones go to ``problems``."""
         for path, _, before, _ in self._changes(self._base, self._goal):
             if before is None:
                 name = path[len(self._prefix) :]
@@ -279,7 +281,7 @@ class _Run:
                     problems[path] = problem
 
     def _check_neighbours(self, name: str, problems: dict[str, str]) -> None:
-        """Is an object where a folder of this file has to be, or the other way round?"""
+        """Check whether an object is where a folder of this file has to be, or the other way round."""
         path = self._prefix + name
         if self._repository.list_objects(self._goal, prefix=path + "/", amount=1).results:
             problems[path] = IS_FOLDER
@@ -306,7 +308,7 @@ class _Run:
         )
 
     def _md5_stored(self, commit: CommitID, entry: ObjectEntry) -> str:
-        """The MD5 of an object's bytes as the store has them; empty if it has none of this size."""
+        """Return the MD5 of an object's bytes as the store has them; empty if it has none of this size."""
         digest = md5(usedforsecurity=False)
         try:
             for piece in self._repository.bytes_in(commit, entry, verify=False):
@@ -323,24 +325,24 @@ class _Run:
         return not self._verify or self._folder.exists(step.name)
 
     def _bring(self, step: _Step, wanted: ObjectEntry, number: int) -> int | None:
-        """Bytes written; None if the file was as wanted."""
+        """Write a file and return its bytes; None if the file was as wanted."""
         if self._is_there(step, wanted):
             return None
         self._folder.write(step.name, number, lambda: self._pieces(wanted))
         return wanted.size
 
     def _pieces(self, entry: ObjectEntry) -> Iterator[bytes]:
-        """The object's bytes. :class:`DamagedObjectError` instead of the end if they are not what the commit noted."""
+        """Yield the object's bytes. :class:`DamagedObjectError` instead of the end if they are not what the commit recorded."""
         for piece in self._repository.stream(self._goal, entry.path):
             if self._stopped.is_set():
                 raise _StoppedError
             yield piece
-        if self._stopped.is_set():  # nobody may be waiting any more, so no file may appear
+        if self._stopped.is_set():  # the caller may have given up, so no file may appear
             raise _StoppedError
 
 
 class _StoppedError(Exception):
-    """Another file failed, or somebody interrupted; nobody asks for this one any more."""
+    """Another file failed, or the export was interrupted; the result of this one is not needed any more."""
 
 
 def _refuse_other(target: ExportFolder, marker: ExportMarker, repository: ExportedRepository, prefix: str) -> None:

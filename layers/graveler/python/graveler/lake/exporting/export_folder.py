@@ -1,8 +1,8 @@
-"""The folder that an export writes to: what it holds by its own account, and changes to it that leave no half files.
+"""The folder that an export writes to: its state according to its marker, and changes to it that leave no partial files.
 
 Its state is in a marker file. ``base`` is the commit that the folder held when an export was last complete (empty: no files at
 all), ``targets`` the commits that exports have aimed at since and not reached: while there are some, each file is as in one of
-all these. ``run`` is the export that has begun and not ended: what still works for another one has to stop.
+all these. ``run`` is the export that has begun and not ended: work for any other export has to stop.
 """
 
 import errno
@@ -35,11 +35,11 @@ _PIECE: Final = 1 << 20
 
 
 class ExportFolderError(ConflictError):
-    """The folder holds something else than an earlier export of the same."""
+    """The folder holds something other than an earlier export of the same."""
 
 
 class ExportMarker(msgspec.Struct, frozen=True):
-    """What the marker file says; see the module's docstring."""
+    """The contents of the marker file; see the module's docstring."""
 
     repository: RepositoryUID
     prefix: str
@@ -50,18 +50,18 @@ class ExportMarker(msgspec.Struct, frozen=True):
     run: str = ""
 
     def begun(self, goal: str) -> "ExportMarker":
-        """The marker of an export to commit ``goal`` that begins now."""
+        """Return the marker of an export to commit ``goal`` that begins now."""
         targets = tuple(dict.fromkeys((*self.targets, goal)))
         return msgspec.structs.replace(self, state="started", targets=targets, run=token_hex(16))
 
     def ended(self, goal: str) -> "ExportMarker":
-        """The marker of one that has come to its end."""
+        """Return the marker of an export that has ended."""
         return msgspec.structs.replace(self, state="complete", base=goal, targets=(), run="")
 
 
 def same_bytes(one: ObjectEntry, other: ObjectEntry) -> bool:
-    """Whether two objects have the same bytes, as far as the lake knows. Where it knows no checksum, those at another address, or
-    of another time, may be others."""
+    """Return whether two objects have the same bytes, as far as the lake knows. Without a known checksum, those at another
+    address, or of another time, may differ."""
     if (one.size, one.checksum) != (other.size, other.checksum):
         return False
     if noted_time(one.checksum) is not None:
@@ -77,9 +77,9 @@ class ExportFolder:
         self._made: set[str] = set()
 
     def marker(self) -> ExportMarker | None:
-        """What the folder says of itself; None if it is empty, or not there.
+        """Return the folder's marker; None if the folder is empty, or does not exist.
 
-        :class:`ExportFolderError` if there is something else, :class:`CorruptError` for a damaged marker, :class:`InvalidError`
+        :class:`ExportFolderError` if it holds something else, :class:`CorruptError` for a damaged marker, :class:`InvalidError`
         for one of a later version.
         """
         try:
@@ -112,7 +112,7 @@ class ExportFolder:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Make the folder if need be, and keep other exports out meanwhile, on file systems that know locks.
+        """Create the folder if need be, and keep other exports out meanwhile, on file systems with locks.
         :class:`BusyError`."""
         with self._errors(""):
             make_folder(self.root, PLAIN)
@@ -130,7 +130,7 @@ class ExportFolder:
 
     @contextmanager
     def unfinished(self) -> Iterator[None]:
-        """Around calls of :meth:`write`: a place for files that are not whole yet."""
+        """Provide a place for unfinished files, around calls of :meth:`write`."""
         folder = self.root / _UNFINISHED
         rmtree(folder, ignore_errors=True)
         with self._errors(""):
@@ -141,11 +141,11 @@ class ExportFolder:
             rmtree(folder, ignore_errors=True)
 
     def holds(self, name: str, entry: ObjectEntry, md5_stored: Callable[[], str] | None = None) -> bool | None:
-        """Does the file have the bytes of ``entry``, judged by size and MD5? None where the checksum has not the form of an MD5
-        and the size is right, so that nobody knows. Reads the file if its size is right.
+        """Return whether the file has the bytes of ``entry``, judged by size and MD5. None if the checksum does not have the form
+        of an MD5 and the size is right, so it is unknown. Reads the file if its size is right.
 
-        A checksum in that form may be an ETag and no MD5 (:mod:`graveler.lake.objects.checked`). So where it differs,
-        ``md5_stored`` is asked, if given, for the MD5 of the bytes that the store has.
+        A checksum in that form may be an ETag and not an MD5 (:mod:`graveler.lake.objects.checked`). So if it differs,
+        ``md5_stored`` is called, if given, for the MD5 of the bytes that the store has.
         """
         path = self.root / name
         if self._size(name) != entry.size:
@@ -161,13 +161,13 @@ class ExportFolder:
         return found == noted or (md5_stored is not None and found == md5_stored())
 
     def exists(self, name: str) -> bool:
-        """Is there anything but a folder under this name?"""
+        """Return whether anything but a folder has this name."""
         with self._errors(name), _absent():
             return not stat.S_ISDIR(os.lstat(self.root / name).st_mode)
         return False
 
     def remove(self, name: str) -> bool:
-        """Remove a file, and the folders that are empty without it; False if there was none."""
+        """Remove a file, and the folders that are empty without it; return False if there was none."""
         if not self._has_folder_of(name) or not self.exists(name):
             return False
         with self._errors(name):
@@ -180,8 +180,8 @@ class ExportFolder:
         return True
 
     def write(self, name: str, number: int, pieces: Callable[[], Iterator[bytes]]) -> None:
-        """Make a file of these pieces, which appears as a whole or, if they raise, not at all. ``number`` is another one for each
-        call. :class:`ExportFolderError` if something that is no export's stands in its place."""
+        """Make a file of these pieces, which appears as a whole or, if they raise, not at all. ``number`` is unique for each
+        call. :class:`ExportFolderError` if something that no export made stands in its place."""
         unfinished = self.root / _UNFINISHED / str(number)
         with self._errors(name), unfinished.open("xb", buffering=0) as file:
             for piece in pieces():
@@ -215,14 +215,14 @@ class ExportFolder:
             )
 
     def _size(self, name: str) -> int | None:
-        """Size of the file; None if there is no file."""
+        """Return the size of the file; None if there is no file."""
         with self._errors(name), _absent():
             status = os.lstat(self.root / name)
             return status.st_size if stat.S_ISREG(status.st_mode) else None
         return None
 
     def _has_folder_of(self, name: str) -> bool:
-        """Are all that stand above a file folders indeed, and no links to elsewhere?"""
+        """Return whether all entries above a file are folders, and not links to elsewhere."""
         at = name.rfind("/")
         while at > 0:
             with self._errors(name), _absent():
@@ -264,7 +264,7 @@ class _Version(msgspec.Struct):
 
 @contextmanager
 def _absent() -> Iterator[None]:
-    """Passes over what is raised where a file is not there."""
+    """Ignore the errors for a missing file."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which keys can be names of files, all of them side by side in one folder."""
+"""Keys that can be names of files, all of them side by side in one folder."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -28,8 +28,8 @@ class UnwritableKeysError(InvalidError):
 
 
 class FileNames(msgspec.Struct, frozen=True):
-    """What a file system takes. ``longest`` bytes in a name, ``room`` bytes in all names of a path together. ``reserved`` are the
-    names in the outermost folder that are not for objects."""
+    """The limits of a file system: ``longest`` bytes in a name, ``room`` bytes in all names of a path together. ``reserved`` are
+    the names in the outermost folder that are not for objects."""
 
     longest: int
     room: int
@@ -37,7 +37,7 @@ class FileNames(msgspec.Struct, frozen=True):
 
     @classmethod
     def below(cls, folder: Path, reserved: frozenset[str]) -> "FileNames":
-        """For files in ``folder``, which need not exist yet."""
+        """Return the limits for files in ``folder``, which need not exist yet."""
         at = folder
         while not at.exists() and at != at.parent:
             at = at.parent
@@ -46,7 +46,7 @@ class FileNames(msgspec.Struct, frozen=True):
         return cls(os.pathconf(at, "PC_NAME_MAX"), room, reserved)
 
     def problem(self, name: str) -> str | None:
-        """Why an object cannot be the file ``name``, a path relative to the folder; None if it can."""
+        """Return why an object cannot be the file ``name``, a path relative to the folder; None if it can."""
         parts = name.split("/")
         if not _NO_NAMES.isdisjoint(parts):
             return "has an empty, '.' or '..' component"
@@ -60,7 +60,8 @@ class FileNames(msgspec.Struct, frozen=True):
 
 
 def files_that_are_folders(names: Iterable[str]) -> Iterator[str]:
-    """Those of ``names``, which ascend, that are also a folder of another one, once for each of these. Memory for some names."""
+    """Yield those of ``names``, which ascend, that are also a folder of another one, once for each of these. Memory for some
+    names."""
     above: list[str] = []
     for name in names:
         while above and not name.startswith(above[-1]):

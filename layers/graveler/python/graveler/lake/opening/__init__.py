@@ -1,1 +1,1 @@
-"""Opening a lake: where it is, what it is made of, which repositories it has."""
+"""Opening a lake: its location, its parts, and its repositories."""

@@ -1,7 +1,7 @@
-"""A lake on DynamoDB and S3, or on servers that speak like them: for functions, servers and the library.
+"""A lake on DynamoDB and S3, or on compatible servers: for functions, servers and the library.
 
-The table holds what a lake's table holds. Repositories lie in S3 where their storage namespaces say; ``objects`` is only the
-place below which they are meant to be, and which none may read as if it were outside.
+The table has the same contents as any lake's. Repositories lie in S3 at their storage namespaces; ``objects`` is only the
+prefix below which they should lie, and which no repository may read as outside objects.
 """
 
 import math
@@ -51,16 +51,16 @@ def open_lake(
     wrap_tables: Callable[[Tables], Tables] = lambda tables: tables,
     wrap_objects: Callable[[Objects], Objects] = lambda objects: objects,
 ) -> Lake:
-    """The lake whose table is ``dynamodb://<table>``, for repositories below ``s3://<bucket>/<prefix>``.
+    """Open the lake whose table is ``dynamodb://<table>``, for repositories below ``s3://<bucket>/<prefix>``.
 
-    ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
-    the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
-    somebody has made; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers``,
+    ``region`` applies to both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table``
+    creates the table if it does not exist. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or an
+    existing cache; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers``,
     ``writes_at_once``, ``reads_at_once``, ``memory`` and ``staging_shards`` as for :class:`~graveler.lake.lake.Lake`.
-    ``sealing_key`` is where the key is that seals the secrets in the table. ``wrap_…`` may put something around the adapters,
-    such as what counts their requests.
+    ``sealing_key`` is the source of the key that seals the secrets in the table. ``wrap_…`` may wrap the adapters,
+    for example to count their requests.
 
-    Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
+    Cost: none, unless ``create_table``: clients are created, and requests sent, on first use. :class:`InvalidError` for URLs
     of another form.
     """
     if not objects_url.startswith(SCHEME):
@@ -99,8 +99,8 @@ def _open(settings: S3Settings, wrap: Callable[[Objects], Objects], namespace: s
 
 
 def _locate(settings: S3Settings, own: str, address: str) -> tuple[Objects, str]:
-    """The object at an address outside of the repository that names it. The lake's own place is no such: whoever may write to one
-    repository could link another one's objects, and read them."""
+    """Return the store and key of an address outside of the repository that names it. The lake's own prefix is excluded: a user
+    who may write to one repository could otherwise link another one's objects, and read them."""
     if not address.startswith(SCHEME):
         raise InvalidError(f"{address!r} is not in S3, and a lake on AWS reads from nowhere else")
     if address.startswith(f"{own}/"):

@@ -4,9 +4,9 @@
 
     <folder>/graveler.json        format version
     <folder>/tables.sqlite        refs, commits, uncommitted changes
-    <folder>/sealing.key          what seals the secrets in the table; made when it is first needed
-    <folder>/turns                who waits to change a branch, on this machine; may be removed at any time
-    <folder>/cache/               what makes commits and pages cheaper; may be removed at any time
+    <folder>/sealing.key          seals the secrets in the table; made when it is first needed
+    <folder>/turns                the queues for changing a branch, on this machine; may be removed at any time
+    <folder>/cache/               makes commits and pages cheaper; may be removed at any time
     <folder>/objects/<name>/      one namespace, ``local://<name>``, for each repository
 """
 
@@ -56,24 +56,24 @@ MARKER: Final = "graveler.json"
 SCHEME: Final = "local://"
 _FILE: Final = "file://"
 _WRITES_AT_ONCE: Final = 4
-"""Files of a tree: while a disk makes sure of some, the next ones are made."""
+"""Files of a tree that are written concurrently: while a disk syncs some, the next ones are made."""
 _NOTES_BYTES: Final = 1 << 30
-"""What is noted of some thirty million records."""
+"""Space for the notes on some thirty million records."""
 _LONGEST_PART: Final = 255
-"""Bytes of a name, as most file systems have them."""
+"""The maximum length of a name in bytes, in most file systems."""
 _SYSTEM: Final = (Path("/proc"), Path("/sys"), Path("/dev"))
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
 
 
 _BELIEVED: Final = 5.0
-"""Seconds for which no link is expected on the way to a folder to which none led."""
+"""Seconds for which the way to a folder is trusted to have no links, once it had none."""
 _FOLDERS: Final = 1024
-"""How many are known."""
+"""The number of such folders to remember."""
 _NEVER: Final = ((0, 0), -math.inf)
 
 
 class Shared(str, Enum):
-    """Who may use the files of a lake in a folder: its owner alone, or the owner's group, too."""
+    """The users of a lake in a folder: its owner alone, or the owner's group, too."""
 
     NO = "no"
     GROUP = "group"
@@ -90,8 +90,8 @@ class _Marker(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shared = Shared.NO) -> Lake:
-    """Make an empty lake in a folder, which is created if need be; all of it is durable afterwards. A folder of this user
-    that is there and empty gets the lake's permissions. :class:`AlreadyExistsError` if there is one."""
+    """Create an empty lake in a folder, which is created if need be; all of it is durable afterwards. An existing empty folder
+    of this user gets the lake's permissions. :class:`AlreadyExistsError` if it already holds a lake."""
     taken = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
     try:
         if (folder / MARKER).exists():
@@ -102,7 +102,7 @@ def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shar
                 folder.chmod(shared.modes.folder)
     except OSError as error:
         raise unavailable(error, f"making a lake in {str(folder)!r}") from None
-    # The marker goes last: a folder with it is a lake that can be opened.
+    # The marker is written last: a folder with it is a lake that can be opened.
     tables = SqliteTables(folder / "tables.sqlite", modes=shared.modes)
     tables.get(LAKE)  # makes the file
     try:
@@ -123,10 +123,10 @@ def open_folder_lake(
     memory: int | None = None,
     sources: Sequence[str] | None = None,
 ) -> Lake:
-    """The lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format.
+    """Open the lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format.
 
-    ``base_url`` is where a server answers presigned URLs, by :func:`url_signer`; without one there are no such URLs. ``memory``
-    is as for :class:`Lake`. With ``sources``, be there none, it is a server's lake: :class:`ServedFolders` says what it reads.
+    ``base_url`` is where a server answers presigned URLs, by :func:`url_signer`; without it there are no such URLs. ``memory``
+    is as for :class:`Lake`. With ``sources``, even an empty sequence, it is a server's lake, limited by :class:`ServedFolders`.
     """
     try:
         marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
@@ -150,23 +150,24 @@ def open_folder_lake(
 
 
 def url_signer(keyring: Keyring, base_url: str) -> UrlSigner:
-    """What makes and checks presigned URLs below ``base_url``, with the lake's secret, which all its processes share, as it is
-    now. Cost: none; one table read now and then, when URLs are made or checked."""
+    """Return a signer that makes and checks presigned URLs below ``base_url``, with the current secret of the lake, which all its
+    processes share. Cost: none; one table read now and then, when URLs are made or checked."""
     return UrlSigner(base_url, SharedSecret(keyring, URL_SECRET).fresh)
 
 
 def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None, modes: Modes = PRIVATE) -> Objects:
-    """The objects of a namespace, for the lake in ``folder``: ``local://<name>`` lies in it, others where they say. ``modes`` are
-    the permissions of what is made there."""
+    """Return the objects of a namespace, for the lake in ``folder``: ``local://<name>`` lies in it, others at their address.
+    ``modes`` are the permissions of new files there."""
     if not namespace.startswith(SCHEME):
         return open_namespace(namespace, signer, modes=modes)
     return FolderObjects(_inside(folder, namespace), namespace, signer, modes)
 
 
 class ServedFolders:
-    """What a server of the lake in ``folder`` reads and writes for its clients: nothing behind a symbolic link, and outside of
-    repositories only what lies below one of the addresses ``sources``. ``signer`` and ``modes`` as for :func:`folder_store`.
-    :class:`InvalidError` for a source that is no address, :class:`ForbiddenError` for one behind a link of another user."""
+    """The folders that a server of the lake in ``folder`` reads and writes for its clients: nothing behind a symbolic link, and
+    outside of repositories only what lies below one of the addresses ``sources``. ``signer`` and ``modes`` as for
+    :func:`folder_store`. :class:`InvalidError` for a source that is not an address, :class:`ForbiddenError` for one behind a link
+    of another user."""
 
     def __init__(self, folder: Path, sources: Sequence[str], signer: UrlSigner | None, modes: Modes = PRIVATE) -> None:
         self._folder = folder
@@ -175,14 +176,14 @@ class ServedFolders:
         self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
         roots = {source: Path(source.removeprefix(_FILE)) for source in self._sources if source.startswith(_FILE)}
         self._seen: dict[str, tuple[tuple[int, int], float]] = {}
-        """Folders to which no link led, with their device and inode, and until when that is believed."""
+        """Folders without links on the way to them, with their device and inode, and until when that is trusted."""
         self._roots = {
             source: FolderObjects(root, signer=signer, foreign=True, confinement=self._beside(root))
             for source, root in roots.items()
         }
 
     def store(self, namespace: str) -> Objects:
-        """The objects of a repository's namespace. No request. :class:`ForbiddenError` behind a link of another user."""
+        """Return the objects of a repository's namespace. No request. :class:`ForbiddenError` behind a link of another user."""
         if namespace.startswith(_FILE):
             confinement = self._beside(Path(namespace.removeprefix(_FILE)))
             return open_namespace(namespace, self._signer, modes=self._modes, confinement=confinement)
@@ -192,17 +193,17 @@ class ServedFolders:
         return FolderObjects(root, namespace, self._signer, self._modes, confinement=Confinement())
 
     def source(self, namespace: str) -> Objects | None:
-        """The objects of the source that is addressed so, if it is a folder."""
+        """Return the objects of the source with this address, if it is a folder."""
         return self._roots.get(f"{namespace}/")
 
     def outside(self, address: str) -> tuple[Objects, str]:
-        """The object at an address outside of the repository that names it: its store and its key there.
+        """Return the store and key of an address outside of the repository that names it.
         :class:`ForbiddenError` for one that is below no source, in the lake's own folder, or behind a link."""
         for source, store in self._roots.items():
             if address.startswith(source):
                 key = address.removeprefix(source)
                 file = store.name_of(key)
-                with suppress(OSError):  # a folder that is not there may come
+                with suppress(OSError):  # a folder that does not exist may be created later
                     if not self._was_seen(file):
                         with suppress(FileNotFoundError):  # and so may an object
                             store.files.status(Path(file))
@@ -215,8 +216,8 @@ class ServedFolders:
         return locate(address, self._signer)
 
     def _was_seen(self, file: str) -> bool:
-        """Is the file's folder one to which no link led a moment ago, and the file no link? Two system calls, where the way
-        through all folders above takes four for each. Who reads the file goes that way. ``OSError``."""
+        """Return whether the way to the file's folder recently had no links, and the file is not a link. Two system calls, while
+        checking all folders above takes four for each. Reading the file makes the full check. ``OSError``."""
         folder = file.rpartition("/")[0]
         identity, expires = self._seen.get(folder, _NEVER)
         if time.monotonic() > expires:
@@ -225,7 +226,7 @@ class ServedFolders:
         return (found.st_dev, found.st_ino) == identity and not _is_link(file)
 
     def _see(self, file: str) -> None:
-        """Note that no link led to the file. ``OSError``."""
+        """Note that the way to the file has no links. ``OSError``."""
         folder = file.rpartition("/")[0]
         found = Path(folder).stat()
         if len(self._seen) >= _FOLDERS:
@@ -291,9 +292,9 @@ def _lake(
 
 
 def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Objects, str]:
-    """The object at an address outside of the repository that names it. The lake's own folder is no such place: whoever may write
-    to one repository could link the table, or another one's objects, and read them. Nor is what the system shows as files: the
-    environment of a process has its secrets. :class:`ForbiddenError`."""
+    """Return the store and key of an address outside of the repository that names it. The lake's own folder is excluded: a user
+    who may write to one repository could otherwise link the table, or another one's objects, and read them. So are the system's
+    virtual files: the environment of a process has its secrets. :class:`ForbiddenError`."""
     objects, key = locate(address, signer)
     if isinstance(objects, FolderObjects):
         path = objects.file_of(key).resolve()

@@ -1,4 +1,4 @@
-"""Whether the folder of a lake lets in whom it should not: it holds every object, and the secrets that sign URLs and tokens."""
+"""Checks of the permissions of a lake's folder: it holds every object, and the secrets that sign URLs and tokens."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ from graveler.storage.key_file import LAKES_OWN
 from graveler.storage.modes import Modes
 
 LINES_FILE: Final = "turns"
-"""Who waits to change a branch (:mod:`graveler.storage.lines`)."""
+"""The queues for changing a branch (:mod:`graveler.storage.lines`)."""
 
 OWN: Final = frozenset(
     (
@@ -29,21 +29,21 @@ OWN: Final = frozenset(
         LINES_FILE,
     )
 )
-"""What a lake has in its folder."""
+"""The names of a lake's own files in its folder."""
 
 
 _TOLD: Final = "told-open"
 
 
 class FolderPermissions(Struct, frozen=True):
-    """The permissions that the lake in ``folder`` is to have."""
+    """The permissions that the lake in ``folder`` should have."""
 
     folder: Path
     modes: Modes
 
     def wider(self) -> list[Path]:
-        """The folder, or what of the lake is in it, whichever lets in somebody whom ``modes`` would not; nothing if all is well.
-        What lies deeper is not looked at: nobody gets there through a closed folder. A few looks at the file system."""
+        """Return the folder, or the lake's entries in it, that let in users whom ``modes`` would not; empty if there are none.
+        Deeper entries are not checked: a closed folder already blocks the way to them. A few file system calls."""
         if self.modes.allows(self.folder.stat()):
             return []
         entries = [self.folder / name for name in sorted(OWN)]
@@ -51,7 +51,7 @@ class FolderPermissions(Struct, frozen=True):
         return wider or ([self.folder] if _is_writable_by_others(self.folder) else [])
 
     def tell_once(self) -> bool:
-        """Note that somebody is being told of it; False if somebody was before, or if nothing can be noted."""
+        """Note that the user is being warned; return False if that was noted before, or if it cannot be noted."""
         try:
             os.close(self.modes.create(self.folder / HIDDEN / _TOLD, os.O_WRONLY))
         except OSError:
@@ -59,8 +59,8 @@ class FolderPermissions(Struct, frozen=True):
         return True
 
     def narrow(self) -> int:
-        """Take the permissions away that ``modes`` do not give, from everything of the lake; how many files and folders had
-        some. The folder itself is narrowed if nothing else is in it. Looks at every file. :class:`UnavailableError`."""
+        """Remove the permissions that ``modes`` do not give from everything of the lake; return how many files and folders had
+        some. The folder itself is narrowed if it holds nothing else. Looks at every file. :class:`UnavailableError`."""
         changed = 0
         try:
             with os.scandir(self.folder) as entries:
@@ -85,19 +85,19 @@ class FolderPermissions(Struct, frozen=True):
             if self.modes.allows(status):
                 return False
             path.chmod(stat.S_IMODE(status.st_mode) & (self.modes.folder if path.is_dir() else self.modes.file))
-        except FileNotFoundError:  # somebody removed it meanwhile
+        except FileNotFoundError:  # another process removed it meanwhile
             return False
         return True
 
 
 def _is_writable_by_others(folder: Path) -> bool:
-    """Could others replace what is in it?"""
+    """Return whether other users could replace its contents."""
     mode = folder.stat().st_mode
     return bool(mode & 0o022) and not mode & stat.S_ISVTX
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Everything below a folder, symbolic links neither shown nor followed."""
+    """Yield everything below a folder; symbolic links are neither yielded nor followed."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_symlink():

@@ -1,4 +1,4 @@
-"""Where a lake is, as plain values, and opening it there."""
+"""The location of a lake, as plain values, and opening it there."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,11 +30,11 @@ class FolderLake:
 
 @dataclass(frozen=True, kw_only=True)
 class AwsLake:
-    """A lake on S3 and DynamoDB, or on servers that speak like them: repositories below ``objects`` (``s3://bucket/prefix``),
+    """A lake on S3 and DynamoDB, or on compatible servers: repositories below ``objects`` (``s3://bucket/prefix``),
     the table ``tables`` (``dynamodb://table``). Copies of immutable files are kept in the folder ``cache``, which any number of
-    processes share. ``region`` and the endpoints, if None, are what AWS's own configuration says. The secrets in the table are
+    processes share. If ``region`` or an endpoint is None, AWS's own configuration decides. The secrets in the table are
     sealed by the key in ``sealing_key_file``, or by one that the KMS key with the ARN ``kms_key`` has wrapped; without both, none
-    is sealed or opened."""
+    can be sealed or opened."""
 
     objects: str
     tables: str
@@ -49,7 +49,7 @@ class AwsLake:
         return self.tables
 
     def sealing_key(self) -> "KeySource":
-        """Where the key is that seals the secrets in the table."""
+        """Return the source of the key that seals the secrets in the table."""
         if self.kms_key is not None:
             from graveler.storage.kms import KmsKey
 
@@ -64,15 +64,15 @@ class AwsLake:
 
 
 LakeLocation: TypeAlias = FolderLake | AwsLake
-"""Where a lake can be that this process opens by itself."""
+"""The location of a lake that this process can open by itself."""
 
 
 def create_at(location: LakeLocation, *, create_table: bool = False, shared: bool = False) -> "Lake":
-    """Make an empty lake at this place. :class:`AlreadyExistsError` if there is one.
+    """Create an empty lake at this location. :class:`AlreadyExistsError` if it already holds one.
 
-    On AWS a lake is its table, and a bucket that is there: both are looked at; with ``create_table`` the table is made if it is
-    not there. ``shared``: the group of a folder may use its lake, too. Cost on AWS: one table read, one object read.
-    :class:`UnavailableError` for what cannot be reached.
+    On AWS a lake is its table and an existing bucket, which are both checked; with ``create_table`` the table is created if it
+    does not exist. ``shared``: the group of a folder may use its lake, too. Cost on AWS: one table read, one object read.
+    :class:`UnavailableError` if something cannot be reached.
     """
     if isinstance(location, FolderLake):
         from graveler.lake.opening.folder import Shared, create_folder_lake
@@ -86,7 +86,7 @@ def create_at(location: LakeLocation, *, create_table: bool = False, shared: boo
 
     if lake.tables.get(LAKE) is not None:
         raise AlreadyExistsError("lake", location.tables, "open it, or choose another table")
-    with suppress(ObjectMissingError):  # of the errors that there can be, the one that shows a bucket in order
+    with suppress(ObjectMissingError):  # of all possible errors, this one shows that the bucket works
         open_namespace(location.objects, s3=S3Settings(location.region, location.s3_endpoint_url)).get(MARKER)
     return lake
 
@@ -99,12 +99,12 @@ def open_at(
     memory: int | None = None,
     sources: Sequence[str] | None = None,
 ) -> "Lake":
-    """The lake at this place. ``base_url``, ``memory`` and ``sources`` as for
-    :func:`~graveler.lake.opening.folder.open_folder_lake`; the presigned URLs of S3 are its own, and its credentials say what
-    may be read. ``create_table`` makes the table of a lake on AWS if it is not there.
+    """Open the lake at this location. ``base_url``, ``memory`` and ``sources`` as for
+    :func:`~graveler.lake.opening.folder.open_folder_lake`; S3 has its own presigned URLs, and its credentials decide what
+    may be read. ``create_table`` creates the table of a lake on AWS if it does not exist.
 
     Cost on AWS: none, unless ``create_table``. :class:`NotFoundError` and :class:`InvalidError` if there can be no lake there;
-    :class:`UnavailableError` where the libraries for AWS are not installed.
+    :class:`UnavailableError` if the libraries for AWS are not installed.
     """
     if isinstance(location, FolderLake):
         from graveler.lake.opening.folder import open_folder_lake

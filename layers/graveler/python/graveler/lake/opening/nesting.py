@@ -1,9 +1,9 @@
-"""Storage namespaces lie beside one another, none in another one: all below a namespace is its repository's.
+"""The rule that storage namespaces never nest: everything below a namespace belongs to its repository.
 
-A creator reads all repositories, and those deleted ones whose data is still there. What others create meanwhile, its
-transaction finds: it checks that no namespace above its own is taken, and notes above itself that something was created below.
-A note says who came last, and stays; who creates the namespace that it is about checks that it is as it was before the
-repositories were read. So of two who create one within the other at once, the one whose transaction comes second fails. Lakes
+A creator reads all repositories, and those deleted ones whose data still exists. Its transaction detects concurrent
+creations: it checks that no namespace above its own is taken, and leaves a note above itself that something was created below.
+A note names the last such repository, and stays; a creator of the namespace that it is about checks that it is unchanged since
+the repositories were read. So if two concurrent creators nest, the one whose transaction comes second fails. Lakes
 of earlier versions have no notes, and need none.
 """
 
@@ -26,11 +26,11 @@ from graveler.storage.limits import text_key
 from graveler.storage.tables import Absent, Check, Condition, Item, Key, Matches, Put, Tables, Write
 
 BELIEVED: Final = 5.0
-"""Seconds for which :meth:`Neighbours.owners` takes what it has read."""
+"""Seconds for which :meth:`Neighbours.owners` trusts what it has read."""
 MAX_FOLDERS: Final = 32
-"""Folders of a new namespace: each is two writes of the transaction."""
+"""The maximum number of folders of a new namespace: each takes two writes of the transaction."""
 INGEST_RULES: Final = "ingest/rules"
-"""The partition of what each repository ingests; the ``sources`` of an item are folders, whose objects become its own."""
+"""The partition with each repository's ingest rules; the ``sources`` of an item are folders, whose objects become its own."""
 _NOTES: Final = "namespaces-above"
 _BY: Final = "by"
 _LOCAL: Final = "local://"
@@ -38,8 +38,8 @@ _FILE: Final = "file://"
 
 
 class Owner(Struct, frozen=True):
-    """A repository and its namespace. ``location`` is where that is, whatever it is called. ``deleted``: only its data is
-    there."""
+    """A repository and its namespace. ``location`` is the place that the namespace means, by whatever name. ``deleted``: only its
+    data still exists."""
 
     name: str
     uid: str
@@ -49,8 +49,8 @@ class Owner(Struct, frozen=True):
 
 
 class Neighbours:
-    """The namespaces of one lake. ``folder`` is a lake's own: addresses of files are compared as the places that they mean.
-    ``monotonic`` is a clock, in seconds."""
+    """The namespaces of one lake. ``folder`` is the lake's own folder, if it has one: file addresses are then compared by real
+    path. ``monotonic`` is a clock, in seconds."""
 
     def __init__(
         self, tables: Tables, folder: Path | None = None, monotonic: Callable[[], float] = time.monotonic
@@ -63,20 +63,20 @@ class Neighbours:
         self._known: tuple[float, tuple[Owner, ...], dict[str, Owner]] | None = None
 
     def all(self) -> Iterator[Owner]:
-        """Repositories, then deleted ones. One table read for each thousand of each. :class:`CorruptError`."""
+        """Yield repositories, then deleted ones. One table read for each thousand of each. :class:`CorruptError`."""
         real = _RealPaths()
         for partition in (PARTITION, DELETED_PARTITION):
             for sort, item in scan(self._tables, partition):
                 if isinstance(item, DamagedItem):
                     if item.rest:
                         raise CorruptError(f"whose storage namespaces are where cannot be read: {item.why}")
-                    continue  # the item of its namespace still keeps others out of that
+                    continue  # the item of its namespace still reserves that
                 owner = self._owner(partition, text_key(partition, sort), item, real)
                 if owner is not None:
                     yield owner
 
     def nested(self, repository: Repository) -> list[Owner]:
-        """Others whose namespace lies in the repository's, or has it in it. As :meth:`all`."""
+        """Return the other repositories whose namespace lies in the repository's, or contains it. Cost as :meth:`all`."""
         location = self.location(repository.namespace)
         return [
             owner
@@ -87,8 +87,8 @@ class Neighbours:
         ]
 
     def creating(self, repository: Repository) -> list[Write]:
-        """The part of the creating transaction that fails if the repository's namespace and another one have come to lie in one
-        another since. One table read, and as :meth:`all`. :class:`InvalidError` if they do now."""
+        """Return the writes for the creating transaction that make it fail if the repository's namespace and another one have
+        come to nest since. One table read, and as :meth:`all`. :class:`InvalidError` if they nest now."""
         above = _above(repository.namespace)
         if len(above) > MAX_FOLDERS:
             raise InvalidError(
@@ -115,8 +115,9 @@ class Neighbours:
         return writes
 
     def owners(self, address: str, *, prefix: bool = False) -> list[Owner]:
-        """In whose namespaces an object's address lies, and with ``prefix`` also whose lie below it, or hold some of it. What
-        others created within the last :data:`BELIEVED` seconds may be missing. As :meth:`all`, once in so many seconds."""
+        """Return the owners of the namespaces that contain an object's address, and with ``prefix`` also of those below it, or
+        that hold some of it. Repositories created by others within the last :data:`BELIEVED` seconds may be missing. As
+        :meth:`all`, once in so many seconds."""
         owners, by_location = self._believed()
         above, _, name = address.rpartition("/")
         location = f"{self.location(above)}/{name}"
@@ -126,7 +127,7 @@ class Neighbours:
         return found
 
     def common(self, folder: str, owner: Owner) -> str:
-        """What of a folder, whose address ends with a slash, is the owner's, as such an address."""
+        """Return the part of a folder, whose address ends with a slash, that is the owner's, as such an address."""
         location = self.location(folder.rstrip("/") if not folder.endswith("://") else folder)
         return (
             folder
@@ -135,12 +136,12 @@ class Neighbours:
         )
 
     def forget(self) -> None:
-        """Read again with the next question."""
+        """Forget what was read, so that the next call reads again."""
         with self._lock:
             self._known = None
 
     def location(self, address: str, real: Callable[[str], str] = os.path.realpath) -> str:
-        """Where an address is: of files the path without symbolic links, which ``real`` finds."""
+        """Return the place of an address: for files the path without symbolic links, which ``real`` finds."""
         if self._folder is None:
             return address
         if address.startswith(_LOCAL):
@@ -160,7 +161,7 @@ class Neighbours:
     def _owner(self, partition: str, name: str, item: Item, real: Callable[[str], str]) -> Owner | None:
         namespace = item.get("namespace")
         if not isinstance(namespace, str) or not namespace:
-            return None  # what an early version deleted has none
+            return None  # repositories that an early version deleted have none
         if partition == PARTITION:
             return Owner(name, str(item.get("uid")), namespace, self.location(namespace, real), False)
         return Owner(str(item.get("name")), name, namespace, self.location(namespace, real), True)
@@ -192,7 +193,7 @@ class Neighbours:
 
 
 class _RealPaths:
-    """As ``os.path.realpath``, of many paths at once, most of which lie in the same folders: each folder is looked at once."""
+    """A fast ``os.path.realpath`` for many paths, most of which lie in the same folders: each folder is checked once."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -211,7 +212,7 @@ class _RealPaths:
 
 
 def _above(address: str) -> list[str]:
-    """The folders in which an address lies, the outermost first."""
+    """Return the folders in which an address lies, the outermost first."""
     scheme, _, path = address.partition("://")
     parts = path.split("/")
     return [f"{scheme}://{'/'.join(parts[:end])}" for end in range(1, len(parts)) if parts[end - 1]]

@@ -1,9 +1,9 @@
 """Repositories: creating, finding, listing and deleting them.
 
-A repository's item lies in one partition under its name. Its namespace belongs to it alone, for good. Two things say so. The
-object ``_graveler/repository`` in the namespace is put on condition that there is none, which keeps other lakes out. An item of
-the table, put on the same condition in the transaction that creates the repository, decides between those of one lake: of
-a creator that died only the object is left, so after a while another one of the same lake may replace it.
+A repository's item lies in one partition under its name. Its namespace belongs to it alone, for good. Two records ensure that.
+The object ``_graveler/repository`` in the namespace is put on condition that there is none, which keeps other lakes out. An item
+of the table, put on the same condition in the transaction that creates the repository, decides between those of one lake: a
+creator that died leaves only the object, so after a while another one of the same lake may replace it.
 """
 
 from contextlib import suppress
@@ -38,13 +38,14 @@ PARTITION: Final = "repositories"
 DELETED_PARTITION: Final = "deleted-repositories"
 NAMESPACES_PARTITION: Final = "namespaces"
 LAKE: Final = Key("lake", b"id")
-"""Item that tells this lake from all others."""
+"""The item that distinguishes this lake from all others."""
 
 _CLAIM_LIFETIME: Final = 30.0
-"""Seconds for which a namespace that a creator claimed is watched, by the watcher's own clock, before it counts as dead."""
+"""Seconds for which a namespace that a creator claimed is watched, by the watcher's own clock, before its creator counts as
+dead."""
 
 CLAIM_SECONDS: Final = _CLAIM_LIFETIME / 2
-"""Seconds after which a creator does not go on, by its own clock: others may claim the namespace soon."""
+"""Seconds after which a creator gives up, by its own clock: others may claim the namespace soon."""
 
 
 _CLAIM_ATTEMPTS: Final = 3
@@ -67,8 +68,8 @@ class KnownRepository(msgspec.Struct, frozen=True):
 
 
 class DeletedRepository(msgspec.Struct, frozen=True):
-    """A repository that was deleted, whose leftovers are there still. ``at`` in Unix seconds; ``namespace`` is empty where an
-    older version deleted it; ``purging``: somebody has begun to remove them, and there is no way back."""
+    """A deleted repository whose leftovers still exist. ``at`` in Unix seconds; ``namespace`` is empty if an
+    older version deleted it; ``purging``: their removal has begun, so it cannot be restored any more."""
 
     uid: RepositoryUID
     name: str
@@ -83,17 +84,17 @@ class Repositories:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._decoded: dict[str, tuple[Item, KnownRepository]] = {}
-        """By name, what was decoded last, since most are asked for again and again."""
+        """The last decoded repositories by name, since most are requested repeatedly."""
 
     def get(self, name: str) -> KnownRepository:
-        """The repository of this name. One table read. :class:`RepositoryNotFoundError`."""
+        """Return the repository of this name. One table read. :class:`RepositoryNotFoundError`."""
         item = self._tables.get(repository_key(name)) if _may_be_name(name) else None
         if item is None:
             raise RepositoryNotFoundError(name)
         return self.decode(name, item)
 
     def decode(self, name: str, item: Item) -> KnownRepository:
-        """As :func:`decode_repository`; of the very item that was decoded last the same repository."""
+        """Decode an item as :func:`decode_repository`; the same item object as last time yields the same repository."""
         before = self._decoded.get(name)
         if before is not None and before[0] is item:
             return before[1]
@@ -104,21 +105,22 @@ class Repositories:
         return known
 
     def exists(self, name: str) -> bool:
-        """Is the name taken? One table read."""
+        """Return whether the name is taken. One table read."""
         return self._tables.get(repository_key(name)) is not None
 
     def has_namespace(self, namespace: str) -> bool:
-        """Does a storage namespace belong to a repository? One table read."""
+        """Return whether a storage namespace belongs to a repository. One table read."""
         item = self._tables.get(namespace_key(namespace))
         return item is not None and item.get("namespace") == namespace
 
     def is_there(self, repository: Repository) -> bool:
-        """Does this very repository exist? One table read."""
+        """Return whether this very repository exists. One table read."""
         item = self._tables.get(repository_key(repository.name))
         return item is not None and item.get("uid") == repository.uid
 
     def page(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
-        """Repositories whose name begins with ``prefix`` and is greater than ``after``, by name. One table read."""
+        """Return a page of repositories whose name begins with ``prefix`` and is greater than ``after``, by name. One table
+        read."""
         first, passed = utf8("prefix", prefix), utf8("after", after)
         start = max(first, passed + b"\0" if passed else b"")
         page = self._tables.query(PARTITION, start=start, limit=amount)
@@ -131,10 +133,10 @@ class Repositories:
         return Page(tuple(results), results[-1].name if page.more and results else None)
 
     def claim(self, repository: Repository, objects: Objects, clock: Clock, leases: LeaseWatch) -> None:
-        """Make the namespace this repository's own. One table read, one object write. :class:`InvalidError` if it is another's.
+        """Claim the namespace for this repository. One table read, one object write. :class:`InvalidError` if it is another's.
 
-        If another one is being created in it, waits until it is there, or its creator has died: half a minute at most, with two
-        object reads and two table reads every few seconds. :class:`BusyError` if others are faster again and again.
+        If another repository is being created in it, wait until it exists, or its creator has died: half a minute at most, with
+        two object reads and two table reads every few seconds. :class:`BusyError` if others are faster again and again.
         """
         lake = self._lake_id()
 
@@ -143,7 +145,7 @@ class Repositories:
                 stored = objects.head(MARKER)
                 owner = self._owner(objects)
             except ObjectMissingError:
-                return None  # its creator took it back
+                return None  # its creator withdrew the claim
             self._refuse_if_owned(objects.namespace, owner, lake)
             return owner.uid, stored
 
@@ -154,7 +156,7 @@ class Repositories:
                 dead = wait_for(leases, clock, f"namespaces/{objects.namespace}", _CLAIM_LIFETIME, look)
             except HeldError:
                 continue  # yet another creator
-            # Its creator died between the claim and the repository's item. Of two who find that, one wins.
+            # Its creator died between the claim and the repository's item. Of two processes that find that, one wins.
             if dead is not None:
                 with suppress(ObjectConditionError, ObjectMissingError):
                     objects.delete(MARKER, if_match=dead.etag)
@@ -163,7 +165,7 @@ class Repositories:
         )
 
     def mark(self, repository: Repository, objects: Objects) -> bool:
-        """Let a namespace without a mark say that it is this repository's; False if it says so of another one. One table read,
+        """Mark a namespace without a mark as this repository's; return False if it has the mark of another one. One table read,
         one object write."""
         return self._mark(repository, objects, self._lake_id())
 
@@ -173,7 +175,7 @@ class Repositories:
             objects.put(MARKER, marker, if_absent=True)
         except ObjectConditionError:
             with suppress(ObjectMissingError):
-                return self._owner(objects).uid == repository.uid  # an earlier try, whose answer was lost
+                return self._owner(objects).uid == repository.uid  # an earlier attempt, whose response was lost
             return False
         return True
 
@@ -193,20 +195,20 @@ class Repositories:
     def _lake_id(self) -> str:
         item = self._tables.get(LAKE)
         if item is None:
-            with suppress(ConditionFailedError):  # another creator was faster: then its one counts
+            with suppress(ConditionFailedError):  # another creator was faster: its ID counts
                 self._tables.put(LAKE, {"id": token_hex(16)}, Absent())
             item = self._tables.get(LAKE) or {}
         return str(item.get("id"))
 
     def release(self, repository: Repository, objects: Objects) -> None:
-        """Take a claim back, after the repository could not be created."""
+        """Withdraw a claim after the repository could not be created."""
         with suppress(ObjectConditionError, ObjectMissingError):  # another one's by now, or gone
             stored = objects.head(MARKER)
             if self._owner(objects).uid == repository.uid:
                 objects.delete(MARKER, if_match=stored.etag)
 
     def create_writes(self, known: KnownRepository) -> list[Write]:
-        """The part of the creating transaction that names the repository and its namespace; it fails if either is taken."""
+        """Return the writes of the creating transaction for the repository and its namespace; they fail if either is taken."""
         repository = known.repository
         owner: Item = {"namespace": repository.namespace, "repository": repository.name, "uid": repository.uid}
         return [
@@ -215,7 +217,7 @@ class Repositories:
         ]
 
     def delete(self, name: str, now: float, *, force: bool = False) -> None:
-        """Forget the repository's name; its objects stay. What else the table holds of it is swept later by its uid.
+        """Delete the repository's item; its objects stay. Its other items in the table are swept later by its uid.
 
         One table read, one transaction. A repository created again under the name is another one, with a new uid.
         :class:`ReadOnlyRepositoryError` unless ``force``.
@@ -228,7 +230,7 @@ class Repositories:
             Delete(repository_key(name), Matches({"uid": uid} if force else {"uid": uid, READ_ONLY: None})),
             Delete(
                 namespace_key(known.repository.namespace)
-            ),  # the object in the namespace keeps it, as long as it is there
+            ),  # the object in the namespace reserves it, as long as it exists
             Put(
                 Key(DELETED_PARTITION, uid.encode()),
                 {"name": name, "at": int(now), "namespace": known.repository.namespace},
@@ -242,7 +244,7 @@ class Repositories:
                 raise ReadOnlyRepositoryError(name) from None
 
     def deleted(self) -> list[DeletedRepository]:
-        """Repositories whose leftovers are there still, by uid. One table read for each thousand."""
+        """Return the deleted repositories whose leftovers still exist, by uid. One table read for each thousand."""
         found: list[DeletedRepository] = []
         start = b""
         while True:
@@ -253,12 +255,13 @@ class Repositories:
             start = page.items[-1][0] + b"\0"
 
     def find_deleted(self, uid: RepositoryUID) -> DeletedRepository | None:
-        """The one of this uid. One table read."""
+        """Return the deleted repository of this uid. One table read."""
         item = self._tables.get(Key(DELETED_PARTITION, uid.encode()))
         return None if item is None else _decode_deleted(uid, item)
 
     def begin_purge(self, deleted: DeletedRepository) -> None:
-        """From here on it cannot be restored. One table write. :class:`NotFoundError` if it was restored meanwhile."""
+        """Mark a repository as being purged; it cannot be restored from here on. One table write. :class:`NotFoundError` if it
+        was restored meanwhile."""
         item: Item = {"name": deleted.name, "at": deleted.at, "namespace": deleted.namespace, "purging": True}
         try:
             self._tables.put(Key(DELETED_PARTITION, deleted.uid.encode()), item, Matches({"at": deleted.at}))
@@ -268,7 +271,8 @@ class Repositories:
             ) from None
 
     def end_purge(self, uid: RepositoryUID, objects: Objects | None) -> None:
-        """Nothing is left: take the mark from its namespace, then forget it. Two object requests, one table write."""
+        """End a purge that has removed everything: delete the namespace's mark, then the item. Two object requests, one table
+        write."""
         if objects is not None:
             with suppress(ObjectConditionError, ObjectMissingError):
                 stored = objects.head(MARKER)
@@ -277,7 +281,7 @@ class Repositories:
         self._tables.delete(Key(DELETED_PARTITION, uid.encode()))
 
     def owns(self, uid: RepositoryUID, objects: Objects) -> bool:
-        """Does the namespace say that it is that of this repository, in this lake? (A dump restored elsewhere takes uid and
+        """Return whether the namespace has the mark of this repository, in this lake. (A dump restored elsewhere takes uid and
         namespace along.) One object read, one table read. :class:`CorruptError`."""
         try:
             owner = self._owner(objects)
@@ -288,7 +292,7 @@ class Repositories:
 
     @classmethod
     def uid_at(cls, objects: Objects) -> RepositoryUID:
-        """Whose the namespace says that it is. One object read. :class:`ObjectMissingError`, :class:`CorruptError`."""
+        """Return the uid in the namespace's mark. One object read. :class:`ObjectMissingError`, :class:`CorruptError`."""
         return RepositoryUID(cls._owner(objects).uid)
 
     @staticmethod
@@ -314,7 +318,7 @@ def new_repository(
     split: SplitParameters,
     settings: Settings,
 ) -> KnownRepository:
-    """A repository that does not exist yet, with a uid and a secret of its own."""
+    """Return a repository that does not exist yet, with a new uid and secret."""
     validate_split(split)
     check_settings(settings)
     uid = RepositoryUID(token_hex(8))
@@ -324,29 +328,29 @@ def new_repository(
 
 
 def repository_key(name: str) -> Key:
-    """Where a repository's item is."""
+    """Return the key of a repository's item."""
     return Key(PARTITION, name.encode())
 
 
 def namespace_key(namespace: str) -> Key:
-    """Where the item is that says whose a storage namespace is."""
+    """Return the key of the item that names the owner of a storage namespace."""
     return Key(NAMESPACES_PARTITION, sha256(utf8("storage namespace", namespace)).digest())
 
 
 def _may_be_name(name: str) -> bool:
-    """False for what cannot even be looked up."""
+    """Return False for names that cannot even be looked up."""
     return bool(name) and name.isascii() and len(name) <= 255
 
 
 def namespace_taken(namespace: str, whose: str) -> InvalidError:
-    """The error for a namespace that is somebody else's."""
+    """Return the error for a namespace that belongs to another repository."""
     return InvalidError(
         f"storage namespace {namespace} already belongs to {whose}; a namespace holds one repository, so choose another one"
     )
 
 
 def check_same(uid: RepositoryUID, name: str, item: Item | None) -> Item:
-    """The item. :class:`RepositoryNotFoundError` unless it is still that of the repository with this uid."""
+    """Return the item. :class:`RepositoryNotFoundError` unless it is still that of the repository with this uid."""
     if item is None or item.get("uid") != uid:
         raise RepositoryNotFoundError(name)
     return item
@@ -381,7 +385,7 @@ class _Item(msgspec.Struct, frozen=True):
 
 
 def decode_repository(name: str, item: Item) -> KnownRepository:
-    """The repository of an item. :class:`InvalidError` for one of a newer format."""
+    """Return the repository of an item. :class:`InvalidError` for one of a newer format."""
     version = item.get("format_version")
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise InvalidError(
