@@ -1,4 +1,4 @@
-"""What applications have written to branches: each row names a commit that its branch has, or had."""
+"""The writes of applications to branches: each row names a commit that its branch has, or had."""
 
 from typing import Final
 
@@ -27,10 +27,10 @@ _FOREIGN: Final = (
 
 
 class ApplicationCheck:
-    """Looks at the rows of the applications of one repository.
+    """A check of the application rows of one repository.
 
-    A row whose commit the branch had once, as its reference log says, is as it should be: the branch was reset, or undone, and
-    what was written is written again if it is repeated. So is one of a branch that does not exist.
+    A row is valid if its branch had the commit once, according to its reference log: the branch was reset, or undone, and
+    the write is made again if it is repeated. A row of a branch that does not exist is valid too.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class ApplicationCheck:
         self._repair = repair
 
     def run(self, branches: list[BranchState]) -> list[Damage]:
-        """The damages. With ``repair``, rows that name no commit are removed. One table read for each thousand rows, one or two
-        for each row of a branch, and the walk from its head to the commit; for rows that are no more in the history, the
+        """Return the damages. With ``repair``, rows that name no commit are removed. One table read for each thousand rows, one
+        or two for each row of a branch, and the walk from its head to the commit; for rows that are no longer in the history, the
         branch's reference log."""
         heads = {branch.name: branch.commit_id for branch in branches}
         damages = []
@@ -86,13 +86,13 @@ class ApplicationCheck:
                 found.remedy, found.repaired = "It was removed", True
             return found
         except CorruptError:
-            return None  # found by who looks at the commits
+            return None  # the check of the commits reports it
         if self._is_or_was_on(branch, head, commit):
             return None
         return damage(f"names commit {commit.id} for version {last.version}, which the branch never had", _FOREIGN)
 
     def _is_or_was_on(self, branch: str, head: CommitID, commit: Commit) -> bool:
-        """Whether the branch has the commit, or had it; also where its reference log does not go back far enough to tell."""
+        """Return whether the branch has the commit, or had it; also if its reference log does not go back far enough to tell."""
         if self._leads(commit, head):
             return True
         logged, whole = self._logged(branch)
@@ -102,10 +102,10 @@ class ApplicationCheck:
         try:
             return merge_base(self._commits, commit.id, head) == commit.id
         except (RefNotFoundError, CorruptError):
-            return False  # the head, or what it leads to, is found by who looks at the commits
+            return False  # the check of the commits reports the head, or what it leads to
 
     def _logged(self, branch: str) -> tuple[dict[CommitID, None], bool]:
-        """The commits that the branch's log names, the newest first; and whether it begins with the branch's creation."""
+        """Return the commits that the branch's log names, the newest first; and whether it begins with the branch's creation."""
         found: dict[CommitID, None] = {}
         whole = False
         try:
@@ -113,11 +113,11 @@ class ApplicationCheck:
                 found |= dict.fromkeys(one for one in (row.new, row.old) if one is not None)
                 whole = row.old is None
         except CorruptError:
-            whole = False  # the row is found by who looks at the logs
+            whole = False  # the check of the logs reports the row
         return found, whole
 
     def _removed(self, key: Key, last: LastVersion) -> bool:
-        """Remove the row as it was read."""
+        """Remove the row, if it is as it was read."""
         try:
             self._tables.delete(key, Matches(dict(last.item)))
         except ConditionFailedError:

@@ -1,4 +1,4 @@
-"""fsck of one repository: the whole, in order."""
+"""fsck of one repository: all checks, in order."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -59,20 +59,20 @@ def fsck(
     folder_permissions: FolderPermissions | None = None,
     progress: Progress = no_progress,
 ) -> Report:
-    """Look at everything that a repository can reach, and say what is wrong with it.
+    """Check everything that a repository can reach, and report what is wrong with it.
 
     ``copies`` are the tree's files through the cache, if there is one: only ``repair`` and its preview look there. ``reflog``:
-    also what only the reference logs of the refs reach. ``committed_objects``: look also whether the objects of committed
-    records are there (those of staged ones always are looked for), with ``outside_objects`` also those outside the namespace.
-    ``object_bytes``: read all these objects, those of committed records too, and compare size and MD5
-    (:mod:`graveler.lake.objects.checked`). ``folder_permissions``: also whether the lake's own folder lets in whom it should not.
-    ``repair`` rebuilds what it can, each file only when its recomputed name is right, and nothing that is whole.
+    include what only the reference logs of the refs reach. ``committed_objects``: also check that the objects of committed
+    records exist (those of staged ones are always checked), with ``outside_objects`` also those outside the namespace.
+    ``object_bytes``: read all these objects, including those of committed records, and compare size and MD5
+    (:mod:`graveler.lake.objects.checked`). ``folder_permissions``: also check the permissions of the lake's own folder.
+    ``repair`` rebuilds what it can, each file only when its recomputed name is right, and never an undamaged one.
 
-    Others may work on the repository meanwhile; what they make after the refs were read is not looked at. Cost: a table read
+    The repository may be in use meanwhile; changes after the refs were read are not checked. Cost: a table read
     for each ref's log, about each 32 commits and each thousand staged changes; one object read for each commit, and for each
     distinct metarange and range; then a listing of these for the garbage. About 6 µs a record. Memory: 300 bytes a commit,
     250 a range, and the records of one; 8 MiB for the bytes of objects. Raises :class:`graveler.errors.UnavailableError` when a
-    store is out of reach.
+    store is unavailable.
     """
     repository = known.repository
     history, counts = History(), Counts()
@@ -122,7 +122,7 @@ def fsck(
 
 
 def _check_permissions(folder_permissions: FolderPermissions, *, repair: bool) -> list[Damage]:
-    """Do the permissions of the lake's folder keep others out?"""
+    """Check that the permissions of the lake's folder keep others out."""
     wider = folder_permissions.wider()
     if not wider:
         return []
@@ -137,7 +137,7 @@ def _check_permissions(folder_permissions: FolderPermissions, *, repair: bool) -
 
 
 def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, repair: bool) -> list[Damage]:
-    """Do the namespace and the table say that the one belongs to this repository?"""
+    """Check that the namespace and the table name this repository as the namespace's owner."""
     repository, repositories = known.repository, Repositories(tables)
     damages = []
     for write in repositories.create_writes(known)[1:]:
@@ -165,7 +165,7 @@ def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, re
 
 
 def _check_neighbours(repository: Repository, neighbours: Neighbours) -> list[Damage]:
-    """Does the namespace lie beside all others? Versions before made others, too."""
+    """Check that the namespace nests with no other. Earlier versions allowed that."""
     return [
         Damage(
             FindingKind.NESTED,
@@ -178,7 +178,7 @@ def _check_neighbours(repository: Repository, neighbours: Neighbours) -> list[Da
 
 
 def _whose(marker: bytes | Trouble, repository: Repository, lake: Item | None) -> Trouble | None:
-    """Why what the namespace says of itself is not that it is this repository's; None if it does."""
+    """Return why the namespace's mark is not this repository's; None if it is."""
     if isinstance(marker, Trouble):
         return marker
     try:
@@ -195,7 +195,7 @@ def _whose(marker: bytes | Trouble, repository: Repository, lake: Item | None) -
 def _garbage(
     repository: Repository, tables: Tables, objects: Objects, history: History, trees: TreeCheck, progress: Progress
 ) -> Garbage:
-    """Count what was not met. One table read for each thousand commits, one listing request for each thousand files."""
+    """Count what was not reached. One table read for each thousand commits, one listing request for each thousand files."""
     items = 0
     for digit in _HEX:
         for sort, item in scan(tables, f"{repository.uid}/commit/{digit}"):

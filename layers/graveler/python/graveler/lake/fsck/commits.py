@@ -1,4 +1,4 @@
-"""The commit records: both copies of each, and what they say of each other."""
+"""The commit records: both copies of each, and whether they agree."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,7 +20,7 @@ _RUN_REPAIR: Final = "It can be rebuilt from the other copy: run again with repa
 
 
 _Fetched = tuple[Item | CorruptError | None, bytes | Trouble]
-"""What the table and the object store gave for a commit."""
+"""The results from the table and the object store for a commit."""
 
 _MAX_AHEAD: Final = 1000
 
@@ -35,7 +35,7 @@ class _Copy(Struct, frozen=True):
 
 
 class CommitCheck:
-    """Checks every commit that the heads of ``history`` reach, and fills ``history`` with them."""
+    """A check of every commit that the heads of ``history`` reach; it fills ``history`` with them."""
 
     def __init__(
         self,
@@ -64,11 +64,11 @@ class CommitCheck:
         self._unlisted: list[tuple[Commit, Damage]] = []
 
     def walk(self, logged: Mapping[int, str] | None = None) -> None:
-        """Go down from the heads, as far as that was not done. About one table read for each 32 commits in a linear history, and
-        one object read for each commit.
+        """Walk down from the heads, as far as that was not done. About one table read for each 32 commits in a linear history,
+        and one object read for each commit.
 
-        ``logged`` are commits that, of all heads, only the reference log names, and where it does: one that is missing harms
-        nobody else.
+        ``logged`` are commits that, of all heads, only the reference log names, and its row: a missing one affects
+        nothing else.
         """
         while self._looked_at < len(self._history):
             batch = range(self._looked_at, min(self._looked_at + READ_BATCH, len(self._history)))
@@ -77,7 +77,7 @@ class CommitCheck:
             self._progress("commits", self._looked_at, len(self._history))
 
     def finish(self) -> None:
-        """Say what can be said only when all commits are known: generations, which of two copies is right; rebuild items."""
+        """Make the checks that need all commits: generations, which of two copies is right; rebuild items."""
         true = self._check_generations()
         for number, table, store in self._disagreeing:
             self._settle(number, table, store, true[number])
@@ -112,7 +112,7 @@ class CommitCheck:
             self._history.describe(number, commit.parents, commit.generation, metarange, commit)
 
     def _fetch(self, ids: list[CommitID]) -> list[_Fetched]:
-        """Both copies of commits; and in the same request, for later, of those that their lines say come next."""
+        """Return both copies of commits; prefetch in the same request those that their lines name next."""
         missing = [cid for cid in ids if cid not in self._ahead]
         if missing:
             if len(self._ahead) > _MAX_AHEAD:  # lines that led nowhere
@@ -132,7 +132,7 @@ class CommitCheck:
         return self._history.names(cid) and self._history.number(cid) < self._looked_at
 
     def _child_of(self, number: int) -> CommitID | None:
-        """A commit that names this one as a parent. Looks at all that were read."""
+        """Return a commit that names this one as a parent. Looks at all that were read."""
         for child, parents in enumerate(self._history.parents):
             if number in parents:
                 return self._history.id(child)
@@ -191,14 +191,15 @@ class CommitCheck:
             self._add(number, FindingKind.COMMIT_DAMAGED, f"commit {cid}", why, remedy)
 
     def _check_generations(self) -> list[int]:
-        """The true generations: each one more than the highest parent's. Compared with the true ones, one lie is one finding."""
+        """Check the generations, and return the true ones: each one more than the highest parent's. So one wrong one is one
+        finding."""
         true = [0] * len(self._history)
         for number in self._history.parents_first():
             recorded = self._history.generation[number]
             parents = self._history.parents[number]
             true[number] = 1 + max((true[parent] for parent in parents), default=0)
             if recorded and any(true[parent] == 0 for parent in parents):
-                true[number] = max(true[number], recorded)  # a parent could not be read: nobody knows better
+                true[number] = max(true[number], recorded)  # a parent could not be read: trust the record
             if not recorded:
                 true[number] = 0
             elif recorded != true[number] and number not in self._unsettled:
@@ -211,7 +212,7 @@ class CommitCheck:
         return true
 
     def _settle(self, number: int, table: Commit, store: Commit, generation: int) -> None:
-        """Two copies with one ID: the generation, and whether the metarange file is there, tell which one is right."""
+        """Decide which of two copies with one ID is right, by the generation and by whether the metarange file exists."""
         differ = [field for field in ("generation", "metarange") if getattr(table, field) != getattr(store, field)]
         why = "has two copies that differ: " + "; ".join(
             f"{field} is {getattr(table, field)!r} in the table and {getattr(store, field)!r} in the object store"
@@ -240,7 +241,7 @@ class CommitCheck:
         _mended(damage, f"the {good}'s copy")
 
     def _put_item(self, commit: Commit) -> None:
-        # The record was written just before the commit was published, whatever the commit says of its time.
+        # The record was written just before the commit was published, whatever time the commit has.
         published = self._store.objects.head(f"{COMMITS_FOLDER}/{commit.id}").modified
         try:
             write = self._commits.put_write(commit, published)
@@ -248,7 +249,7 @@ class CommitCheck:
         except (
             RefNotFoundError,
             CorruptError,
-        ):  # its parent's item cannot be read: then without a line, which is only a hint
+        ):  # its parent's item cannot be read: omit the line, which is only a hint
             key, item = (
                 self._commits.key(commit.id),
                 {"record": encode_commit(commit), **publication(commit.created, published)},

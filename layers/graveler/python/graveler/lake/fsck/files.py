@@ -1,4 +1,4 @@
-"""What one metarange or range has to keep, judged from its bytes alone. No request."""
+"""The rules for one metarange or range, checked on its bytes alone. No request."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -22,11 +22,11 @@ from graveler.tree.sstable import MalformedTableError, Records, Table
 
 _ID_BYTES = 32
 _MAX_TOTAL: Final = (1 << 64) - 1
-"""Of the objects' bytes, as the tree's writer says it: a description can say no more."""
+"""The limit on the sum of the objects' bytes, as in the tree's writer: a description cannot hold more."""
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that is not as it has to be, in the objects from ``first`` to ``last``."""
+    """A violation of a rule, in the objects from ``first`` to ``last``."""
 
     kind: FindingKind
     why: str
@@ -35,7 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def open_file(kind: str, name: str, data: bytes) -> Records:
-    """The records of a range or metarange file, if they are those that its name promises, in order.
+    """Return the records of a range or metarange file, if they match its name, in order.
 
     :class:`MalformedTableError` with the reason if not.
     """
@@ -51,7 +51,7 @@ def open_file(kind: str, name: str, data: bytes) -> Records:
 
 
 def descriptions(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[list[RangeInfo], list[Problem]]:
-    """What a metarange says of its ranges, as far as it can be read."""
+    """Return a metarange's descriptions of its ranges, as far as they can be read."""
     infos: list[RangeInfo] = []
     problems: list[Problem] = []
     for last, description in zip(keys, packed, strict=True):
@@ -70,7 +70,7 @@ def descriptions(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[list[R
 
 
 def seams(infos: Sequence[RangeInfo], split: SplitParameters) -> list[Problem]:
-    """Where neighbouring ranges overlap, or one ends without a cut of the rule. The descriptions are taken to be true."""
+    """Return where neighbouring ranges overlap, or one ends against the split rule. The descriptions are assumed to be true."""
     problems: list[Problem] = []
     for one, other in pairwise(infos):
         if other.first <= one.last:
@@ -83,7 +83,7 @@ def seams(infos: Sequence[RangeInfo], split: SplitParameters) -> list[Problem]:
 
 
 def describe(keys: Sequence[bytes], packed: Sequence[bytes]) -> RangeInfo:
-    """The true description of a range. ``struct.error`` for a record without a size."""
+    """Return the true description of a range. ``struct.error`` for a record without a size."""
     ids = record_ids(keys, packed)
     return RangeInfo(
         last=keys[-1],
@@ -97,11 +97,11 @@ def describe(keys: Sequence[bytes], packed: Sequence[bytes]) -> RangeInfo:
 
 
 def misdescribed(info: RangeInfo, keys: Sequence[bytes], packed: Sequence[bytes]) -> Problem | None:
-    """What is false in the description of a range with these records."""
+    """Return what is false in the description of a range with these records."""
     try:
         true = describe(keys, packed)
     except StructError:
-        return None  # the record that has no size is reported as such
+        return None  # the record without a size is reported separately
     wrong = [
         f"{field} is {getattr(true, field)!r}, not {getattr(info, field)!r}"
         for field in ("first", "last", "count", "size", "total", "suffix")
@@ -117,7 +117,7 @@ def misdescribed(info: RangeInfo, keys: Sequence[bytes], packed: Sequence[bytes]
 def decode_all(
     codec: RecordCodec, keys: Sequence[bytes], packed: Sequence[bytes]
 ) -> tuple[list[ObjectEntry], Problem | None]:
-    """The entries of a range, and what is wrong with those that are none. About 3 µs each."""
+    """Return the entries of a range, and the problem with its invalid records. About 3 µs each."""
     entries: list[ObjectEntry] = []
     bad: list[tuple[bytes, str]] = []
     for key, record in zip(keys, packed, strict=True):
@@ -137,7 +137,7 @@ def decode_all(
 
 
 def missing_cut(split: SplitParameters, keys: Sequence[bytes]) -> Problem | None:
-    """Where a range with these keys goes on although the split rule ends it."""
+    """Return where a range with these keys goes on although the split rule ends it."""
     cut = first_cut(split, keys)
     if cut == len(keys):
         return None

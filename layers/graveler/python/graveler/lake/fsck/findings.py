@@ -1,4 +1,4 @@
-"""What fsck reports: findings, counts and garbage. Plain values."""
+"""The contents of fsck's report: findings, counts and garbage. Plain values."""
 
 from enum import Enum
 from typing import Final, Literal, TypeAlias
@@ -8,26 +8,26 @@ from msgspec import Struct
 from graveler.model import CommitID
 
 SHOWN_COMMITS: Final = 20
-"""How many of the commits that a finding affects are named; all are counted."""
+"""The maximum number of commits that a finding names; all are counted."""
 
 
 class FindingKind(str, Enum):
-    """What is wrong."""
+    """The kind of damage."""
 
     MARKER = "marker"
-    """The namespace does not say that it belongs to this repository."""
+    """The namespace does not have the mark of this repository."""
     NESTED = "nested"
     """The namespace lies in another repository's, or holds one."""
     PERMISSIONS = "permissions"
-    """The lake's folder lets in users whom the lake is not for."""
+    """The permissions of the lake's folder let in other users."""
     TABLE = "table"
     """A part of the table cannot be read at all."""
     REF = "ref"
-    """The item of a branch or tag cannot be read, or nobody can find it where it lies; or the default branch is gone."""
+    """The item of a branch or tag cannot be read, or lies where lookups do not find it; or the default branch is gone."""
     REFLOG = "reflog"
     """A row of the reference log cannot be read, or names a commit that does not exist."""
     EXPIRED = "expired"
-    """A ref points at a commit that has expired: what only it holds may be collected."""
+    """A ref points at a commit that has expired: objects that only it holds may be collected."""
     COMMIT_MISSING = "commit-missing"
     """A commit that something names is neither in the table nor in the object store."""
     COMMIT_ITEM = "commit-item"
@@ -42,41 +42,41 @@ class FindingKind(str, Enum):
     """A commit's generation is not one more than its highest parent's."""
     METARANGE_MISSING = "metarange-missing"
     METARANGE_DAMAGED = "metarange-damaged"
-    """A metarange file does not open, or does not hold what its name says, or not in order."""
+    """A metarange file does not open, or does not match its name, or is not in order."""
     RANGE_MISSING = "range-missing"
     RANGE_DAMAGED = "range-damaged"
-    """A range file does not open, or does not hold what its name says, or not in order."""
+    """A range file does not open, or does not match its name, or is not in order."""
     DESCRIPTION = "description"
-    """What a metarange says of a range is not so."""
+    """A metarange's description of a range is false."""
     CUT = "cut"
-    """A range ends where the split rule does not end it, or goes on where it does: the tree is not canonical."""
+    """A range ends against the split rule, or goes on where the rule ends it: the tree is not canonical."""
     RECORD = "record"
     """A record of a range cannot be read."""
     STAGED = "staged"
-    """A staged change cannot be read, or lies where nobody finds it."""
+    """A staged change cannot be read, or lies where lookups do not find it."""
     TOKEN = "token"
-    """A branch and what is known of its tokens do not fit together."""
+    """A branch and the state of its tokens contradict each other."""
     CLEANUP = "clean-up"
     """An entry of the clean-up queue cannot be read."""
     LEASE = "lease"
     """The lease of a hidden branch cannot be read, or there is no such branch."""
     APPLICATION = "application"
-    """What is noted of an application's last write to a branch cannot be read, or names a commit that the branch never had."""
+    """The record of an application's last write to a branch cannot be read, or names a commit that the branch never had."""
     OBJECT_MISSING = "object-missing"
     OBJECT_SIZE = "object-size"
     """An object has another size than its record says."""
     OBJECT_BYTES = "object-bytes"
-    """An object has the size that its record says, and other bytes."""
+    """An object has the size in its record, and other bytes."""
     UNREADABLE = "unreadable"
-    """The object store refused to give a file or an answer: it may be whole. Run again."""
+    """The object store refused to return a file or a response: it may be undamaged. Run again."""
 
 
 RefKind: TypeAlias = Literal["branch", "tag", "reflog"]
 
 
 class AffectedRef(Struct, frozen=True, order=True):
-    """A ref that a finding affects. ``kind`` is ``reflog`` where only the reference log of the ref ``name`` still leads there.
-    ``in_history``: what the ref shows now is whole; only older commits that it reaches are not."""
+    """A ref that a finding affects. ``kind`` is ``reflog`` if only the reference log of the ref ``name`` still leads there.
+    ``in_history``: the ref's current contents are undamaged; only older commits that it reaches are affected."""
 
     kind: RefKind
     name: str
@@ -84,10 +84,10 @@ class AffectedRef(Struct, frozen=True, order=True):
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is wrong. ``what`` names it, ``why`` says what is wrong with it, ``remedy`` what to do, or what was done.
+    """One damage. ``what`` names the damaged thing, ``why`` what is wrong with it, ``remedy`` what to do, or what was done.
 
-    ``first`` and ``last`` are the outermost paths that it concerns; None where it is not about paths, or about all of them.
-    ``refs`` and ``commits`` (the newest, at most :data:`SHOWN_COMMITS` of ``commit_count``) are those in whose contents it is.
+    ``first`` and ``last`` are the outermost paths that it concerns; None if it is not about paths, or about all of them.
+    ``refs`` and ``commits`` (the newest, at most :data:`SHOWN_COMMITS` of ``commit_count``) are those that contain it.
     """
 
     kind: FindingKind
@@ -110,7 +110,7 @@ class Finding(Struct, frozen=True):
 
 
 class Counts(Struct):
-    """How much was looked at. ``records`` are those of distinct ranges; ``objects`` those that were looked for."""
+    """The numbers of checked things. ``records`` are those of distinct ranges; ``objects`` those that were looked for."""
 
     branches: int = 0
     tags: int = 0
@@ -121,18 +121,18 @@ class Counts(Struct):
     staged: int = 0
     objects: int = 0
     objects_not_checked: int = 0
-    """Outside the namespace, in a store that cannot be read from here."""
+    """Objects outside the namespace, in a store that cannot be read from here."""
     bytes: int = 0
-    """Of the objects that were read."""
+    """Bytes of the objects that were read."""
     objects_by_size: int = 0
-    """Of the objects that were read, those whose checksum is no MD5 of their bytes, so that only their number was compared, and
-    of files that were taken over by size and time these two."""
+    """Objects that were read whose checksum is not an MD5 of their bytes, so that only their size was compared; for files
+    imported by size and time, both of these."""
 
 
 class Garbage(Struct, frozen=True):
-    """What nothing reaches: left over by operations that died, or by refs that moved. No error; the collector's work.
+    """Unreachable things: left over by operations that died, or by refs that moved. Not an error; the collector's work.
 
-    Where a commit or a metarange is lost, what only it leads to is counted here, too.
+    If a commit or a metarange is lost, what only it leads to is counted here, too.
     """
 
     commit_items: int = 0
@@ -140,11 +140,11 @@ class Garbage(Struct, frozen=True):
     metaranges: int = 0
     ranges: int = 0
     bytes: int = 0
-    """Of the files."""
+    """Bytes of the files."""
 
 
 class Report(Struct, frozen=True):
-    """All that fsck found in one repository."""
+    """All findings of fsck in one repository."""
 
     repository: str
     findings: tuple[Finding, ...]
@@ -153,5 +153,5 @@ class Report(Struct, frozen=True):
 
     @property
     def remaining(self) -> tuple[Finding, ...]:
-        """What is still wrong."""
+        """The findings that are not repaired."""
         return tuple(finding for finding in self.findings if not finding.repaired)

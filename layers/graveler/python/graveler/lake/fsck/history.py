@@ -1,7 +1,7 @@
-"""The commit graph in little memory, and which commits and refs a damage affects.
+"""The commit graph in little memory, and the commits and refs that a damage affects.
 
 A hundred commits take some 25 kB. Attribution happens once, at the end: damages carry the commits or metaranges that they are in,
-and a pass over the graph, parents first, carries them on to whatever reaches those.
+and a pass over the graph, parents first, propagates them to everything that reaches those.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,13 +14,13 @@ from graveler.lake.fsck.findings import SHOWN_COMMITS, AffectedRef, Finding, Fin
 from graveler.model import Commit, CommitID, MetarangeName
 
 _TOGETHER: Final = 256
-"""Damages that one pass attributes."""
+"""The number of damages that one pass attributes."""
 
 _UNKNOWN: Final = -1
 
 
 class Damage(Struct, eq=False):
-    """A finding in the making. ``commits`` and ``metaranges`` are numbers in :class:`History`."""
+    """A finding in progress. ``commits`` and ``metaranges`` are numbers in :class:`History`."""
 
     kind: FindingKind
     what: str
@@ -43,7 +43,7 @@ class Head(Struct, frozen=True):
 
 
 class History:
-    """Commits by number: the order in which they were first named."""
+    """Commits by number, in the order in which they were first named."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -56,13 +56,13 @@ class History:
         self.heads: list[Head] = []
         self.metaranges: list[MetarangeName] = []
         self.cuts: dict[int, Commit] = {}
-        """Of metaranges that are not cut as the repository says: a commit that says how."""
+        """For metaranges that do not have the repository's split parameters: a commit that names theirs."""
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def number(self, commit_id: CommitID) -> int:
-        """The commit's number; the next one if it was not named before. ``commit_id`` is 64 hex digits."""
+        """Return the commit's number; the next one if it was not named before. ``commit_id`` is 64 hex digits."""
         raw = bytes.fromhex(commit_id)
         number = self._numbers.setdefault(raw, len(self._ids))
         if number == len(self._ids):
@@ -73,18 +73,18 @@ class History:
         return number
 
     def id(self, number: int) -> CommitID:
-        """The commit's ID."""
+        """Return the commit's ID."""
         return CommitID(self._ids[number].hex())
 
     def names(self, commit_id: str) -> bool:
-        """Was this commit named?"""
+        """Return whether this commit was named."""
         try:
             return bytes.fromhex(commit_id) in self._numbers
         except ValueError:
             return False
 
     def has_metarange(self, name: str) -> bool:
-        """Does a commit have this metarange?"""
+        """Return whether a commit has this metarange."""
         return name in self._metarange_numbers
 
     def describe(
@@ -95,7 +95,7 @@ class History:
         metarange: MetarangeName | None,
         commit: Commit | None = None,
     ) -> None:
-        """What a commit says; ``metarange`` is None if its tree is not to be looked at, ``commit`` if nobody will."""
+        """Record what a commit says; ``metarange`` is None if its tree is not to be checked, ``commit`` if it is not needed."""
         self.parents[number] = tuple(map(self.number, parents))
         self.generation[number] = generation
         if metarange:
@@ -107,7 +107,7 @@ class History:
                 self.cuts.setdefault(known, commit)
 
     def parents_first(self) -> list[int]:
-        """All commits, each after its parents."""
+        """Return all commits, each after its parents."""
         order: list[int] = []
         state = bytearray(len(self._ids))  # 1: waits for its parents; 2: placed
         for start in range(len(self._ids)):
@@ -125,11 +125,11 @@ class History:
         return order
 
     def with_metarange(self, metarange: int) -> list[int]:
-        """The commits that have this tree. Looks at all."""
+        """Return the commits that have this tree. Looks at all."""
         return [number for number, has in enumerate(self.metarange) if has == metarange]
 
     def neighbours(self, commits: Iterable[int]) -> list[int]:
-        """Parents and children of ``commits``, and not these. Looks at all."""
+        """Return parents and children of ``commits``, without these. Looks at all."""
         among = set(commits)
         near = dict.fromkeys(parent for number in among for parent in self.parents[number])
         for number, parents in enumerate(self.parents):
@@ -138,7 +138,7 @@ class History:
         return [number for number in near if number not in among]
 
     def attribute(self, damages: Sequence[Damage]) -> list[Finding]:
-        """The findings: each damage with the commits and refs that it affects."""
+        """Return the findings: each damage with the commits and refs that it affects."""
         order = self.parents_first() if damages else []
         affected = {metarange for damage in damages for metarange in damage.metaranges}
         having: dict[int, list[int]] = {metarange: [] for metarange in affected}
@@ -189,7 +189,7 @@ class History:
 
 
 def _nearest(refs: set[AffectedRef]) -> tuple[AffectedRef, ...]:
-    """Each ref once, as affected now rather than in its history; a reference log only where no ref leads there."""
+    """Return each ref once, as affected now rather than in its history; a reference log only if no ref leads there."""
     shown = [ref for ref in refs if not ref.in_history or AffectedRef(ref.kind, ref.name) not in refs]
     return tuple(sorted(ref for ref in shown if ref.kind != "reflog" or all(r.kind == "reflog" for r in shown)))
 

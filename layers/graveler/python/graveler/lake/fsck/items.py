@@ -1,7 +1,7 @@
-"""Reading a partition of which some items are damaged.
+"""Reading a partition with damaged items.
 
-A query fails as a whole when it meets an item that cannot be decoded. What is found here then is *which* one: the least key
-such that a query up to and including it fails, a byte at a time. Needs nothing but the port.
+A query fails as a whole when it meets an item that cannot be decoded. This module then finds *which* one: the least key
+such that a query up to and including it fails, a byte at a time. It uses only the table port.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,8 @@ class DamagedItem(Struct, frozen=True):
 
 
 def scan(tables: Tables, partition: str) -> Iterator[tuple[bytes, Item | DamagedItem]]:
-    """All items of a partition by sort key. One table read for each thousand; eight more for each byte of a damaged one's key."""
+    """Yield all items of a partition by sort key. One table read for each thousand; eight more for each byte of a damaged one's
+    key."""
     begin = b""
     while True:
         try:
@@ -44,7 +45,8 @@ def scan(tables: Tables, partition: str) -> Iterator[tuple[bytes, Item | Damaged
 
 
 def _first_damaged(tables: Tables, partition: str, begin: bytes) -> bytes | None:
-    """The key of the first item from ``begin`` on that cannot be decoded; None if it is not single items that fail."""
+    """Return the key of the first item from ``begin`` on that cannot be decoded; None if the failure is not due to single
+    items."""
 
     def fails_below(end: bytes) -> bool:
         try:

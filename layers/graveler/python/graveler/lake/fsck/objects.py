@@ -1,4 +1,4 @@
-"""Asking the object store: for the files that hold the history, and for the users' objects and their bytes."""
+"""Reads from the object store: the files that hold the history, and the users' objects and their bytes."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,46 +18,46 @@ from graveler.progress import Progress
 from graveler.storage.objects import ObjectMissingError, Objects
 
 _AT_ONCE: Final = 8
-"""Requests under way."""
+"""The number of concurrent requests."""
 
 _IN_A_ROW: Final = 16
-"""So many requests refused one after another are no damage of single files: the store is out of reach."""
+"""The number of consecutive refused requests after which the store counts as unavailable, rather than single files as damaged."""
 
 _WAITING: Final = 64
-"""Objects that are asked for ahead of the one that is waited for."""
+"""The number of objects that are requested ahead of the one that is waited for."""
 
 _TELL_EVERY: Final = 1.0
-"""Seconds after which progress is told, though no object is done."""
+"""Seconds after which progress is reported even if no object is done."""
 
 _REMEMBERED: Final = 500_000
-"""Objects that are not looked for again: most records of a range are those of an older range. Some 60 MB."""
+"""The number of objects that are not looked for again: most records of a range are those of an older range. Some 60 MB."""
 
 
 class Trouble(Struct, frozen=True):
-    """Why a file's bytes cannot be had."""
+    """The reason why a file's bytes are not available."""
 
     missing: bool
     why: str
 
 
 class Store:
-    """The namespace of the repository, read past every cache."""
+    """The namespace of the repository, read without any cache."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self._refused = 0
 
     def get(self, key: str) -> bytes | Trouble:
-        """The whole object. One object read. :class:`UnavailableError` only when the store refuses again and again."""
+        """Return the whole object. One object read. :class:`UnavailableError` only when the store refuses again and again."""
         return self._answered(lambda: self.objects.get(key))
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | Trouble]:
-        """As :meth:`get`, some at once."""
+        """Return several objects as :meth:`get`, read concurrently."""
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-fsck") as pool:
             return list(pool.map(self.get, keys))
 
     def has(self, key: str) -> bool:
-        """Is it there? One object read."""
+        """Return whether an object exists. One object read."""
         try:
             self.objects.head(key)
         except ObjectMissingError:
@@ -79,7 +79,7 @@ class Store:
 
 
 class Lack(Struct, frozen=True):
-    """An object that is not as its record says."""
+    """An object that does not match its record."""
 
     entry: ObjectEntry
     kind: FindingKind
@@ -90,7 +90,7 @@ _NOT_SEEN: Final = Lack(ObjectEntry("", "", 0, "", 0), FindingKind.UNREADABLE, "
 
 
 class _Seen(Struct, frozen=True):
-    """What came of looking at an object. ``looked``: somebody could; ``compared``: more than its size says something."""
+    """The result of looking at an object. ``looked``: it could be looked at; ``compared``: more than its size was compared."""
 
     lack: Lack | None = None
     looked: bool = True
@@ -98,8 +98,8 @@ class _Seen(Struct, frozen=True):
 
 
 class ObjectCheck:
-    """Looks for the objects of records, and with ``read_bytes`` at all their bytes. ``outside`` finds those outside the
-    namespace; None: these are left alone."""
+    """A check that the objects of records exist, and with ``read_bytes`` of all their bytes. ``outside`` finds those outside the
+    namespace; None: these are skipped."""
 
     def __init__(
         self,
@@ -125,8 +125,8 @@ class ObjectCheck:
         self._stopped = Event()
 
     def look(self, entries: Sequence[ObjectEntry]) -> list[Lack]:
-        """Those that are missing, or have another size or other bytes. One object read for each that was not looked for lately;
-        one more if its MD5 alone is wrong. Memory: a piece of 1 MiB for each of 8 threads."""
+        """Return the objects that are missing, or have another size or other bytes. One object read for each that was not looked
+        for recently; one more if only its MD5 is wrong. Memory: a piece of 1 MiB for each of 8 threads."""
         lacks = []
         wanted = []
         for entry in entries:
@@ -194,7 +194,7 @@ class ObjectCheck:
             return self._read(entry, *location) if self._read_bytes else self._ask(entry, *location)
         except ObjectMissingError:
             return _Seen(Lack(entry, FindingKind.OBJECT_MISSING, "does not exist"))
-        except CorruptError as error:  # the store says so itself
+        except CorruptError as error:  # the store itself reports the damage
             return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has other bytes: {error}"))
         except UnavailableError as error:
             return _Seen(Lack(entry, FindingKind.UNREADABLE, f"cannot be looked at now: {error}"))

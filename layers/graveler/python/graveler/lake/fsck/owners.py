@@ -1,4 +1,4 @@
-"""The leases of hidden branches: each belongs to a branch that is there and hidden."""
+"""The leases of hidden branches: each belongs to an existing hidden branch."""
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.history.owners import Owners, decode_lease
@@ -13,7 +13,7 @@ _REMOVE = "A branch that is created hidden under this name could be taken for a 
 
 
 def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool) -> list[Damage]:
-    """Leases that belong to no hidden branch, or cannot be read; with ``repair`` they are removed. One table read for each
+    """Return leases that belong to no hidden branch, or cannot be read; with ``repair`` they are removed. One table read for each
     thousand leases, and one for each lease."""
     partition = Owners(tables, uid).partition
     damages = []
@@ -26,7 +26,7 @@ def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool
         why = _wrong(refs, name, item)
         key = Key(partition, sort)
         if why is None or (not isinstance(item, DamagedItem) and tables.get(key) is None):
-            continue  # as it should be, or its transaction has ended meanwhile
+            continue  # valid, or its transaction has ended meanwhile
         damage = Damage(FindingKind.LEASE, f"the lease of hidden branch {name!r}", why, _REMOVE)
         if repair and _removed(tables, key, item):
             damage.remedy, damage.repaired = "It was removed", True
@@ -35,7 +35,7 @@ def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool
 
 
 def _wrong(refs: Refs, name: str, item: Item | DamagedItem) -> str | None:
-    """Why the lease is not as it should be."""
+    """Return why the lease is invalid."""
     if isinstance(item, DamagedItem):
         return f"cannot be read: {item.why}"
     try:
@@ -47,14 +47,15 @@ def _wrong(refs: Refs, name: str, item: Item | DamagedItem) -> str | None:
     except InvalidError:
         return "is of a branch that cannot be called so"
     except CorruptError:
-        return None  # found by who looks at the branches
+        return None  # the check of the branches reports it
     if state is None:
         return "is of a branch that does not exist"
     return None if state.hidden else "is of a branch that is not hidden"
 
 
 def _removed(tables: Tables, key: Key, item: Item | DamagedItem) -> bool:
-    """Remove the lease as it was read. Who creates a hidden branch writes or removes its lease, so this is not a new one's."""
+    """Remove the lease, if it is as it was read. The creation of a hidden branch writes or removes its lease, so this is not a
+    new one's."""
     try:
         tables.delete(key, None if isinstance(item, DamagedItem) else Matches(dict(item)))
     except (ConditionFailedError, CorruptError):

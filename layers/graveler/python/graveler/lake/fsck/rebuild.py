@@ -1,9 +1,9 @@
-"""Where a lost range or metarange can be had from. Nothing is believed: what a source gives counts when its recomputed name is
-the lost file's, and a file that is whole is never written over.
+"""Sources for lost ranges and metaranges. No source is trusted: its file counts only if the recomputed name is
+the lost file's, and an undamaged file is never overwritten.
 
-Sources, in order: the copy in the cache; for a range, the trees of the commits before and after those that have it, where they
-hold the same records under other cuts; and for both, the merge that made the commit, done again: its result is determined by
-its parents. What none of them gives is lost, unless somebody has a copy of the namespace.
+Sources, in order: the copy in the cache; for a range, the trees of the commits before and after those that have it, if they
+hold the same records under another split; and for both, the merge that made the commit, repeated: its parents determine its
+result. A file that no source has is lost, unless a copy of the namespace exists.
 """
 
 from typing import Final
@@ -31,9 +31,9 @@ from graveler.tree.tail import Label, labelled
 from graveler.tree.tree import Tree
 
 _FAILURES: Final = (GravelerError, *UNREADABLE)
-"""What a source raises that is itself not whole."""
+"""The exceptions of a source that is itself damaged."""
 _TRIES: Final = 16
-"""Neighbouring trees, and merges, that are tried for one file."""
+"""The number of neighbouring trees, and merges, that are tried for one file."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Rebuilder:
-    """Finds lost files again. ``copies`` are the tree's files through the cache, None if there is no cache."""
+    """A finder of lost files. ``copies`` are the tree's files through the cache, None if there is no cache."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Rebuilder:
         self._split = split
 
     def copy(self, kind: str, name: str) -> Found | None:
-        """The cache's copy, if it is whole. No request if it is there; one object read if not."""
+        """Return the cache's copy, if it is undamaged. No request if it exists; one object read if not."""
         if self._copies is None:
             return None
         try:
@@ -72,7 +72,7 @@ class Rebuilder:
         return Found(data, "the copy in the cache")
 
     def range(self, info: RangeInfo, metaranges: set[int]) -> Found | None:
-        """A range that these metaranges name. Reads the neighbours' metaranges and the ranges in its interval."""
+        """Return a range that these metaranges name. Reads the neighbours' metaranges and the ranges in its interval."""
         tried: set[tuple[bytes, ...]] = set()
         for tree, commit in self._near(metaranges):
             try:
@@ -95,11 +95,11 @@ class Rebuilder:
         return self._merged_again(RANGES, info.name, metaranges)
 
     def metarange(self, name: MetarangeName, metarange: int) -> Found | None:
-        """A metarange. Reads what merging its commit's parents reads."""
+        """Return a metarange. Reads what merging its commit's parents reads."""
         return self._merged_again("metaranges", name, {metarange})
 
     def put(self, kind: str, name: str, data: bytes) -> None:
-        """Put the file where it belongs, unless a whole one is there by now. One object read, one write."""
+        """Put the file in its place, unless an undamaged one is there by now. One object read, one write."""
         key = f"{FOLDER}/{kind}/{name}"
         try:
             open_file(kind, name, self._objects.get(key))
@@ -109,7 +109,7 @@ class Rebuilder:
             self._objects.put(key, data)
 
     def _near(self, metaranges: set[int]) -> list[tuple[Tree, str]]:
-        """Trees of the commits next to those that have ``metaranges``; the ones that cannot be read are left out."""
+        """Return trees of the commits next to those that have ``metaranges``; unreadable ones are omitted."""
         history = self._history
         having = [number for metarange in metaranges for number in history.with_metarange(metarange)]
         store = TreeStore(_Sound(self._objects), LocalRuntime())
@@ -161,8 +161,7 @@ class Rebuilder:
 
 
 class _Sound:
-    """The tree's files as the store has them, each checked against its name; writes are caught: of them only ``wanted`` is
-    kept."""
+    """The tree's files as the store has them, each checked against its name. Writes are intercepted; only ``wanted`` is kept."""
 
     def __init__(self, objects: Objects, wanted: str = "") -> None:
         self._objects = objects
@@ -170,7 +169,7 @@ class _Sound:
         self.written: bytes | None = None
 
     def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:  # noqa: ARG002
-        """The file's bytes. :class:`NotFoundError` if it is not whole."""
+        """Return the file's bytes. :class:`NotFoundError` if it is damaged."""
         data = self._objects.get(f"{FOLDER}/{kind}/{name}")
         try:
             open_file(kind, name, data)
@@ -179,13 +178,13 @@ class _Sound:
         return data
 
     def put(self, kind: str, name: str, data: bytes) -> None:  # noqa: ARG002
-        """Keep it if it is the wanted one."""
+        """Keep the file if it is the wanted one."""
         if name == self._wanted:
             self.written = data
 
 
 def _covering(tree: Tree, info: RangeInfo) -> tuple[bytes, ...]:
-    """Which ranges of a tree hold the keys of ``info``."""
+    """Return the ranges of a tree that hold the keys of ``info``."""
     return tuple(
         tree.packed[number]
         for number in range(len(tree))

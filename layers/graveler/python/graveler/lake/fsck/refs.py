@@ -24,7 +24,7 @@ class _Found(Struct, frozen=True):
 
 
 class RefCheck:
-    """Reads every branch and tag. ``branches`` are the branches that could be read, hidden ones too."""
+    """A check of every branch and tag. ``branches`` are the readable branches, including hidden ones."""
 
     def __init__(self, history: History, tables: Tables, uid: RepositoryUID, refs: Refs, counts: Counts) -> None:
         self._history = history
@@ -37,7 +37,7 @@ class RefCheck:
         self.damages: list[Damage] = []
 
     def run(self, default_branch: str) -> None:
-        """Look at all refs; the commits that they point at become heads of the history. One table read for each of 32 shards, and
+        """Check all refs; the commits that they point at become heads of the history. One table read for each of 32 shards, and
         for each thousand refs."""
         for found in (*self._all("branch"), *self._all("tag")):
             if found.branch is not None:
@@ -51,9 +51,9 @@ class RefCheck:
             self._add("branch", default_branch, why, "Create it from a tag, or from a commit of its reference log")
 
     def logged(self) -> Mapping[int, str]:
-        """Commits that only rows of the refs' reference logs name, as heads of the history; and which row does. One table read
-        for each ref, and for each thousand rows. (The log of a ref that was deleted cannot be found by itself.) Rows from before
-        what was collected as garbage hold nothing any more, and are passed over."""
+        """Add the commits that only rows of the refs' reference logs name as heads of the history; return them with their rows.
+        One table read for each ref, and for each thousand rows. (The log of a deleted ref cannot be found by itself.) Rows from
+        before the last collection of garbage no longer protect anything, and are skipped."""
         found: dict[int, str] = {}
         collected = collected_before(self._tables, self._uid)
         for kind, name in self._names:
@@ -135,7 +135,7 @@ def _restore(kind: RefKind, name: str) -> str:
 
 
 def _commits_of(item: Item) -> list[CommitID] | None:
-    """The commits that a row of the reference log names; None if it is no row."""
+    """Return the commits that a row of the reference log names; None if it is not a row."""
     named = [item[side] for side in ("old", "new") if side in item]
     texts = [text for text in named if isinstance(text, str) and is_commit_id(text)]
     return [*map(CommitID, texts)] if len(texts) == len(named) and named else None

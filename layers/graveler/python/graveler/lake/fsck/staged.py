@@ -1,4 +1,4 @@
-"""What is staged, and whether branches, tokens and the clean-up queue agree on whose it is."""
+"""The staged changes, and whether branches, tokens and the clean-up queue agree on their owner."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,7 +21,7 @@ _STAGE_AGAIN = "Write or delete the path again: the new change replaces it"
 
 
 class StagedCheck:
-    """Checks the uncommitted changes of all branches, and their tokens."""
+    """A check of the uncommitted changes of all branches, and their tokens."""
 
     def __init__(
         self,
@@ -47,9 +47,10 @@ class StagedCheck:
         self.damages: list[Damage] = []
 
     def run(self, branches: Sequence[BranchState]) -> None:
-        """One table read for each token, one for each of its shards and each thousand staged, and an object read for each object.
+        """Run the check. One table read for each token, one for each of its shards and each thousand staged, and an object read
+        for each object.
 
-        Others may be at work: what looks wrong is judged again by the branch as it is then.
+        The repository may be in use: apparent damage is checked again by the branch as it is then.
         """
         live: dict[Token, BranchState] = {}
         for done, state in enumerate(branches, 1):
@@ -137,7 +138,7 @@ class StagedCheck:
             )
 
     def _check_queue(self, live: dict[Token, BranchState]) -> None:
-        """A token in the queue is swept; so none may be there that a branch still has."""
+        """Check that no token in the queue, which will be swept, still belongs to a branch."""
         partition = f"{self._uid}/cleanup"
         for sort, item in scan(self._tables, partition):
             what = f"entry {sort.hex()} of the clean-up queue"
@@ -164,14 +165,14 @@ class StagedCheck:
                 self._forget(partition, sort, damage)
 
     def _forget(self, partition: str, sort: bytes, damage: Damage) -> None:
-        """Take an entry from the queue: at worst, something stays that nobody needs."""
+        """Remove an entry from the queue: at worst, unneeded items stay."""
         if self._repair:
             self._tables.delete(Key(partition, sort))
             damage.remedy = "It was removed"
             damage.repaired = True
 
     def _still_has(self, state: BranchState, token: Token) -> bool:
-        """Does the branch still have the token, as open or sealed as it was?"""
+        """Return whether the branch still has the token, as open or sealed as it was."""
         try:
             now = self._refs.branch(state.name)
         except CorruptError:
@@ -187,7 +188,7 @@ class StagedCheck:
 
 
 def _misfit(state: BranchState, token: Token, outcome: TokenOutcome | None) -> str | None:
-    """Why a token's item does not fit the branch that has the token."""
+    """Return why a token's item does not fit the branch that has the token."""
     if token == state.open:
         if outcome is None:
             return None

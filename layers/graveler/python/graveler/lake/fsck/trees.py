@@ -1,7 +1,7 @@
 """All trees of a history, each file of them read once.
 
-Two metaranges share most of their ranges. A range that was looked at is known by its name, with a digest of what is true of it;
-where another metarange says the same of it, nothing is read again.
+Two metaranges share most of their ranges. A range that was checked is remembered by its name, with a digest of its true
+description; if another metarange describes it in the same way, nothing is read again.
 """
 
 from collections.abc import Sequence
@@ -40,13 +40,13 @@ _UNCANONICAL: Final = (
 )
 _SHOWN: Final = 5
 _NAMED_ALONE: Final = 100
-"""Damaged objects of a range that have a finding each; more of them share one."""
+"""The number of damaged objects of a range that have a finding each; more of them share one."""
 _NOT_SEEN: Final = b"?"
-"""In the place of a digest: the range is whole, and no true description of it was met."""
+"""Stands for a digest: the range is undamaged, and no true description of it was met."""
 
 
 class _Lost(Struct, frozen=True, eq=False):
-    """A file that could not be had at once; the whole history may know more. ``info`` is a range's, ``metarange`` a tree's."""
+    """A file that was not available at once; the whole history may help. ``info`` is a range's, ``metarange`` a tree's."""
 
     damage: Damage
     name: str
@@ -55,7 +55,7 @@ class _Lost(Struct, frozen=True, eq=False):
 
 
 class TreeCheck:
-    """Checks the trees of ``history``. Memory: some 250 bytes for each range, and the records of one."""
+    """A check of the trees of ``history``. Memory: some 250 bytes for each range, and the records of one."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class TreeCheck:
         self._known_ranges = 0
 
     def run(self) -> None:
-        """Look at every tree. One object read for each distinct file."""
+        """Check every tree. One object read for each distinct file."""
         total = len(self._history.metaranges)
         for metarange, name in enumerate(self._history.metaranges):
             self._counts.metaranges += 1
@@ -100,7 +100,7 @@ class TreeCheck:
         self._find_lost()
 
     def knows_range(self, name: str) -> bool:
-        """Is this range file part of a tree that was looked at?"""
+        """Return whether this range file is part of a tree that was checked."""
         try:
             return bytes.fromhex(name.replace("-", "", 1)) in self._true
         except ValueError:
@@ -116,7 +116,7 @@ class TreeCheck:
             self._add(f"metarange {name}", problem, _ANEW, metarange)
         for problem in seams(believed, self._split_of(metarange)):
             again = self._seams.get(problem.why)
-            if again is not None:  # metaranges that follow each other share most of their seams
+            if again is not None:  # consecutive metaranges share most of their seams
                 again.metaranges.add(metarange)
                 continue
             remedy = _UNCANONICAL if problem.kind is FindingKind.CUT else _ANEW
@@ -127,7 +127,7 @@ class TreeCheck:
         return self._split if commit is None else split_of(commit, self._split)
 
     def _check_described(self, metarange: int, info: RangeInfo) -> bool:
-        """Look at a range unless that was done; False if the description is known to be false."""
+        """Check a range unless that was done; return False if the description is known to be false."""
         raw = info.id + info.suffix
         digest = sha256(info.last + info.pack()).digest()[:16]
         known = self._true.get(raw)
@@ -162,7 +162,7 @@ class TreeCheck:
         self._false[digest] = self._add(f"metarange {name}", problem, remedy, metarange)
 
     def _check_range(self, metarange: int, info: RangeInfo, records: Records) -> None:
-        """What is to be said of a whole range, whichever metarange names it."""
+        """Check an undamaged range, regardless of the metarange that names it."""
         keys, packed = records
         self._counts.records += len(keys)
         entries, problem = decode_all(self._codec, keys, packed)
@@ -182,7 +182,7 @@ class TreeCheck:
             return []
         together: dict[tuple[FindingKind, int], list[tuple[ObjectEntry, str]]] = {}
         for number, lack in enumerate(self._objects.look(entries)):
-            # Nobody else names an object whose size is right, so each has a finding of its own.
+            # An object of the right size has no other finding, so each has one of its own.
             alone = number if lack.kind is FindingKind.OBJECT_BYTES and number < _NAMED_ALONE else -1
             together.setdefault((lack.kind, alone), []).append((lack.entry, lack.why))
         found = []
@@ -206,7 +206,7 @@ class TreeCheck:
         return found
 
     def _read(self, kind: str, name: str, info: RangeInfo | None, metarange: int) -> Records | None:
-        """The file's records, from wherever they can be had at once; None if they are lost, for now."""
+        """Return the file's records, from any source that is available at once; None if they are lost, for now."""
         data = self._store.get(f"{FOLDER}/{kind}/{name}")
         if isinstance(data, bytes):
             try:
@@ -234,9 +234,9 @@ class TreeCheck:
         return None
 
     def _find_lost(self) -> None:
-        """Look for what no cache has, now that the whole history is known; check what comes back."""
+        """Look for files that no cache has, now that the whole history is known; check those that are recovered."""
         at = 0
-        while at < len(self._lost):  # a metarange that is found again may name ranges that are lost
+        while at < len(self._lost):  # a metarange that is recovered may name ranges that are lost
             lost = self._lost[at]
             at += 1
             self._progress("rebuilding", at, len(self._lost))

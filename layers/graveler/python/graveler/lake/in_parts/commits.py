@@ -1,7 +1,7 @@
 """Commit in parts: each applies the staged changes of its interval of keys to the head's tree.
 
-The changes are sealed when the work is planned. Whoever works on a part renews the lease on them, and leaves it running for a
-while, for the next step; when nobody comes, the next commit adopts them, as those of any commit that died.
+The changes are sealed when the work is planned. A process that works on a part renews the lease on them, and leaves it running
+for a while, for the next step; if no step follows, the next commit adopts them, like those of any commit that died.
 """
 
 from bisect import bisect_left
@@ -50,11 +50,11 @@ HANDOVER: Final = 20.0
 _STRATA: Final = 64
 _TAIL: Final = 256
 _TELL: Final = 1_000
-"""Changes between two signs of progress."""
+"""The number of changes between two progress reports."""
 
 
 class CommitWork:
-    """One commit. Its request ID is what it is known by (promise C4), ``only_while`` the condition on which it is published."""
+    """The work of one commit. Its request ID identifies it (promise C4), ``only_while`` is the condition for publishing it."""
 
     def __init__(
         self,
@@ -91,7 +91,8 @@ class CommitWork:
             return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
-        """The branch when no older token is somebody else's, and the tokens to take; None if the own one is gone."""
+        """Return the branch once no older token belongs to another commit, and the tokens to take; None if the own one is
+        gone."""
         backoff = Backoff(self._repository.clock)
         while True:
             state = self._repository.branches.state(self._request.branch)
@@ -104,8 +105,8 @@ class CommitWork:
                 raise busy(self._request.branch)
 
     def _taken(self, own: Token | None, earlier: Token | None) -> Plan:
-        """Nothing is left to commit: by an earlier try, or by another commit that took the changes over, those of the round
-        before too, whose token was ``earlier``. :class:`RestagedError`."""
+        """Return the plan for when nothing is left to commit: an earlier attempt, or another commit, took the changes, including
+        those of the previous round, whose token was ``earlier``. :class:`RestagedError`."""
         if (done := done_before(self._repository, self._request.info.request_id)) is not None:
             return Plan((), done=done)
         if own is not None:
@@ -117,7 +118,7 @@ class CommitWork:
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each shard and
-        thousand changes; its new ranges written. Of what the call had built already that handed it over, one metarange."""
+        thousand changes; its new ranges written. For the part that the original call had already built, one metarange."""
         part = plan.parts[number]
         done = begun_result(self._repository.trees, self._begun, part)
         if done is not None:
@@ -139,8 +140,8 @@ class CommitWork:
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on; where the head has
-        moved, besides as :meth:`Joined.on`, with the changes there."""
+        """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on; if the head has
+        moved, also as :meth:`Joined.on`, with the changes there."""
         joined: Joined | None = None
         changes = staged_changes(self._repository.staged, plan.tokens)
 
@@ -164,7 +165,7 @@ class CommitWork:
             raise AnotherRoundError from None
 
     def _cut(self, plan: Plan) -> SplitParameters:
-        """How the head is cut that was planned on."""
+        """Return the split parameters of the head that the plan was made on."""
         return plan.split or split_of(self._repository.branches.commit(plan.head), self._repository.split)
 
     def _publish(self, plan: Plan, build: Build) -> Commit:
@@ -181,7 +182,7 @@ class CommitWork:
             )
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. It is the sealed token, and :meth:`run` renews the lease on that."""
+        """See :class:`Work`. The sealed token claims the changes, and :meth:`run` renews its lease."""
         return nullcontext()
 
     def give_up(self) -> None:
@@ -195,8 +196,8 @@ class CommitWork:
 
 
 def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[tuple[bytes, int]]:
-    """Keys that are staged, in ascending order, each with the number of changes that it stands for: where changes lie, about, and
-    how many. For each token a table read for each of at most :data:`_STRATA` intervals of the tree's keys, and up to
+    """Return staged keys, in ascending order, each with the number of changes that it stands for: approximately where changes
+    lie, and how many. For each token a table read for each of at most :data:`_STRATA` intervals of the tree's keys, and up to
     :data:`_TAIL` behind them."""
     count = min(len(tree), _STRATA)
     numbers = [len(tree) * at // count for at in range(count)] if count else []
@@ -210,7 +211,7 @@ def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[t
             numbers, stops, staged.sample(token, list(zip(starts, ends, strict=True))), strict=True
         ):
             found += [(key, shards) for key in keys]
-            if more:  # the rest of the interval like its beginning
+            if more:  # assume that the rest of the interval is like its beginning
                 reached = bisect_left(tree.lasts, keys[-1]) + 1
                 each = max(1, len(keys) * shards // (reached - number))
                 found += [(tree.lasts[at], each) for at in range(reached, stop)]

@@ -1,11 +1,11 @@
-"""What the steps of a verb in parts leave for each other in the object store: plans, and what parts came to.
+"""The files that the steps of a verb in parts leave for each other in the object store: plans, and results of parts.
 
-    _graveler/operations/<operation>/plans/<round>    where it is cut, on which head
+    _graveler/operations/<operation>/plans/<round>    where it is divided, on which head
     _graveler/operations/<operation>/parts/<name>     the ranges of one part's tree, or its conflicts
 
-A part is named by all that it depends on. So when the head has moved and the work is planned anew (another *round*), parts where
-nothing moved have their names, and are there already. Nothing here is needed once the operation has ended; it is collected as
-garbage then, and not before, since an operation ends within half the grace.
+The name of a part depends on everything that the part depends on. So when the head has moved and the work is planned again
+(another *round*), parts where nothing moved have their old names, and are already there. Nothing here is needed once the
+operation has ended; it is collected as garbage then, and not before, since an operation ends within half the grace period.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -37,12 +37,12 @@ class PlannedPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):
-    """Where work is cut. ``head`` is the commit of the branch that it builds on, ``trees`` are the metaranges that parts read.
-    Of a commit, ``tokens`` are those whose changes it takes, the oldest first, ``own`` the one that it has sealed itself;
-    ``rest``: there were more than one commit could take, which only the version before this one says, and then it is planned
-    again; ``earlier`` is not read any more. ``done`` is a commit that has been made already, if nothing is left to do. Of a
-    merge, ``recut``: the source is cut by other parameters than the head. ``split`` is how the head is cut (None: see its
-    commit)."""
+    """The division of work. ``head`` is the commit of the branch that it builds on, ``trees`` are the metaranges that parts read.
+    For a commit, ``tokens`` are those whose changes it takes, the oldest first, ``own`` the one that it has sealed itself;
+    ``rest``: there were more than one commit could take, which only the previous version writes, and then the work is planned
+    again; ``earlier`` is not read any more. ``done`` is a commit that has already been made, if nothing is left to do. For a
+    merge, ``recut``: the source has other split parameters than the head. ``split`` are the head's split parameters (None: see
+    its commit)."""
 
     parts: tuple[PlannedPart, ...]
     head: CommitID = CommitID("")
@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def load(self) -> Load:
-        """All that is to be read."""
+        """The sum of what is to be read."""
         total = Load()
         for part in self.parts:
             total += part.load
@@ -66,7 +66,7 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
 
 class PartResult(msgspec.Struct, frozen=True, array_like=True):
     """The ranges of a part's tree (last keys and packed descriptions), or its conflicts; how many ``records`` of how many
-    ``bytes`` were gone through."""
+    ``bytes`` were processed."""
 
     lasts: list[bytes]
     packed: list[bytes]
@@ -85,21 +85,21 @@ class PartFiles:
         self._folder = f"{OPERATIONS}/{operation_id}"
 
     def plan(self, number: int) -> Plan | None:
-        """The plan of a round, if there is one. One object read."""
+        """Return the plan of a round, if there is one. One object read."""
         try:
             return _decode(self._objects.get(self._plan_key(number)), Plan, self._plan_key(number))
         except ObjectMissingError:
             return None
 
     def expect_plan(self, number: int) -> Plan:
-        """The plan of a round. One object read. :class:`NotFoundError`."""
+        """Return the plan of a round. One object read. :class:`NotFoundError`."""
         found = self.plan(number)
         if found is None:
             raise NotFoundError(f"{self._plan_key(number)} does not exist; plan the operation first, round {number}")
         return found
 
     def keep_plan(self, number: int, plan: Plan) -> Plan:
-        """Write the plan of a round down, unless there is one: then that one counts. One object write."""
+        """Store the plan of a round, unless there is one: then that one counts. Return the one that counts. One object write."""
         try:
             self._objects.put(self._plan_key(number), _encode(plan), if_absent=True)
         except ObjectConditionError:
@@ -107,14 +107,14 @@ class PartFiles:
         return plan
 
     def done(self, plan: Plan) -> dict[int, Load]:
-        """The parts of a plan that are done, by their numbers, and what was to be read for each. An object listing: one request
+        """Return the finished parts of a plan, by their numbers, and what was to be read for each. An object listing: one request
         for each 1,000 parts that are done in all rounds."""
         folder = f"{self._folder}/parts/"
         names = {found.key.removeprefix(folder) for found in self._objects.list(folder)}
         return {number: part.load for number, part in enumerate(plan.parts) if part.name in names}
 
     def result(self, part: PlannedPart) -> PartResult | None:
-        """What a part came to, if it is done. One object read."""
+        """Return the result of a part, if it is done. One object read."""
         key = f"{self._folder}/parts/{part.name}"
         try:
             return _decode(self._objects.get(key), PartResult, key)
@@ -122,7 +122,7 @@ class PartFiles:
             return None
 
     def expect_result(self, part: PlannedPart) -> PartResult:
-        """What a part came to. One object read. :class:`NotFoundError`."""
+        """Return the result of a part. One object read. :class:`NotFoundError`."""
         found = self.result(part)
         if found is None:
             raise NotFoundError(
@@ -131,7 +131,7 @@ class PartFiles:
         return found
 
     def expect_results(self, plan: Plan) -> list[PartResult]:
-        """What all parts of a plan came to, in order. One object read for each, of many several at a time.
+        """Return the results of all parts of a plan, in order. One object read for each, for many parts several at a time.
         :class:`NotFoundError`."""
         if len(plan.parts) <= _READ_AT_ONCE:
             return [self.expect_result(part) for part in plan.parts]
@@ -139,7 +139,7 @@ class PartFiles:
             return list(pool.map(self.expect_result, plan.parts))
 
     def keep_result(self, part: PlannedPart, result: PartResult) -> None:
-        """Write down what a part came to. One object write."""
+        """Store the result of a part. One object write."""
         self._objects.put(f"{self._folder}/parts/{part.name}", _encode(result))
 
     def _plan_key(self, number: int) -> str:

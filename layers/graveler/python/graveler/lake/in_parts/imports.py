@@ -19,8 +19,8 @@ from graveler.tree.tree import Tree
 
 
 class ImportWork:
-    """One import of what is at ``addresses``. ``source_at`` opens one of them, which tells its progress; that may cost a look at
-    a file system, so a part opens its own only."""
+    """The work of importing ``addresses``. ``source_at`` opens one of them, which reports its progress; that may cost a look at
+    a file system, so a part opens only its own."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class ImportWork:
         self._terms = terms
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """See :class:`Work`: a part for each source. How much a listing holds is not known before it is read."""
+        """See :class:`Work`: a part for each source. The size of a listing is not known before it is read."""
         del sizes, before
         sources = self._all_sources()
-        look_at_head(self._repository, self._landing)  # refused before the listing
+        look_at_head(self._repository, self._landing)  # refuse before the listing
         return Plan(
             tuple(
                 PlannedPart(
@@ -61,8 +61,8 @@ class ImportWork:
         return PartResult(tree.lasts, tree.packed, (), records, size)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Imported:
-        """See :class:`Work`. One object read for each part, and as import in one call behind the listing; on any head. Of a dry
-        run the commit has no ID."""
+        """See :class:`Work`. One object read for each part, and as import in one call after the listing; on any head. The commit
+        of a dry run has no ID."""
         del plan, sizes
         store = self._repository.trees.empty().store
         sources = self._all_sources()
@@ -76,11 +76,11 @@ class ImportWork:
 
     @cached_property
     def _in_order(self) -> list[ImportAddress]:
-        """The addresses as :func:`sorted_sources` has what is there."""
+        """The addresses in the order of :func:`sorted_sources`."""
         return sorted(self._addresses, key=destination_of)
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
+        """See :class:`Work`. Keeps the branch's turn, in a round that is not the first one."""
         return keeping_turn(self._repository, self._landing)
 
     def give_up(self) -> None:

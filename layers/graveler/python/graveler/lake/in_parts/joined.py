@@ -1,4 +1,4 @@
-"""What the parts came to, joined; and what becomes of that on a head to which the branch has moved meanwhile (promise C6)."""
+"""The joined results of the parts, and their update for a head to which the branch has moved meanwhile (promise C6)."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,11 +19,11 @@ class Joined:
         self._limit = limit
 
     def on(self, trees: Sequence[Tree], split: SplitParameters, make: Callable[[Interval], Tree]) -> Tree:
-        """What the parts would have made of these trees. Where all are as they were, what was made stays; ``make`` gives the
-        rest, by intervals.
+        """Return what the parts would have made of these trees. The result stays where all trees are unchanged; ``make`` builds
+        the rest, by intervals.
 
         Nothing is opened where they are the same. Otherwise the ranges of these trees in the intervals that differ, and some
-        at their seams. :class:`AnotherRoundError` where these ranges have more records than the limit: then it is work for
+        at their seams. :class:`AnotherRoundError` if these ranges have more records than the limit: then it is work for
         parts again.
         """
         anew = moved(zip(self._trees, trees, strict=True))

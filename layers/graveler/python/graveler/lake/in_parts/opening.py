@@ -1,4 +1,4 @@
-"""From what is asked for to the work in parts that does it."""
+"""Opening the work in parts for a request."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -28,7 +28,7 @@ from graveler.storage.tables import Check
 
 
 def ticket_of(operation_id: str) -> str:
-    """The name of the ticket by which all steps of an operation keep its turn at a branch (:mod:`graveler.lake.turns`)."""
+    """Return the name of the ticket by which all steps of an operation keep its turn at a branch (:mod:`graveler.lake.turns`)."""
     return sha256(operation_id.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
@@ -40,9 +40,9 @@ def open_work(
     only_while: Check | None,
     ticket: str,
 ) -> Work:
-    """Open the work that an operation of this request is, published on condition of ``only_while``; its commit is ``known_by``
-    this request ID, and ``ticket`` names that by which it keeps its turn at the branch. A cherry-pick reads its commit; no
-    request otherwise."""
+    """Open the work of an operation for this request, published on condition of ``only_while``. ``known_by`` is the request ID of
+    its commit, and ``ticket`` the name by which it keeps its turn at the branch. A cherry-pick reads its commit; no request
+    otherwise."""
     request = replace(pinned.request, info=replace(pinned.request.info, request_id=known_by))
     if isinstance(request, Commit):
         again = Pinned(request=request, owner=pinned.owner, begun=pinned.begun)

@@ -17,8 +17,8 @@ _DOING: Final = "the operation"
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What a plan says, in few words: how many parts, and what is to be read for all of them together; and those that are
-    ``done`` already, by their numbers, with what each had to read."""
+    """A plan in short: how many parts, and what is to be read for all of them together; and the ``done`` ones by number,
+    with what each had to read."""
 
     parts: int
     load: Load
@@ -26,20 +26,20 @@ class Planned(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> tuple[int, ...]:
-        """The numbers of those that are not done."""
+        """The numbers of the parts that are not done."""
         return tuple(number for number in range(self.parts) if number not in self.done)
 
 
 class PartDone(msgspec.Struct, frozen=True):
-    """How many ``records`` of how many ``bytes`` (logical size) a part went through."""
+    """The numbers of ``records`` and ``bytes`` (logical size) that a part processed."""
 
     records: int
     bytes: int
 
 
 class PartedOperation:
-    """One operation. Each step may be repeated, and run in another process than the one before; parts also at the same time.
-    Whoever publishes twice gets the same commit (promise C4). No step is begun after ``deadline`` (:class:`TooLateError`), except
+    """One operation. Each step may be repeated, and run in another process than the one before; parts also concurrently.
+    Publishing twice returns the same commit (promise C4). No step begins after ``deadline`` (:class:`TooLateError`), except
     one that finds the commit."""
 
     def __init__(
@@ -57,9 +57,9 @@ class PartedOperation:
         self._sizes = sizes
 
     def plan(self, round_number: int = 0) -> Planned:
-        """Cut the work, on the branch's head as it is now; a round that is planned already stays as it is.
+        """Divide the work, on the branch's current head; a round that is already planned stays as it is.
 
-        One object write; what the kind of verb needs to read metaranges and head. To see which parts are done, one listing (a
+        One object write; what the kind of verb needs to read metaranges and head. To find the finished parts, one listing (a
         request for each 1,000), but none for a first plan. Errors as those of the verb.
         """
         self._deadline.check(_DOING)
@@ -71,7 +71,7 @@ class PartedOperation:
         return Planned(len(plan.parts), plan.load, {} if is_first else self._files.done(plan))
 
     def run_part(self, number: int, round_number: int = 0, progress: Progress = no_progress) -> PartDone:
-        """Work on part ``number`` (from 0) of a round; one that is done already is left as it is.
+        """Work on part ``number`` (from 0) of a round; a finished one stays as it is.
 
         Two object reads and one write, besides what the part reads and writes; in a round that is not the first one two table
         writes, and one every few seconds.
@@ -89,8 +89,8 @@ class PartedOperation:
         return PartDone(result.records, result.bytes)
 
     def publish(self, round_number: int = 0) -> Commit | None:
-        """Join the parts and publish the commit; where the branch has moved on a little, what was changed there is worked on in
-        the same step. None if that is more than :attr:`Sizes.in_place`, and another round is needed.
+        """Join the parts and publish the commit. If the branch has moved on a little, the changes there are processed in
+        the same step; return None if they are more than :attr:`Sizes.in_place`, and another round is needed.
 
         An object read for each part, once; what lies at seams; the metarange and the commit record written; one transaction.
         :class:`NotFoundError` while a part is not done; errors as those of the verb.
@@ -105,5 +105,5 @@ class PartedOperation:
             return None
 
     def give_up(self) -> None:
-        """Let go of what others wait for: the operation will not go on."""
+        """Release what others wait for: the operation will not continue."""
         self._work.give_up()

@@ -1,4 +1,4 @@
-"""What a stored operation keeps of its request."""
+"""The stored form of an operation's request."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Generic, TypeVar
@@ -21,7 +21,7 @@ VERSION: Final = 1
 
 class Pinned(Struct, Generic[R_co], frozen=True, kw_only=True):
     """A request as it was when it became an operation. ``refs`` are the IDs of the commits that its refs named then, by field.
-    ``owner`` has sealed the changes of a commit already, if a call found them too many. ``begun`` is what a call had built when
+    ``owner`` has already sealed the changes of a commit, if a call found them too many. ``begun`` is what a call had built when
     its time was up. ``version`` is that of this document."""
 
     request: R_co
@@ -36,7 +36,7 @@ class _Version(Struct, frozen=True):
 
 
 def decode_pinned(document: bytes, kind: type[LongRequest]) -> Pinned[LongRequest]:
-    """A pinned request of this kind, also as it was written before version 1. :class:`msgspec.ValidationError`."""
+    """Decode a pinned request of this kind, including one written before version 1. :class:`msgspec.ValidationError`."""
     as_pinned: type[Pinned[LongRequest]] = Pinned[kind]  # type: ignore[valid-type]
     if msgspec.json.decode(document, type=_Version).version:
         return msgspec.json.decode(document, type=as_pinned)
@@ -44,7 +44,7 @@ def decode_pinned(document: bytes, kind: type[LongRequest]) -> Pinned[LongReques
 
 
 def _of_version_0(found: dict[str, Any]) -> dict[str, Any]:
-    """Version 0 had the fields of the request, of the commit, and what is pinned side by side."""
+    """Convert version 0, which had the fields of the request, of the commit, and what is pinned side by side."""
     info = {"message": "message", "author": "committer", "metadata": "metadata", "created": "created"}
     refs = {"source": "source_id", "ref": "ref_id"}
     pinned: dict[str, Any] = {name: found.pop(name) for name in ("owner", "begun") if name in found}

@@ -1,8 +1,8 @@
-"""What an operation has to tell, where that is more than an ID: a document in the object store, beside its other files.
+"""Reports of operations whose result is more than an ID: a document in the object store, beside the operation's other files.
 
     _graveler/operations/<operation>/report
 
-It is collected as garbage like these, a grace after the operation has ended.
+It is collected as garbage like these, a grace period after the operation has ended.
 """
 
 from typing import TypeVar
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 def put_report(repository: OpenRepository, operation_id: str, report: object) -> None:
-    """Keep what an operation has to tell. One object write."""
+    """Store the report of an operation. One object write."""
     repository.namespace.put(_key(operation_id), msgspec.json.encode(report))
 
 
 def read_report(repository: OpenRepository, operation_id: str, kind: type[T]) -> T:
-    """What an operation has told. One object read. :class:`NotFoundError` if it was collected as garbage."""
+    """Return the report of an operation. One object read. :class:`NotFoundError` if it was collected as garbage."""
     try:
         return msgspec.json.decode(repository.namespace.get(_key(operation_id)), type=kind)
     except ObjectMissingError:

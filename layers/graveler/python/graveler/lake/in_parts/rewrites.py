@@ -1,4 +1,4 @@
-"""Rewriting in parts: each cuts an interval of the head's ranges anew, by other split parameters."""
+"""Rewriting in parts: each splits an interval of the head's ranges again, by other split parameters."""
 
 from bisect import bisect_right
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ from graveler.tree.tree import Tree
 
 
 class RewriteWork:
-    """One rewriting by the parameters ``split``. ``deadline`` is the deadline of the operation."""
+    """The work of a rewrite by the parameters ``split``. ``deadline`` is the deadline of the operation."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RewriteWork:
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. The head's metarange read. Parts end where ranges do, and their union has to be all of them: so they
-        are cut anew each round, and have the name of an earlier one where nothing moved."""
+        are divided again each round, and have the name of an earlier part where nothing moved."""
         validate_split(self._split)
         done = commit_of_request(self._repository, self._landing.info.request_id)
         if done is not None:
@@ -59,8 +59,8 @@ class RewriteWork:
         return PartResult(done.lasts, done.packed, (), part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; where the head has
-        moved, besides as :meth:`Joined.on`."""
+        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; if the head has
+        moved, also as :meth:`Joined.on`."""
         joined: Joined | None = None
 
         def build(head: Commit, before: Tree) -> Draft:
@@ -76,7 +76,7 @@ class RewriteWork:
         return land(self._repository, self._landing, lambda: build, self._deadline)
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
+        """See :class:`Work`. Keeps the branch's turn, in a round that is not the first one."""
         return keeping_turn(self._repository, self._landing)
 
     def give_up(self) -> None:
@@ -85,7 +85,7 @@ class RewriteWork:
 
 
 def _ranges(tree: Tree, interval: Interval) -> Tree:
-    """The ranges whose last key lies in an interval: of intervals that follow each other each range is in one. (A bound of an
+    """Return the ranges whose last key lies in an interval: of adjacent intervals each range is in one. (A bound of an
     earlier round may lie inside of a range by now; the parts' trees are adjacent all the same.)"""
     after, upto = interval
     first = 0 if after is None else bisect_right(tree.lasts, after)

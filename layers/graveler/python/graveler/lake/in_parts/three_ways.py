@@ -29,7 +29,8 @@ from graveler.tree.tree import Tree
 
 
 class ThreeWayWork:
-    """One merge, revert or cherry-pick. ``deadline`` is that of the operation, ``begun`` what a call had built before it."""
+    """The work of a merge, revert or cherry-pick. ``deadline`` is that of the operation, ``begun`` what a call had built before
+    it."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class ThreeWayWork:
         self._begun = begun
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """See :class:`Work`. Three metaranges read, and what finding base and head takes: as merge in one call."""
+        """See :class:`Work`. Three metaranges read, and the cost of finding base and head: as merge in one call."""
         done = written_before(self._repository, self._undertaking.landing)
         if done is not None:
             return Plan((), done=done.id)
@@ -62,8 +63,8 @@ class ThreeWayWork:
         return Plan(parts, head.id, names, recut=split_at(self._repository, chosen.source) != split, split=split)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
-        """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written. Of
-        what the call had built already that handed it over, one metarange."""
+        """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written.
+        For the part that the original call had already built, one metarange."""
         part = plan.parts[number]
         begun = begun_result(self._repository.trees, self._begun, part)
         if begun is not None:
@@ -76,8 +77,8 @@ class ThreeWayWork:
         return PartResult(done.lasts, done.packed, merged.conflicts, part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; where the head has
-        moved, besides as :meth:`Joined.on`."""
+        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; if the head has
+        moved, also as :meth:`Joined.on`."""
         joined: Joined | None = None
 
         def build(head: Commit, before: Tree) -> Draft:
@@ -104,7 +105,8 @@ class ThreeWayWork:
         return land_built(self._repository, self._undertaking, build, self._deadline)
 
     def _joined(self, plan: Plan, found: Sequence[PartResult], head: Commit, limit: int) -> Joined:
-        """What the parts came to on the head that was planned on. :class:`MergeConflictError`, if that is the head still."""
+        """Join the results of the parts on the head that was planned on. :class:`MergeConflictError`, if that is still the
+        head."""
         conflicts = tuple(conflict for result in found for conflict in result.conflicts)
         if conflicts and head.id != plan.head:
             raise AnotherRoundError  # some may have gone
@@ -117,7 +119,7 @@ class ThreeWayWork:
         return Joined((base, source, destination), made, limit)
 
     def _split(self, plan: Plan) -> SplitParameters:
-        """How the head is cut that was planned on."""
+        """Return the split parameters of the head that was planned on."""
         return plan.split or split_at(self._repository, self._repository.branches.commit(plan.head))
 
     def _merge(
@@ -129,7 +131,7 @@ class ThreeWayWork:
         return merge_part(base, source, destination, interval, split, strategy_by_key(self._strategies))
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
+        """See :class:`Work`. Keeps the branch's turn, in a round that is not the first one."""
         return keeping_turn(self._repository, self._undertaking.landing)
 
     def give_up(self) -> None:

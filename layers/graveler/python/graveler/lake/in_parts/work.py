@@ -1,4 +1,4 @@
-"""How each kind of verb is planned, worked on and published, for :mod:`graveler.lake.in_parts.parted`."""
+"""The interface of each kind of verb to :mod:`graveler.lake.in_parts.parted`: planning, working on parts and publishing."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -20,8 +20,8 @@ class AnotherRoundError(Exception):
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """Into how many parts work is cut: such as read ``records`` each, at most ``parts``. Who publishes reads up to ``in_place``
-    records to follow a branch that has moved meanwhile; beyond that there is another round."""
+    """The limits on dividing work: into parts that read ``records`` each, at most ``parts``. The publishing step reads up to
+    ``in_place`` records to follow a branch that has moved meanwhile; beyond that there is another round."""
 
     records: int = 500_000
     parts: int = 1_000
@@ -29,14 +29,14 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 Results = Callable[[], Sequence[PartResult]]
-"""What all parts of a plan came to, in order."""
+"""Returns the results of all parts of a plan, in order."""
 
 
 class Work(Protocol):
     """One operation of one kind."""
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """Where to cut, on the branch's head as it is now; ``before`` is the plan of the round before, if there was one."""
+        """Plan where to divide, on the branch's current head; ``before`` is the plan of the previous round, if there was one."""
         ...
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
@@ -44,16 +44,16 @@ class Work(Protocol):
         ...
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
-        """Publish what the parts came to; where the branch has moved a little, on the head that it has now.
+        """Publish the results of the parts; if the branch has moved a little, on its current head.
         :class:`AnotherRoundError`."""
         ...
 
     def keeping(self) -> AbstractContextManager[None]:
-        """While the body works, on a part, nobody takes away what this operation keeps others waiting for."""
+        """Keep this operation's claim on what others wait for, while the body works on a part."""
         ...
 
     def give_up(self) -> None:
-        """Let go of what others wait for."""
+        """Release what others wait for."""
         ...
 
 
@@ -65,9 +65,9 @@ def planned(
     before: Plan | None,
     begun: Begun | None = None,
 ) -> tuple[PlannedPart, ...]:
-    """Parts of similar work; where an earlier round had them, if there was one: so what did not change since is done already.
-    So is what a call had ``begun``, if that was on these trees: it is the first part then. ``what`` is all that a part depends on
-    besides the trees."""
+    """Return parts of similar work; with the bounds of an earlier round, if there was one: so unchanged parts are already done.
+    So is what a call had ``begun``, if that was on these trees: it is the first part then. ``what`` is everything that a part
+    depends on besides the trees."""
     if before is None:
         if begun is not None and begun.part == part_name(what, trees, (None, begun.upto)):
             pieces = cut_behind(begun.upto, points, sizes.parts, sizes.records)
@@ -83,7 +83,7 @@ def _part(what: bytes, trees: Sequence[Tree], piece: Piece) -> PlannedPart:
 
 
 def begun_result(trees: Trees, begun: Begun | None, part: PlannedPart) -> PartResult | None:
-    """What a part came to that the call had built already which handed the work over. One object read."""
+    """Return the result of the part that the original call had already built. One object read."""
     if begun is None or part.name != begun.part:
         return None
     tree = trees.load(begun.tree)
