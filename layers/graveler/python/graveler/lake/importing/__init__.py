@@ -1,4 +1,4 @@
-"""Import: taking over objects that exist elsewhere, without copying them, as one commit.
+"""Import: zero-copy imports of objects that exist elsewhere, each as one commit.
 
 ``importer`` replaces what is under a destination by what a listing names; ``folder_listing`` lists a folder,
 ``object_listing`` reads a listing (CSV, Parquet, S3 Inventory) with the help of ``listing_files`` (which files),

@@ -1,4 +1,4 @@
-"""The effect of an import on its destinations: how many objects it adds, replaces, removes, and leaves as they are."""
+"""The effect of an import on its destinations: how many objects it adds, replaces, removes, and leaves unchanged."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from graveler.tree.summary import TotalsCounter, total_between
 from graveler.tree.tree import Tree
 
 Compare = Callable[[Tree, Tree], Totals]
-"""How much turns what the first tree has at an import's destination into the second tree, all of which lies there."""
+"""Returns what turns the first tree's objects at an import's destination into the second tree, all of which lies there."""
 
 
 def compare_here(destination: bytes, is_prefix: bool) -> Compare:
-    """Compares what is at a destination in this process. Cost: the ranges there that differ and overlap others; of one object a
-    block or two."""
+    """Return a function that compares trees at a destination in this process. Cost: the ranges there that differ and overlap
+    others; for one object a block or two."""
 
     def compare_object(before: Tree, tree: Tree) -> Totals:
         old, new = before.get(destination), tree.get(destination)

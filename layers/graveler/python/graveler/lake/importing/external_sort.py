@@ -17,7 +17,7 @@ from graveler.errors import UnavailableError
 from graveler.storage.folders import unavailable
 
 Block = tuple[list[bytes], list[int], list[bytes]]
-"""Some records, column by column: keys, where each comes from (a number, each another one), packed bytes."""
+"""Some records, column by column: keys, origins (a unique number for each record), packed bytes."""
 
 _Row = tuple[bytes, int, bytes]
 
@@ -31,11 +31,11 @@ _decode = msgspec.msgpack.Decoder(Block).decode
 
 
 def sort_blocks(blocks: Iterable[Block], memory: int, folder: Path | None = None) -> Iterator[Block]:
-    """The same records by key, those of one key by where they come from.
+    """Yield the same records by key, and those of one key by origin.
 
     Takes about ``memory`` bytes, and twice that while a run is sorted. Records that do not fit go to a nameless temporary file
-    in ``folder`` (the system's by default), of about the size of keys and packed bytes, which is gone when the iterator is
-    done, closed or forgotten, or the process killed. :class:`graveler.errors.UnavailableError` when the disk is full.
+    in ``folder`` (the system's by default), of about the size of keys and packed bytes, which is removed when the iterator is
+    done, closed or garbage, or the process killed. :class:`graveler.errors.UnavailableError` when the disk is full.
     """
     rows: list[_Row] = []
     used = 0
@@ -90,7 +90,7 @@ class _Spill:
         self._runs.append(pieces)
 
     def runs(self) -> list[Iterator[_Row]]:
-        """Each run from its beginning. Memory for one piece of each."""
+        """Return an iterator over each run. Memory for one piece of each."""
         return [self._read(pieces) for pieces in self._runs]
 
     def close(self) -> None:

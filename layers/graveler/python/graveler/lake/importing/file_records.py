@@ -1,8 +1,8 @@
-"""Files of folders as records: opened in their folder, read whole, digested.
+"""Files of folders as records: opened in their folder, read whole, hashed.
 
-A small file costs system calls, and the interpreter between them, more than its bytes do. So files come in batches of stretches
-of folders: a folder is opened once, and each file in it by its name, read in one call, closed. A batch can be sent to a worker
-process (:mod:`graveler.runtime.crew`). Large files are left to threads, which hashing does not hold up.
+A small file costs more in system calls, and in the interpreter between them, than in its bytes. So files come in batches of
+stretches of folders: a folder is opened once, and each file in it is opened by its name, read in one call, closed. A batch can be
+sent to a worker process (:mod:`graveler.runtime.crew`). Threads read large files, since hashing releases the interpreter's lock.
 """
 
 import errno
@@ -23,25 +23,25 @@ from graveler.storage.beneath import Beneath
 from graveler.tree.record import MAX_KEY_BYTES, RecordCodec, encode_key, object_size
 
 LARGE: Final = 256 << 10
-"""Bytes from which on a file is read by a thread, piece by piece."""
+"""The size in bytes from which a thread reads a file, piece by piece."""
 
 _PIECE: Final = 256 << 10
-"""Bytes of a large file that are read at a time: few enough to be hashed out of the processor's cache."""
+"""The number of bytes of a large file to read at a time: few enough to be hashed out of the processor's cache."""
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK
-"""Not to wait for a writer, should somebody have put a named pipe there."""
+"""Avoids waiting for a writer if the file is replaced by a named pipe."""
 
 _TRIAL: Final = 32
-"""Files of a batch after which it is known whether reading them means waiting."""
+"""The number of files of a batch after which it is known whether reading them involves waiting."""
 
 _AT_ONCE: Final = 8
-"""Files that a process reads at the same time where it has to wait for each."""
+"""The number of files that a process reads concurrently if it has to wait for each."""
 
 _WAITS_OF: Final[int] = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 
 class Run(NamedTuple):
-    """Files of ``folder``, an absolute path, by their names. ``prefix`` is what their keys begin with."""
+    """Files of ``folder``, an absolute path, by their names. ``prefix`` is the prefix of their keys."""
 
     folder: str
     prefix: str
@@ -53,8 +53,8 @@ Batch = list[Run]
 
 
 class Records(NamedTuple):
-    """What was made of a batch: keys, and packed bytes; None for a file that is still to be read, by :func:`file_record`. So many
-    are ``left``; all others have so many ``bytes``."""
+    """The records of a batch: keys, and packed bytes; None for a file that is still to be read, by :func:`file_record`. ``left``
+    is the number of those; ``bytes`` is the size of all others."""
 
     keys: list[bytes]
     packed: list[bytes | None]
@@ -67,16 +67,16 @@ ReadBatch = Callable[[Batch, Beneath, RecordCodec], Records]
 
 
 def path_in(folder: str, name: str) -> str:
-    """The path of what is called so in a folder."""
+    """Return the path of an entry in a folder."""
     return f"{folder}/{name}" if folder != "/" else f"/{name}"
 
 
 def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
-    """The records of a batch, with the MD5 of what was read. About 15 µs a file of some KiB. None for files of :data:`LARGE` or
-    more, and for those that were not as long as they said, since somebody is writing them.
+    """Return the records of a batch, with the MD5 of what was read. About 15 µs a file of some KiB. None for files of
+    :data:`LARGE` or more, and for those whose length differs from their status, since they are being written.
 
-    One file after the other, unless the first ones had to be waited for, as those of a server or a slow disk: then the rest at
-    the same time. :class:`UnavailableError` for what cannot be read.
+    Files are read one after the other, unless the first ones involved waiting, like those of a server or a slow disk: then the
+    rest concurrently. :class:`UnavailableError` for an unreadable file.
     """
     packed: list[bytes | None] = []
     total = left = 0
@@ -104,7 +104,7 @@ def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
 
 
 def timed(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
-    """The records of a batch with the time of the last modification in the place of a checksum
+    """Return the records of a batch with the time of the last modification instead of a checksum
     (:mod:`graveler.lake.objects.noted_times`). No file is opened. About 4 µs a file."""
     packed: list[bytes | None] = []
     total = 0
@@ -128,7 +128,7 @@ def timed(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
 
 @contextmanager
 def opened_folder(folder: str, files: Beneath) -> Iterator[int]:
-    """The descriptor of a folder, during the block."""
+    """Open a folder during the block, and yield its descriptor."""
     try:
         descriptor = files.open(Path(folder), os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -140,8 +140,8 @@ def opened_folder(folder: str, files: Beneath) -> Iterator[int]:
 
 
 def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event, files: Beneath) -> bytes:
-    """The record of one of the ``files``, of any size. Reads the file once, for its MD5; ``stop`` ends that early, with a record
-    that is not to be used."""
+    """Return the record of one of the ``files``, of any size. Reads the file once, for its MD5; ``stop`` ends that early, with a
+    record that must not be used."""
     try:
         descriptor = files.open(Path(path), _READ)
         try:
@@ -162,7 +162,7 @@ def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event, files: B
 
 
 def keys_of(batch: Batch) -> list[bytes]:
-    """The keys of its files. :class:`InvalidError` for one that is too long."""
+    """Return the keys of a batch's files. :class:`InvalidError` for one that is too long."""
     keys = []
     for _, prefix, names in batch:
         before = prefix.encode()
@@ -173,12 +173,12 @@ def keys_of(batch: Batch) -> list[bytes]:
 
 
 def not_plain(path: str) -> UnavailableError:
-    """The error for what was a file a moment ago."""
+    """Return the error for a path that is no longer a plain file."""
     return UnavailableError(f"cannot import {path!r}: it is no plain file any more; nothing was imported")
 
 
 def timed_record(path: str, key: bytes, codec: RecordCodec, files: Beneath) -> bytes:
-    """The record of one of the ``files``, as :func:`timed` makes it."""
+    """Return the record of one of the ``files``, as :func:`timed` makes it."""
     try:
         status = files.status(Path(path))
     except OSError as error:
@@ -190,13 +190,13 @@ def timed_record(path: str, key: bytes, codec: RecordCodec, files: Beneath) -> b
 
 
 def unreadable(path: str, error: OSError) -> UnavailableError:
-    """The error for what cannot be looked at or read."""
+    """Return the error for a file that cannot be examined or read."""
     what = "no permission to read it" if error.errno in (errno.EACCES, errno.EPERM) else os.strerror(error.errno or 0)
     return UnavailableError(f"cannot import {path!r}: {what}; nothing was imported")
 
 
 def _digest(descriptor: int, folder: str, name: str) -> tuple[int, bytes, int] | None:
-    """Size, MD5 and time of an open file, which is closed; None for one that is large, or being written."""
+    """Return size, MD5 and time of an open file, and close it; None for a file that is large, or being written."""
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -204,7 +204,7 @@ def _digest(descriptor: int, folder: str, name: str) -> tuple[int, bytes, int] |
         size = status.st_size
         if size >= LARGE:
             return None
-        data = os.read(descriptor, size + 1)  # a byte more, to see the end
+        data = os.read(descriptor, size + 1)  # a byte more, to detect the end
     finally:
         os.close(descriptor)
     return None if len(data) != size else (size, md5(data, usedforsecurity=False).digest(), int(status.st_mtime))
@@ -227,5 +227,5 @@ def _digested_at_once(batch: Batch, files: Beneath, codec: RecordCodec) -> list[
 
 
 def _waits() -> int:
-    """How often this thread has waited until now: for a disk, a server, a lock."""
+    """Return how often this thread has waited so far: for a disk, a server, a lock."""
     return resource.getrusage(_WAITS_OF).ru_nvcsw

@@ -1,4 +1,4 @@
-"""Listing a folder for an import: every file with its size, its time and (unless that is trusted) MD5, sorted by key."""
+"""Listing a folder for an import: every file with its size, its time and (unless the time is trusted) its MD5, sorted by key."""
 
 import errno
 import os
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _BATCH: Final = 256
-"""Files that are read as one piece of work."""
+"""The number of files that are read as one piece of work."""
 
 _ALONE: Final = 16
-"""Batches up to which the processes that could help would begin too late."""
+"""The number of batches up to which starting worker processes would take too long."""
 
 _PENDING: Final = 4
-"""Batches for each process that helps, which it has or may begin."""
+"""The number of batches for each worker process that it has or may begin."""
 
 _OPENED: Final = 8
-"""Batches of which large files are being read ahead of the record that is taken: what bounds the memory."""
+"""The number of batches whose large files are being read ahead of the record that is taken, which bounds the memory."""
 
 _OF_A_LAKE: Final = frozenset(("graveler.json", "tables.sqlite"))
-"""Files that the folder of a lake has."""
+"""Files that mark the folder of a lake."""
 
 
 class FolderListing:
     """The files of ``folder``, as records under ``destination`` (a key prefix, possibly empty).
 
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
-    to folders are not followed; links to nothing, sockets, pipes and devices are left out, and so are folders of lakes, whose own
-    collector of garbage would not know who needs their files. ``threads`` read large files at the same time; of thousands of
-    small ones, ``workers`` processes. Of what is directly in the folder, only what begins with ``beginning`` is listed. ``files``
+    to folders are not followed; dangling links, sockets, pipes and devices are omitted, and so are folders of lakes, whose own
+    garbage collector would not know that their files are needed. ``threads`` read large files concurrently; ``workers`` processes
+    read thousands of small ones. Directly in the folder, only names that begin with ``beginning`` are listed. ``files``
     may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and time stand for its
     bytes.
     """
@@ -82,14 +82,14 @@ class FolderListing:
         self._files = files or Beneath(self._folder)
 
     def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
-        """The records in ascending order of their keys. Reads each file once; memory for some thousand names and records.
+        """Yield the records in ascending order of their keys. Reads each file once; memory for some thousand names and records.
 
-        :class:`NotFoundError` without the folder, :class:`InvalidError` for names that are no keys, :class:`UnavailableError`
-        for files that cannot be read.
+        :class:`NotFoundError` without the folder, :class:`InvalidError` for names that cannot be keys, :class:`UnavailableError`
+        for unreadable files.
         """
         self._check()
         stop = Event()
-        from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever imports a folder
+        from concurrent.futures import ThreadPoolExecutor  # 10 ms, only for imports of folders
 
         with ThreadPoolExecutor(self._threads, "graveler-import") as pool, closing(self._read_batches()) as read:
             opened: deque[tuple[Records, deque[Future[bytes]]]] = deque()
@@ -112,7 +112,7 @@ class FolderListing:
                 raise
 
     def _finished(self, records: Records, begun: "deque[Future[bytes]]") -> Iterator[tuple[bytes, bytes]]:
-        """The records of a batch, some of which are awaited. What is done is told before."""
+        """Return the records of a batch, some of which are awaited. Progress on finished ones is reported first."""
         self._progress(len(records.keys) - records.left, records.bytes)
         if not begun:
             return zip(records.keys, cast(list[bytes], records.packed), strict=True)
@@ -128,7 +128,7 @@ class FolderListing:
             yield key, packed
 
     def _read_batches(self) -> Generator[tuple[Batch, Records], None, None]:
-        """Each batch with what was made of it, in order: by worker processes if there are some, and enough to do."""
+        """Yield each batch with its records, in order: from worker processes if there are some, and enough work."""
         batches = self._batches()
         ahead = list(islice(batches, _ALONE + 1))
         if len(ahead) <= _ALONE or self._workers < 2:
@@ -160,7 +160,8 @@ class FolderListing:
                 raise
 
     def _first_of(self, pending: "deque[tuple[Batch, Future[Records]]]") -> tuple[Batch, Records]:
-        """The first batch and its records. As long as they are not there, this process does what no other one has begun."""
+        """Return the first batch and its records. While they are not finished, this process does batches that no other has
+        begun."""
         first = pending[0][1]
         for number, (batch, asked) in enumerate(pending):
             if first.done():
@@ -197,7 +198,7 @@ class FolderListing:
                 )
 
     def _batches(self) -> Iterator[Batch]:
-        """All files, about :data:`_BATCH` at a time."""
+        """Yield all files, about :data:`_BATCH` at a time."""
         batch: Batch = []
         room = _BATCH
         for folder, prefix, names in self._runs():
@@ -213,7 +214,7 @@ class FolderListing:
             yield batch
 
     def _runs(self) -> Iterator[Run]:
-        """Files in the order of their keys, as long as they are neighbours in one folder."""
+        """Yield files in the order of their keys, as long as they are neighbours in one folder."""
         first = self._destination + self._beginning
         names = [name for name in self._names(str(self._folder)) if (self._destination + name).startswith(first)]
         levels = [(str(self._folder), self._destination, iter(names))]
@@ -235,7 +236,7 @@ class FolderListing:
                 levels.append((inner, prefix + below, iter(self._names(inner))))
 
     def _names(self, folder: str) -> list[str]:
-        """What is in a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do."""
+        """Return the entries of a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do."""
         found: list[str] = []
         marks: set[str] = set()
         at = ""
@@ -266,7 +267,7 @@ class FolderListing:
 
 
 def _leads_to_file(link: "os.DirEntry[str]") -> bool:
-    """A link that goes in circles leads to none."""
+    """Return whether a link leads to a file; a circular one does not."""
     try:
         return link.is_file()
     except OSError as error:
@@ -290,5 +291,5 @@ def _expect_utf8(folder: str, names: list[str]) -> None:
 
 
 def _shown(path: "str | os.PathLike[str]") -> str:
-    """A path that is not UTF-8 with its odd bytes written out, as in ``a\\xff``."""
+    """Return a path that is not UTF-8 with its invalid bytes escaped, as in ``a\\xff``."""
     return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,8 +1,8 @@
-"""Import: take over objects that exist elsewhere, without copying them, as one commit.
+"""Import: a zero-copy import of objects that exist elsewhere, as one commit.
 
-What an import lists replaces all that lies under its destination, and nothing else: ``data/file1`` is not ``data/file10``, and
-``collections/`` is not ``collections-old/``. A source that lists nothing would empty its destination, so it is refused, unless
-the import says that it may.
+The objects that an import lists replace everything under its destination, and nothing else: ``data/file1`` is not
+``data/file10``, and ``collections/`` is not ``collections-old/``. A source that lists nothing would empty its destination, so it
+is refused, unless the import explicitly allows it.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -32,20 +32,22 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
 
 Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
-"""Called once; gives records (key and packed bytes) in ascending order of their keys, all under the destination. If it is a
-generator, it is closed in any case. A listing that cannot be read to its end raises: one that ends is complete."""
+"""Called once; yields records (key and packed bytes) in ascending order of their keys, all under the destination. A generator is
+always closed. A listing that cannot be read to its end raises: one that ends is complete."""
 
 
 class ImportSource(Struct, frozen=True):
-    """``records`` replace what is at ``destination``: one object, or (``is_prefix``) all whose key begins with it.
+    """A source of an import: ``records`` replace what is at ``destination``: one object, or (``is_prefix``) all with this key
+    prefix.
 
-    ``parts``, if the source can be read in parts, gives the same records in ascending key intervals, for several processes;
-    ``progress`` then hears of each part, its objects and their bytes. A single part, or none, says to read ``records``.
+    ``parts``, if the source can be read in parts, returns the same records in ascending key intervals, for several processes;
+    ``progress`` is then called for each part, with its objects and their bytes. If it returns one part, or none, ``records`` is
+    read.
 
-    ``tree``, if somebody else builds the tree of these records (a cluster), is asked for it instead: once, after the branch was
-    looked at. All its keys must be at the destination. ``compare``, if somebody else compares it with what is there.
+    ``tree``, if the tree of these records is built elsewhere (in a cluster), returns it instead: it is called once, after the
+    branch was read. All its keys must be at the destination. ``compare``, if given, compares it with the objects that are there.
 
-    ``name`` is what messages call the source.
+    ``name`` is the source's name in messages.
     """
 
     destination: bytes
@@ -59,8 +61,8 @@ class ImportSource(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True):
-    """What an import may do: with ``allow_empty`` its sources may list nothing; with ``dry_run`` it makes no commit, and only
-    says what it would change."""
+    """The options of an import: with ``allow_empty`` its sources may list nothing; with ``dry_run`` it makes no commit, and only
+    reports what it would change."""
 
     allow_empty: bool = False
     dry_run: bool = False
@@ -94,7 +96,7 @@ def land_imported(
     deadline: Deadline,
     terms: Terms = _STRICT,
 ) -> Imported:
-    """As :func:`import_sources`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
+    """Import like :func:`import_sources`, from sources whose trees are built, in the order of :func:`sorted_sources`."""
     return _end(
         repository, landing, [source for source, _ in imported], lambda: [tree for _, tree in imported], deadline, terms
     )
@@ -108,7 +110,7 @@ def _end(
     deadline: Deadline | None,
     terms: Terms,
 ) -> Imported:
-    """Whatever lists, and whoever has built the trees: the one way to the branch."""
+    """Land the trees, however they are listed and built: all imports end here."""
     trees: list[Tree] = []
     comparison = Comparison()
     told: dict[CommitID, tuple[ImportChanges, Tree]] = {}
@@ -135,12 +137,14 @@ def _end(
     commit = land(repository, landing, prepare, deadline, build_trees)
     changes, tree = told.get(commit.parents[0], (None, None))
     if changes is None or tree is None or tree.name() != commit.metarange:
-        changes = _changes_by(repository, commit, sources)  # an earlier request, or another try of it, made the commit
+        changes = _changes_by(
+            repository, commit, sources
+        )  # an earlier request, or another attempt of it, made the commit
     return Imported.by(commit, changes)
 
 
 def _changes_by(repository: RepositoryParts, commit: Commit, sources: Sequence[ImportSource]) -> ImportChanges:
-    """What the commit of an import changed, seen afterwards. Two metaranges read; what differs is compared."""
+    """Return what the commit of an import changed, computed afterwards. Two metaranges read; what differs is compared."""
     before, after = (
         repository.trees.load(one.metarange) for one in (repository.commits.get(commit.parents[0]), commit)
     )
@@ -153,7 +157,7 @@ def _changes_by(repository: RepositoryParts, commit: Commit, sources: Sequence[I
 
 
 def build_source(repository: RepositoryParts, source: ImportSource) -> Tree:
-    """The tree of a source. Its listing read, its ranges written. :class:`InvalidError` for what lies outside of its
+    """Return the tree of a source. Its listing read, its ranges written. :class:`InvalidError` for a key outside of its
     destination."""
     if source.tree is not None:
         return _at_destination(source, source.tree())
@@ -166,18 +170,18 @@ def build_source(repository: RepositoryParts, source: ImportSource) -> Tree:
         return _at_destination(source, build(store, repository.split, records))
     finally:
         if isinstance(records, Generator):
-            records.close()  # its threads end now, and not when somebody collects the garbage
+            records.close()  # its threads end now, and not when the generator is garbage-collected
 
 
 class Comparison:
-    """Compares the trees of one import with what is at their destinations; again only where that has changed meanwhile, so that
-    commits elsewhere on the branch do not hold the import up (promise C6)."""
+    """A comparison of the trees of one import with the objects at their destinations; repeated only where those have changed
+    meanwhile, so that commits elsewhere on the branch do not delay the import (promise C6)."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, bytes], Totals] = {}
 
     def changes(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> ImportChanges:
-        """What importing these trees into ``before`` changes. Cost: the ranges at the destinations that differ and overlap
+        """Return what importing these trees into ``before`` changes. Cost: the ranges at the destinations that differ and overlap
         others."""
         totals = Totals()
         objects = size = 0
@@ -193,16 +197,16 @@ class Comparison:
 
 
 def expect_objects(imported: Sequence[tuple[ImportSource, Tree]], *, allow_empty: bool) -> None:
-    """:class:`EmptySourceError` if there are sources that list nothing, unless they may. Each is named, of several too: what is
-    at its destination would go."""
+    """Raise :class:`EmptySourceError` if sources list nothing, unless that is allowed. It names each of them: the objects
+    at its destination would be removed."""
     empty = [(source.name, source.destination.decode()) for source, tree in imported if not len(tree)]
     if empty and not allow_empty:
         raise EmptySourceError(empty)
 
 
 def replaced(before: Tree, split: SplitParameters, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
-    """``before`` with the interval of each destination replaced by the source's tree; the sources as of :func:`sorted_sources`.
-    Takes whole ranges by reference on both sides of a seam."""
+    """Return ``before`` with the interval of each destination replaced by the source's tree; the sources as of
+    :func:`sorted_sources`. Takes whole ranges by reference on both sides of a seam."""
     writer = TreeWriter(before.store, split, known=(before, *(tree for _, tree in imported)))
     after: bytes | None = None
     for source, tree in imported:
@@ -218,7 +222,7 @@ def replaced(before: Tree, split: SplitParameters, imported: Sequence[tuple[Impo
 
 
 def _interval(source: ImportSource) -> Interval:
-    """The keys that an import replaces: above the first bound, up to and including the second.
+    """Return the keys that an import replaces: above the first bound, up to and including the second.
 
     UTF-8 has no byte 0xff, so a key with one added is above all that begin with it, and below whatever comes next.
     """
@@ -230,13 +234,13 @@ def _interval(source: ImportSource) -> Interval:
 
 
 def import_landing(branch: str, info: CommitInfo, *, force: bool) -> Landing:
-    """What the commit of an import says."""
+    """Return the landing of an import."""
     described = replace(info, message=info.message or "Import objects")
     return Landing(branch, "import", "importing into it", described, Intent(direct=True, force=force))
 
 
 def sorted_sources(sources: Sequence[ImportSource]) -> list[ImportSource]:
-    """By destination. :class:`InvalidError` if two of these overlap."""
+    """Return the sources by destination. :class:`InvalidError` if two destinations overlap."""
     ordered = sorted(sources, key=lambda source: source.destination)
     _refuse_overlaps(ordered)
     return ordered
@@ -253,8 +257,8 @@ def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
 
 
 def _at_destination(source: ImportSource, tree: Tree) -> Tree:
-    """The tree; :class:`InvalidError` if its keys are not under the destination: those under a prefix are neighbours, so all are
-    when the first and the last one are."""
+    """Return the tree; :class:`InvalidError` if its keys are not under the destination. Keys under a prefix are neighbours, so
+    the first and the last one decide."""
     destination = source.destination
     for key in (tree.info(0).first, tree.lasts[-1]) if len(tree) else ():
         if not (key.startswith(destination) if source.is_prefix else key == destination):

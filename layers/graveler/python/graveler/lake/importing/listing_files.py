@@ -1,4 +1,4 @@
-"""Which files an object listing consists of: one, several, a folder of them, or those that an S3 Inventory manifest names."""
+"""The files of an object listing: one, several, a folder of them, or those that an S3 Inventory manifest names."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,9 @@ _PIECE: Final = 1 << 20
 
 
 class ListingError(InvalidError):
-    """A listing holds something that cannot be imported.
+    """A listing contains something that cannot be imported.
 
-    ``row`` counts from 1, the header of a CSV included; None where the whole file is meant. ``column`` is named as in the file.
+    ``row`` counts from 1, the header of a CSV included; None for the whole file. ``column`` is named as in the file.
     """
 
     code = "listing_invalid"
@@ -38,7 +38,7 @@ class ListingError(InvalidError):
 
 class ListingFile(msgspec.Struct, frozen=True):
     """One file of a listing. ``columns`` are the names that a manifest or the caller gives to a CSV without a header, in order.
-    ``size`` (bytes) and ``digest`` (MD5, hex) are what a manifest says of the file; None and empty without one."""
+    ``size`` (bytes) and ``digest`` (MD5, hex) are the manifest's values for the file; None and empty without one."""
 
     path: Path
     columns: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class ListingFile(msgspec.Struct, frozen=True):
     digest: str = ""
 
     def check(self) -> None:
-        """:class:`ListingError` if the file is not the one that the manifest means. Reads it once; not at all without one."""
+        """Raise :class:`ListingError` if the file does not match the manifest. Reads it once; not at all without a manifest."""
         if self.size is None:
             return
         digest, size = md5(usedforsecurity=False), 0
@@ -78,10 +78,10 @@ class _Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def find_files(listing: Path | Sequence[Path], columns: Sequence[str] = ()) -> list[ListingFile]:
-    """The files of a listing, in order; none if an inventory's manifest names none, as that of an empty bucket.
+    """Return the files of a listing, in order; none if an inventory's manifest names none, like that of an empty bucket.
 
     A path is a CSV or Parquet file, a ``manifest.json`` of S3 Inventory, or a folder: that of a manifest, or of files (also in
-    folders below; names that begin with ``.`` or ``_`` are left out, as Spark and Hive do). ``columns`` are for those that no
+    folders below; names that begin with ``.`` or ``_`` are omitted, as Spark and Hive do). ``columns`` are for those that no
     manifest names. :class:`NotFoundError`, :class:`ListingError`.
     """
     paths = [listing] if isinstance(listing, Path) else list(listing)
@@ -138,8 +138,8 @@ def _files_of_manifest(path: Path) -> list[ListingFile]:
 
 
 def find_near(manifest: Path, key: str) -> Path:
-    """The file with this key in the bucket of a manifest, a copy of which lies here, possibly not from the bucket's root on: the
-    longest end of the key that leads to a file from a folder above the manifest."""
+    """Return the file for this key in the bucket of a manifest. The manifest is a copy, possibly not from the bucket's root on:
+    the longest suffix of the key that leads to a file from a folder above the manifest."""
     parts = key.split("/")
     if {"", ".", ".."}.isdisjoint(parts):
         folders = manifest.absolute().parents

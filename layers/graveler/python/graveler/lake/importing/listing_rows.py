@@ -1,4 +1,4 @@
-"""From the rows of a listing to records: which rows count, what each column has to hold, and the packed bytes, by the batch."""
+"""From the rows of a listing to records: which rows count, what each column has to hold, and the packed bytes, in batches."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ _BOOLEANS: Final[Mapping[object, bool]] = {True: True, False: False, "true": Tru
 _MD5_DIGITS: Final = 32
 _TEXT_CHECKSUM: Final = 128
 _LONGER_TIME: Final = 0xFFFF
-"""Up to here, MessagePack writes a number in less than 32 bits."""
+"""The largest number that MessagePack writes in less than 32 bits."""
 _LENGTH_AND_SIZE: Final = Layout(">HQ")
 _SHORT_TIME: Final = Layout(">HI")
 _PLAIN_REST: Final = 0x91CE
@@ -61,7 +61,7 @@ _metadata = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class RowRules(msgspec.Struct, frozen=True):
-    """Which rows become which records; see :class:`graveler.lake.importing.object_listing.ListingOptions`."""
+    """The rules that turn rows into records; see :class:`graveler.lake.importing.object_listing.ListingOptions`."""
 
     source: str
     destination: str
@@ -71,8 +71,8 @@ class RowRules(msgspec.Struct, frozen=True):
 
 
 class RowReader:
-    """Reads the rows of one file's table. ``codec`` is the repository's, and ``prefix`` what addresses in its namespace begin
-    with. ``default_mtime`` (Unix seconds) is taken where the table says no times.
+    """A reader of the rows of one file's table. ``codec`` is the repository's, and ``prefix`` the prefix of addresses in its
+    namespace. ``default_mtime`` (Unix seconds) is used if the table has no times.
 
     :class:`ListingError` if columns are missing.
     """
@@ -120,13 +120,14 @@ class RowReader:
         return [name for name in (*self._of_name, *self._of_address, *others) if name in self._names]
 
     def names(self, batch: Batch) -> list[bytes]:
-        """What ``source`` is taken off from: the rows' keys, or addresses."""
+        """Return the texts from which ``source`` is removed: the rows' keys, or addresses."""
         keys = self._keys(batch)
         return self._addresses(batch, keys) if self._by_address else keys
 
     def block(self, batch: Batch, origin: int) -> tuple[Block, int]:
-        """The records of the rows that count, and the sum of their objects' sizes. Their origins are ``origin`` and the row's
-        number. :class:`ListingError` names row, column and value. Cost: some 2 µs a row with MD5s and no metadata, else 5."""
+        """Return the records of the rows that count, and the sum of their objects' sizes. Their origins are ``origin`` and the
+        row's number. :class:`ListingError` names row, column and value. Cost: some 2 µs a row with MD5s and no metadata, else
+        5."""
         self._select(batch)
         keys = self._keys(batch)
         addresses = self._addresses(batch, keys)
@@ -186,7 +187,7 @@ class RowReader:
         return encoded
 
     def _select(self, batch: Batch) -> None:
-        """Drop what is not the latest version of an object."""
+        """Drop rows that are not the latest version of an object."""
         for column, wanted in ((IS_LATEST, True), (IS_DELETE_MARKER, False)):
             if column in batch.columns:
                 is_so = self._column(batch, column, _booleans, _boolean)
@@ -218,7 +219,7 @@ class RowReader:
     def _column(
         self, batch: Batch, column: str, together: Callable[[list[Any]], list[Any]] | None, one: Callable[[Any], Any]
     ) -> list[Any]:
-        """The values of a column: quickly for all together if that goes, otherwise one by one."""
+        """Return the converted values of a column: quickly all together if possible, otherwise one by one."""
         values = batch.columns[column]
         if together is not None:
             try:
@@ -268,10 +269,11 @@ class RowReader:
 def encode_external_batch(
     prefix: bytes, addresses: Sequence[bytes], sizes: Sequence[int], checksums: Sequence[str], mtimes: Sequence[int]
 ) -> list[bytes] | None:
-    """What :meth:`graveler.tree.record.RecordCodec.encode` makes of objects outside of the namespace with no content type and no
-    metadata, at less than half of the cost (0.4 µs). ``prefix`` is what addresses in the namespace begin with.
+    """Encode objects outside of the namespace with no content type and no metadata, as
+    :meth:`graveler.tree.record.RecordCodec.encode`, at less than half of the cost (0.4 µs). ``prefix`` is the prefix of addresses
+    in the namespace.
 
-    None if one is not of this kind: it lies inside, or something is out of the usual range (times before 1970-01-02 or after
+    Return None if one is not of this kind: it lies inside, or a value is out of the usual range (times before 1970-01-02 or after
     2106, addresses of 64 KiB, checksums of more than 127 bytes, negative sizes).
     """
     if min(mtimes, default=0) <= _LONGER_TIME or any(map(methodcaller("startswith", prefix), addresses)):
@@ -287,7 +289,8 @@ def encode_external_batch(
 
 
 def _marked(checksums: Sequence[str]) -> list[bytes]:
-    """Checksums as records have them: length, then the bytes of hex or (marked by 128) of other text. ValueError if too long."""
+    """Encode checksums as in records: length, then the bytes of hex or (marked by 128) of other text. ValueError if one is too
+    long."""
     joined = "".join(checksums)
     if set(map(len, checksums)) == {_MD5_DIGITS}:
         with suppress(ValueError):
@@ -313,9 +316,9 @@ def _only(batch: Batch, keep: list[bool]) -> None:
 
 
 def _texts(values: list[Any]) -> list[bytes]:
-    """Text that is there, as UTF-8."""
+    """Return text that is not empty, as UTF-8."""
     encoded: list[bytes] = list(map(str.encode, values)) if values and isinstance(values[0], str) else values
-    b"\n".join(encoded).decode()  # raises for anything else
+    b"\n".join(encoded).decode()  # raises for invalid UTF-8
     if values and min(map(len, encoded)) == 0:
         raise ValueError
     return encoded
@@ -339,7 +342,7 @@ def _string(value: object) -> str:
 
 
 def _decoded(key: bytes) -> bytes:
-    """A key without its URL encoding, as forms have it: ``+`` for a space."""
+    """Return a key without its URL encoding, as in forms: ``+`` for a space."""
     first, *others = key.replace(b"+", b" ").split(b"%")
     try:
         decoded = first + b"".join([_HEX[other[:2]] + other[2:] for other in others])
@@ -389,7 +392,7 @@ def _size(value: object) -> int:
 def _times(values: list[Any]) -> list[int]:
     if set(map(type, values)) == {int} and max(map(abs, values)) < _LATEST:
         return values
-    # ISO 8601 with a zone is what inventories have; whatever else raises.
+    # Inventories have ISO 8601 with a zone; anything else raises.
     return [(moment - _EPOCH) // _SECOND for moment in map(datetime.fromisoformat, values)]
 
 

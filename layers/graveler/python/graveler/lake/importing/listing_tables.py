@@ -1,6 +1,6 @@
 """The rows of a listing's files, some thousands at a time, column by column: CSV or Parquet, plain or gzip.
 
-What a file is, its first bytes say, and not its name. pyarrow, which reads Parquet, is imported when there is some.
+The first bytes of a file decide its format, not its name. pyarrow, which reads Parquet, is imported only when needed.
 """
 
 import csv
@@ -50,21 +50,21 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "islatest": IS_LATEST,
     "isdeletemarker": IS_DELETE_MARKER,
 }
-"""From a column's name in lower case, without ``_``, ``-`` and spaces, to what it means. Others are not read."""
+"""From a column's name in lower case, without ``_``, ``-`` and spaces, to its meaning. Other columns are not read."""
 
 _BATCH: Final = 4096
 _BLOCK: Final = 1 << 18
 _LONGEST_LINE: Final = 1 << 22
 _LARGEST_PAGE: Final = 1 << 27
-"""Bytes of a page of Parquet, unpacked. Writers make pages of 1 MB, DuckDB some of 100."""
+"""The limit on the bytes of a Parquet page, unpacked. Writers make pages of 1 MB, DuckDB some of 100."""
 
 _SMALL_DICTIONARY: Final = 1 << 16
 _LONGEST_VALUE: Final = 1 << 16
-"""Bytes. A dictionary below the first is no danger to a batch of rows, whatever lies in it; of a larger one, each value is at
-most as long as the second."""
+"""Bytes. A dictionary below the first limit is harmless to a batch of rows, whatever its values; in a larger one, each value is
+at most as long as the second."""
 
 _HADOOP: Final = 8
-"""Bytes by which Hadoop's form of LZ4 begins, which old files have: two sizes."""
+"""The bytes at the beginning of Hadoop's form of LZ4, which old files have: two sizes."""
 
 _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
@@ -85,10 +85,10 @@ class _Stream(Protocol):
 
 
 class Batch(msgspec.Struct):
-    """Some rows of a file. ``rows`` are their numbers, ``columns`` their values by what they mean.
+    """Some rows of a file. ``rows`` are their numbers, ``columns`` their values by the column's meaning.
 
-    Values of a CSV are ``str``, with surrogate escapes for what is not UTF-8. Of Parquet, text is ``bytes``, times are ``int`` in
-    Unix seconds, None stands for null, and the rest is as pyarrow gives it.
+    Values of a CSV are ``str``, with surrogate escapes for invalid UTF-8. From Parquet, text is ``bytes``, times are ``int`` in
+    Unix seconds, None stands for null, and the rest is as pyarrow returns it.
     """
 
     rows: Sequence[int]
@@ -100,29 +100,29 @@ class Table(Protocol):
 
     @property
     def names(self) -> Mapping[str, str]:
-        """From what a column means to its name in the file."""
+        """The names of columns in the file, by their meanings."""
         ...
 
     @property
     def has_header(self) -> bool:
-        """Does the file itself name its columns?"""
+        """Whether the file itself names its columns."""
         ...
 
     @property
     def parts(self) -> int:
-        """Number of the parts that can be read one without another: 1 for a CSV, the row groups of a Parquet."""
+        """The number of parts that can be read independently: 1 for a CSV, the row groups of a Parquet."""
         ...
 
     def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:
-        """The rows of a part, with those columns alone. Memory for some thousand rows. :class:`ListingError`,
+        """Yield the rows of a part, with those columns alone. Memory for some thousand rows. :class:`ListingError`,
         :class:`graveler.errors.UnavailableError`."""
         ...
 
 
 def open_table(file: ListingFile) -> Table:
-    """The table in a file. Reads its beginning (of Parquet, its end).
+    """Open the table in a file. Reads its beginning (of Parquet, its end).
 
-    :class:`ListingError` for what is no table, :class:`PreconditionError` for Parquet without pyarrow,
+    :class:`ListingError` for a file that is not a table, :class:`PreconditionError` for Parquet without pyarrow,
     :class:`graveler.errors.UnavailableError`.
     """
     head = _head(file)
@@ -132,7 +132,7 @@ def open_table(file: ListingFile) -> Table:
 
 
 class CsvTable:
-    """A CSV as RFC 4180 has it, in UTF-8: ``,`` between fields, ``"`` around them where needed. Blank lines do not count."""
+    """A CSV according to RFC 4180, in UTF-8: ``,`` between fields, ``"`` around them where needed. Blank lines do not count."""
 
     def __init__(self, file: ListingFile) -> None:
         self._file = file
@@ -200,7 +200,7 @@ class CsvTable:
         return csv.reader(chain.from_iterable(self._blocks(stream)), strict=True)
 
     def _blocks(self, stream: _Stream) -> Iterator[io.StringIO]:
-        """The file in pieces that end where a line does."""
+        """Yield the file in pieces that end where a line does."""
         rest = b""
         begins = True
         while True:
@@ -250,8 +250,8 @@ class ParquetTable:
 
     @contextmanager
     def _opened(self, part: int = 0, only: Collection[str] = ()) -> Iterator[Any]:
-        """The file as pyarrow has it, which has no types, to read these columns of a part. Their pages are looked at before
-        anybody unpacks them."""
+        """Open the file in pyarrow, which has no types, to read these columns of a part. Their pages are checked before
+        they are unpacked."""
         parquet, arrow = _pyarrow(self._file)
         with _seekable(self._file) as stream:
             try:
@@ -261,13 +261,13 @@ class ParquetTable:
             except (arrow.ArrowException, ValueError, OverflowError) as error:
                 raise self._damaged(error) from None
             except OSError as error:
-                if error.errno is None:  # Arrow's way to say that bytes make no sense
+                if error.errno is None:  # Arrow's way to report invalid bytes
                     raise self._damaged(error) from None
                 raise unavailable(error, f"reading {str(self._file.path)!r}") from None
 
     def _check_pages(self, stream: IO[bytes], opened: Any, part: int, only: Collection[str]) -> None:
-        """:class:`ListingError` for a page that claims too much, and for a value so long that rows of it would not fit into
-        memory: in a dictionary it is stored once."""
+        """Raise :class:`ListingError` for a page that claims too much, and for a value so long that rows of it would not fit into
+        memory: a dictionary stores it only once."""
         for number in range(opened.metadata.num_columns if only else 0):
             column = opened.metadata.row_group(part).column(number)
             name: str = column.path_in_schema
@@ -314,7 +314,7 @@ def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
 
 
 def _values(column: Any) -> list[Any]:
-    """A pyarrow column as Python values."""
+    """Return a pyarrow column as Python values."""
     arrow = import_module("pyarrow")
     kind = column.type
     if arrow.types.is_dictionary(kind):
@@ -330,7 +330,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _unpacked(page: bytes, compression: str, size: int) -> bytes:
-    """A page as it was before its column's compression. ``ValueError`` for what is not compressed so."""
+    """Return a page as it was before its column's compression. ``ValueError`` if it is not compressed like that."""
     arrow: Any = import_module("pyarrow")
     if compression == "UNCOMPRESSED":
         return page
@@ -345,7 +345,7 @@ def _unpacked(page: bytes, compression: str, size: int) -> bytes:
 
 
 def meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
-    """The columns known here: what they mean, with their names and with their places. :class:`ListingError` for two of one
+    """Return the columns known here, by meaning: their names and their positions. :class:`ListingError` for two of one
     meaning."""
     names: dict[str, str] = {}
     columns: dict[str, int] = {}
@@ -362,7 +362,7 @@ def meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], 
 
 
 def _head(file: ListingFile) -> bytes:
-    """The first bytes of what a file holds, behind gzip."""
+    """Return the first bytes of a file's contents, inside gzip."""
     with _opened(file) as stream, _read_errors(file):
         head = stream.read(8)
     if not head:
@@ -375,7 +375,7 @@ def _head(file: ListingFile) -> bytes:
 
 @contextmanager
 def _opened(file: ListingFile) -> Iterator[IO[bytes] | ListingGzip]:
-    """What a file holds, unpacked."""
+    """Open a file's contents, unpacked."""
     try:
         raw = file.path.open("rb")
     except OSError as error:
@@ -393,7 +393,7 @@ def _opened(file: ListingFile) -> Iterator[IO[bytes] | ListingGzip]:
 
 @contextmanager
 def _seekable(file: ListingFile) -> Iterator[IO[bytes]]:
-    """What a file holds, unpacked, where a reader may jump about quickly."""
+    """Open a file's contents, unpacked, for a reader that seeks."""
     with _opened(file) as stream:
         if not isinstance(stream, ListingGzip):
             yield stream
@@ -408,7 +408,7 @@ def _seekable(file: ListingFile) -> Iterator[IO[bytes]]:
                 unpacked.seek(0)
             yield unpacked
         finally:
-            with suppress(OSError):  # it writes what it still has in memory, which nobody needs any more
+            with suppress(OSError):  # flushes its buffer, which is not needed any more
                 unpacked.close()
 
 

@@ -1,7 +1,7 @@
-"""Listing the objects of an import from a file that somebody made: an S3 Inventory, or any table in CSV or Parquet.
+"""Listing the objects of an import from a file: an S3 Inventory, or any table in CSV or Parquet.
 
-The objects themselves are not looked at: what the listing says of them is believed. Whatever its order, records come out in the
-order of their keys and memory stays bounded. One pass over the keys alone finds whether the files are in order, each by itself
+The objects themselves are not read: the listing's data about them is trusted. Whatever its order, records come out in the
+order of their keys and memory stays bounded. One pass over the keys alone checks whether the files are in order, each by itself
 and one after another; if so, the records stream through, otherwise they are sorted on disk.
 """
 
@@ -27,13 +27,13 @@ MEMORY: Final = 64 << 20
 """Bytes of records that are sorted at a time."""
 
 _SHOWN: Final = 3
-"""Files of a listing that a message names."""
+"""The number of files of a listing that a message names."""
 _ROW_BITS: Final = 44
 _ROW: Final = (1 << _ROW_BITS) - 1
 
 
 def listing_name(listing: Path | Sequence[Path], options: ListingOptions) -> str:
-    """What messages call a listing, and the rows of it that are meant."""
+    """Return the name of a listing and of its selected rows for messages."""
     paths = [listing] if isinstance(listing, Path) else list(listing)
     shown = [repr(str(path)) for path in paths[:_SHOWN]] + [f"{len(paths) - _SHOWN} more"] * (len(paths) > _SHOWN)
     below = f" (rows whose key or address begins with {options.source!r})" if options.source else ""
@@ -41,7 +41,7 @@ def listing_name(listing: Path | Sequence[Path], options: ListingOptions) -> str
 
 
 class _Unit(msgspec.Struct, frozen=True):
-    """What can be in order by itself: part ``part`` of file ``file``."""
+    """A unit that can be in order by itself: part ``part`` of file ``file``."""
 
     file: int
     part: int
@@ -74,7 +74,7 @@ class ObjectListing:
     ``IsLatest``, ``IsDeleteMarker``      only latest versions that are no delete markers are taken
     ===================================== ==================================================================
 
-    Making one reads the beginnings of the files. :class:`graveler.errors.NotFoundError`, :class:`ListingError`,
+    Opening one reads the beginnings of the files. :class:`graveler.errors.NotFoundError`, :class:`ListingError`,
     :class:`graveler.errors.PreconditionError` for Parquet without pyarrow, :class:`graveler.errors.UnavailableError`.
     """
 
@@ -97,9 +97,9 @@ class ObjectListing:
         self._looked_at: tuple[list[_Interval] | None] | None = None
 
     def __call__(self) -> Iterator[tuple[bytes, bytes]]:
-        """The records, in ascending order of their keys. ``progress`` hears of them as their rows are read.
+        """Yield the records, in ascending order of their keys. ``progress`` is called as their rows are read.
 
-        Reads each file twice (once if it is not in order), and again for the MD5 that a manifest gives; memory for some thousand
+        Reads each file twice (once if it is not in order), and again for the MD5 in a manifest; memory for some thousand
         records, or about 64 MiB and the records once on disk if they have to be sorted. :class:`ListingError` names file, row,
         column and value; also for two rows with one key. :class:`graveler.errors.UnavailableError`.
         """
@@ -109,8 +109,9 @@ class ObjectListing:
             yield from zip(keys, packed, strict=True)
 
     def parts(self) -> Sequence[Part]:
-        """The records in parts of ascending key intervals, for :func:`graveler.tree.parallel.build_parallel`: one for each file,
-        of Parquet for each row group. A single part if they are not in order: only sorting all of them would find intervals.
+        """Return the records in parts of ascending key intervals, for :func:`graveler.tree.parallel.build_parallel`: one for each
+        file, of Parquet for each row group. A single part if they are not in order: only sorting all of them would find
+        intervals.
 
         Parts can be sent to other processes, and report no progress.
         Cost: a pass over the keys.
@@ -121,7 +122,9 @@ class ObjectListing:
             return [self]
         groups: list[list[_Interval]] = []
         for interval in chain:
-            if groups and groups[-1][-1].last == interval.first:  # rows of one key, perhaps: they have to meet
+            if (
+                groups and groups[-1][-1].last == interval.first
+            ):  # rows of one key, perhaps: they have to be in one part
                 groups[-1].append(interval)
             else:
                 groups.append([interval])
@@ -132,8 +135,8 @@ class ObjectListing:
             file.check()
 
     def _chain(self) -> list[_Interval] | None:
-        """All units in the order of their names, if that puts all rows in order; else None, at the first that is not. Reads the
-        listing the first time."""
+        """Return all units in the order of their names, if that puts all rows in order; else None, at the first that is not.
+        Reads the listing the first time."""
         if self._looked_at is None:
             self._looked_at = (self._intervals(),)
         return self._looked_at[0]
@@ -176,7 +179,7 @@ class _OrderedPart:
 
 
 class _Rows:
-    """The rows of all files: their order, and their records. Picklable; opens files anew in another process."""
+    """The rows of all files: their order, and their records. Picklable; opens the files again in another process."""
 
     def __init__(self, files: Sequence[ListingFile], namespace: str, options: ListingOptions) -> None:
         self._files = files
@@ -197,11 +200,11 @@ class _Rows:
         return _Rows, (self._files, self._namespace, self.options)
 
     def units(self) -> list[_Unit]:
-        """What can be in order by itself, as the listing has it."""
+        """Return the units that can be in order by themselves, in the listing's order."""
         return [_Unit(file, part) for file, table in enumerate(self._tables) for part in range(table.parts)]
 
     def interval(self, unit: _Unit) -> _Interval | None:
-        """The first and the last name of a unit; None if it has no rows. Reads the names alone.
+        """Return the first and the last name of a unit; None if it has no rows. Reads the names alone.
 
         :class:`_UnorderedError` at the first that is less than the one before.
         """
@@ -219,7 +222,7 @@ class _Rows:
         return None if first is None else _Interval(first, last, unit)
 
     def blocks(self, units: Iterable[_Unit], progress: Progress) -> Iterator[Block]:
-        """The records of units, one after another, as they stand."""
+        """Yield the records of units, one after another, as they stand."""
         for unit in units:
             reader = self._readers[unit.file]
             for batch in self._tables[unit.file].batches(unit.part, reader.columns):
@@ -229,10 +232,10 @@ class _Rows:
                     yield block
 
     def distinct(self, blocks: Iterable[Block]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """The records of ordered blocks, each key once."""
+        """Yield the records of ordered blocks, each key once."""
         held: tuple[bytes, int, bytes] | None = None
         for keys, origins, packed in blocks:
-            if held is not None:  # the last record of the block before: the first of this one may have its key
+            if held is not None:  # the last record of the previous block: the first of this one may have its key
                 keys, origins, packed = [held[0], *keys], [held[1], *origins], [held[2], *packed]
             if not all(map(lt, keys, islice(keys, 1, None))):
                 keys, origins, packed = self._without_duplicates(keys, origins, packed)

@@ -1,4 +1,4 @@
-"""How much the pages of a Parquet file say that they unpack to, before somebody believes them.
+"""The unpacked sizes that the pages of a Parquet file claim, checked before they are trusted.
 
 A page's header is a Thrift struct in the compact protocol, in front of the page; readers allocate what it claims. Formats:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift (``PageHeader``) and
@@ -10,7 +10,7 @@ from struct import Struct
 from typing import IO, Final, NamedTuple
 
 _MOST_HEADER: Final = 1 << 24
-"""As Arrow: a header holds the page's least and greatest value."""
+"""The same limit as Arrow's: a header holds the page's least and greatest value."""
 
 _FIRST_READ: Final = 1 << 8
 _DEEPEST: Final = 16
@@ -21,7 +21,7 @@ _FIXED: Final = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 
 
 class Page(NamedTuple):
-    """A page: whether it is a dictionary, where it begins behind its header, and how many bytes it claims, unpacked and as
+    """A page: whether it is a dictionary, where it begins after its header, and how many bytes it claims, unpacked and as
     stored."""
 
     is_dictionary: bool
@@ -31,8 +31,8 @@ class Page(NamedTuple):
 
 
 def pages(stream: IO[bytes], start: int, end: int) -> Iterator[Page]:
-    """The pages of a column chunk that lies from ``start`` to ``end``, as their headers describe them. Each costs a read of some
-    hundred bytes. ``ValueError`` for what is no page, :class:`OSError`."""
+    """Yield the pages of a column chunk that lies from ``start`` to ``end``, as their headers describe them. Each costs a read of
+    some hundred bytes. ``ValueError`` for an invalid page, :class:`OSError`."""
     if start < 0:
         raise ValueError(f"a page is said to begin {-start} bytes before the file")
     while start < end:
@@ -42,7 +42,7 @@ def pages(stream: IO[bytes], start: int, end: int) -> Iterator[Page]:
 
 
 def longest_text(dictionary: bytes) -> int:
-    """The length of the longest value in a dictionary's page of texts, unpacked: each has its length before it."""
+    """Return the length of the longest value in a dictionary page of texts, unpacked: each has its length before it."""
     longest = at = 0
     while at + _LENGTH.size <= len(dictionary):
         (length,) = _LENGTH.unpack_from(dictionary, at)
@@ -52,7 +52,7 @@ def longest_text(dictionary: bytes) -> int:
 
 
 def _header(stream: IO[bytes], at: int) -> Page:
-    """What the header at a place says."""
+    """Decode the page header at a position."""
     want = _FIRST_READ
     while True:
         stream.seek(at)
@@ -72,14 +72,14 @@ def _header(stream: IO[bytes], at: int) -> Page:
 
 
 class _Compact:
-    """Reads one struct. ``IndexError`` where the bytes end before it does, ``ValueError`` for what is none."""
+    """A decoder of one struct. ``IndexError`` if the bytes end before it does, ``ValueError`` for an invalid one."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.at = 0
 
     def numbers(self) -> dict[int, int]:
-        """The integers of the struct by their field; all else is passed over."""
+        """Return the integers of the struct by their field; all else is skipped."""
         found: dict[int, int] = {}
         for field, kind in self._fields():
             if kind in (_I16, _I32, _I64):

@@ -1,6 +1,7 @@
 """Sources of an import that are named by address: one object, or all objects below a prefix of addresses.
 
-A prefix is taken as the object stores take it: ``…/a/b`` is also ``…/a/bc`` and ``…/a/b/c``. Paths begin behind its last slash.
+A prefix has the meaning that it has in object stores: ``…/a/b`` includes ``…/a/bc`` and ``…/a/b/c``. Paths begin after its last
+slash.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,11 +37,11 @@ def source_at(
     *,
     trust_mtime: bool = False,
 ) -> ImportSource:
-    """What is at an address, for an import. No request yet. ``outside`` gives the object store of an address, and its key there;
-    ``workers`` processes may help to read files.
+    """Return the source at an address, for an import. No request yet. ``outside`` returns the object store of an address, and its
+    key there; ``workers`` processes may help to read files.
 
     A folder's files are read for their MD5, unless ``trust_mtime`` says that size and time stand for their bytes; other stores
-    are listed (one request for each 1,000), and their ETags are taken for checksums. What ``outside`` raises for an address that
+    are listed (one request for each 1,000), and their ETags are used as checksums. Errors of ``outside`` for an address that
     this lake may not read; :class:`InvalidError` for one that cannot be listed; :class:`NotFoundError`, when it is read, if
     nothing is there.
     """
@@ -51,7 +52,9 @@ def source_at(
         raise InvalidError(f"{source.address!r} names a folder, not an object; import it as a prefix")
     files = None
     if source.address.startswith(_FILE):
-        objects, _ = outside(f"{above.removesuffix('/')}/{name or _ANY}")  # refuses what this lake may not read
+        objects, _ = outside(
+            f"{above.removesuffix('/')}/{name or _ANY}"
+        )  # refuses an address that this lake may not read
         files = objects.files if isinstance(objects, FolderObjects) else Beneath(Path("/"))
     elif trust_mtime:
         expect_files(source)
@@ -74,7 +77,7 @@ def source_at(
 
 
 def expect_files(source: ImportAddress) -> None:
-    """:class:`InvalidError` unless these are files, whose time may be trusted."""
+    """Raise :class:`InvalidError` unless the source consists of files, whose time may be trusted."""
     if not source.address.startswith(_FILE):
         raise InvalidError(
             f"trust_mtime is about files, which an import reads otherwise; what is at {source.address!r} is never read, since "
@@ -83,7 +86,8 @@ def expect_files(source: ImportAddress) -> None:
 
 
 def destination_of(source: ImportAddress) -> bytes:
-    """Where in the branch it goes, as :attr:`ImportSource.destination` has it. :class:`InvalidError` for what is no path."""
+    """Return the source's destination in the branch, as :attr:`ImportSource.destination`. :class:`InvalidError` for an invalid
+    path."""
     destination = source.destination
     if source.type is AddressType.OBJECT:
         return encode_key(destination)
@@ -156,7 +160,7 @@ def _missing(address: str) -> NotFoundError:
 
 
 def _split(address: str) -> tuple[str, str]:
-    """What comes before the last slash of an address, and what behind it."""
+    """Return the parts of an address before and after its last slash."""
     scheme, separator, path = address.partition("://")
     if (
         not separator

@@ -1,4 +1,4 @@
-"""Who wants to know how far an import has come."""
+"""Progress reports of an import."""
 
 from collections.abc import Callable
 
@@ -7,4 +7,4 @@ Progress = Callable[[int, int], None]
 
 
 def no_progress(objects: int, size: int) -> None:
-    """Tells nobody."""
+    """Ignore the report."""

@@ -1,6 +1,6 @@
-"""A listing as one is sent to a server: whatever it was made of, a CSV inside gzip with a row for each object, in order of paths.
+"""The form in which a listing is sent to a server: a CSV inside gzip with a row for each object, in order of paths.
 
-Whoever has the listing's files writes it: what is wrong with them is told there, with file, row and column, and the reader needs
+The owner of the listing's files writes it: errors in them are raised there, with file, row and column, and the reader needs
 neither Parquet nor the options. Columns: ``path`` (below the destination), ``physical_address``, ``size``, ``etag``, ``mtime``
 (Unix seconds), ``content_type``, ``metadata`` (a JSON object).
 """
@@ -22,7 +22,7 @@ from graveler.requests.importing import ListingOptions
 from graveler.tree.record import RecordCodec
 
 SENT_OPTIONS: Final = ListingOptions(url_encoded=False, folders=True)
-"""How such a listing is read; ``destination`` is to be added."""
+"""The options for reading such a listing; ``destination`` is to be added."""
 
 _COLUMNS: Final = ("path", "physical_address", "size", "etag", "mtime", "content_type", "metadata")
 _ADDRESS: Final = _COLUMNS.index("physical_address")
@@ -38,7 +38,7 @@ def write_listing(
     to: Path,
     progress: Progress = no_progress,
 ) -> int:
-    """Write what a listing names to a file; how many objects that are. ``namespace`` is that of the repository that it is for.
+    """Write what a listing names to a file; return the number of objects. ``namespace`` is that of the repository that it is for.
     Arguments and errors as of :class:`ObjectListing`. About 10 µs an object; on disk about 50 bytes each."""
     decode = RecordCodec(namespace).decode
     skipped = len(options.destination.encode())
@@ -68,8 +68,8 @@ def write_listing(
 
 
 def addresses(listing: Path) -> Iterator[str]:
-    """The physical addresses that a listing of this kind names. About 1 µs each, and memory for a line, which has a bound.
-    :class:`InvalidError` for what is none."""
+    """Yield the physical addresses in a listing of this kind. About 1 µs each, and memory for a line, which has a limit.
+    :class:`InvalidError` for an invalid listing."""
     try:
         with (
             listing.open("rb") as raw,

@@ -1,4 +1,4 @@
-"""Gzip that unpacks to no more than a listing can."""
+"""Gzip that refuses to unpack to more than a listing can."""
 
 import gzip
 import os
@@ -10,7 +10,7 @@ _RATIO: Final = 300
 
 
 class UnpacksTooFarError(Exception):
-    """What is unpacked is too large for a listing."""
+    """The unpacked size is too large for a listing."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -26,11 +26,11 @@ class ListingGzip(gzip.GzipFile):
         self._left = max(_ALWAYS, os.fstat(raw.fileno()).st_size * _RATIO)
 
     def read(self, size: int | None = -1) -> bytes:
-        """As a file's; whoever reads to the end in one piece has it in memory."""
+        """Read as a file does; reading to the end in one piece holds it in memory."""
         return self._counted(super().read(size))
 
     def read1(self, size: int = -1) -> bytes:
-        """As a file's."""
+        """Read as a file does."""
         return self._counted(super().read1(size))
 
     def _counted(self, piece: bytes) -> bytes:
