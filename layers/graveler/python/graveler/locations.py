@@ -64,9 +64,9 @@ _ON_AWS: Final = f"--tables {_TABLE}TABLE and --objects s3://BUCKET/PREFIX (or {
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """How to reach servers. ``proxies`` are URLs by the scheme of the request, except for the hosts that ``no_proxy``
-    lists, in curl's format (``*``, or names and their suffixes); requests to this machine never use a proxy. ``certificates``
-    is a file with the trusted certificate authorities; without one, the system's are trusted."""
+    """The network settings for reaching servers. ``proxies`` are URLs by the scheme of the request, except for the hosts that
+    ``no_proxy`` lists, in curl's format (``*``, or names and their suffixes); requests to this machine never use a proxy.
+    ``certificates`` is a file with the trusted certificate authorities; without one, the system's are trusted."""
 
     proxies: Mapping[str, str] = field(default_factory=dict)
     no_proxy: str = ""

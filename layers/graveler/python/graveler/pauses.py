@@ -1,4 +1,4 @@
-"""How a call waits for another thread: by blocking its own, unless that thread runs an event loop.
+"""Waiting for another thread: a call waits by blocking its own, unless that thread runs an event loop.
 
 ``graveler serve`` handles short requests in its event loop, without a thread for each. While such a request waits (for a table
 write, or before a retry), the loop goes on with others. If it would have to wait for something that must not block the loop

@@ -1,4 +1,4 @@
-"""Leases that trust no foreign clock: each process judges by its own monotonic clock whether an owner is alive.
+"""Leases that trust no other process's clock: each process judges by its own monotonic clock whether an owner is alive.
 
 An owner renews its lease by writing a new *beat*, any value that it has not written before. A lease is held as long as its
 beat changes: it has expired once its beat stays the same for the lease's length, by the monotonic clock of the observer. No

@@ -83,7 +83,7 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
     turns: Turns
     deadlines: Deadlines
     seen: dict[str, Seen]
-    """By ref."""
+    """The last known meanings, by ref."""
     copies: TreeFiles | None
     folder_permissions: "FolderPermissions | None"
 

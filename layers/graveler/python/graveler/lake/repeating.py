@@ -76,7 +76,7 @@ class _Repeater:
 
 
 _repeaters: dict[int, _Repeater] = {}
-"""By process ID: a forked child has none of its parent's threads."""
+"""Repeaters by process ID: a forked child has none of its parent's threads."""
 
 
 @contextmanager

@@ -95,8 +95,9 @@ class Turns:
     ) -> "Turn":
         """Return the turn of one verb at a branch, which begins when it first reads the branch. As a context manager, it ends the
         turn if the verb has not. ``ticket`` names a ticket that the steps of an operation share: it stays in the queue when one
-        of them fails, and with ``keep``, which always takes it, also when one succeeds. ``meanwhile`` is work that the verb has
-        to do anyway and that needs no turn; it is called at most once, while other processes of this machine have their turns."""
+        of them fails, and with ``keep``, which always takes it, and also when one succeeds. ``meanwhile`` is work that the verb
+        has to do anyway and that needs no turn; it is called at most once, while other processes of this machine have their
+        turns."""
         return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile)
 
     def let_go(self, branch: str, ticket: str) -> None:

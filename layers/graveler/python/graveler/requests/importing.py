@@ -116,7 +116,7 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
 
 
 class ListingOptions(Struct, frozen=True):
-    """How the rows of a listing become records.
+    """The rules by which rows of a listing become records.
 
     ``source``: only rows whose key begins with this prefix count, and it is removed. If it contains ``://``, it is a prefix of
     addresses. ``destination``: the prefix to add, empty or ending with ``/``. ``base``: a URL; an object's address is this and

@@ -51,7 +51,7 @@ class History:
         self._metarange_numbers: dict[str, int] = {}
         self.parents: list[tuple[int, ...]] = []
         self.generation: list[int] = []
-        """As the commit says; 0 if it could not be read."""
+        """The generation in the commit; 0 if it could not be read."""
         self.metarange: list[int] = []
         self.heads: list[Head] = []
         self.metaranges: list[MetarangeName] = []

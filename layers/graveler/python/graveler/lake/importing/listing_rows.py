@@ -1,4 +1,5 @@
-"""From the rows of a listing to records: which rows count, what each column has to hold, and the packed bytes, in batches."""
+"""Converting the rows of a listing to records: which rows count, what each column has to hold, and the packed bytes, in
+batches."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -50,7 +50,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "islatest": IS_LATEST,
     "isdeletemarker": IS_DELETE_MARKER,
 }
-"""From a column's name in lower case, without ``_``, ``-`` and spaces, to its meaning. Other columns are not read."""
+"""The meanings of column names in lower case, without ``_``, ``-`` and spaces. Other columns are not read."""
 
 _BATCH: Final = 4096
 _BLOCK: Final = 1 << 18

@@ -100,7 +100,7 @@ def _open(settings: S3Settings, wrap: Callable[[Objects], Objects], namespace: s
 
 def _locate(settings: S3Settings, own: str, address: str) -> tuple[Objects, str]:
     """Return the store and key of an address outside of the repository that names it. The lake's own prefix is excluded: a user
-    who may write to one repository could otherwise link another one's objects, and read them."""
+    with permission to write to one repository could otherwise link another one's objects, and read them."""
     if not address.startswith(SCHEME):
         raise InvalidError(f"{address!r} is not in S3, and a lake on AWS reads from nowhere else")
     if address.startswith(f"{own}/"):

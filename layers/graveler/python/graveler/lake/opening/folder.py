@@ -293,8 +293,8 @@ def _lake(
 
 def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Objects, str]:
     """Return the store and key of an address outside of the repository that names it. The lake's own folder is excluded: a user
-    who may write to one repository could otherwise link the table, or another one's objects, and read them. So are the system's
-    virtual files: the environment of a process has its secrets. :class:`ForbiddenError`."""
+    with permission to write to one repository could otherwise link the table, or another one's objects, and read them. So are the
+    system's virtual files: the environment of a process has its secrets. :class:`ForbiddenError`."""
     objects, key = locate(address, signer)
     if isinstance(objects, FolderObjects):
         path = objects.file_of(key).resolve()

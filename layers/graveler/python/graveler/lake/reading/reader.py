@@ -68,7 +68,7 @@ _SEEN_LENGTH: Final = 100
 
 
 class StatRead(Struct, frozen=True):
-    """What was read to look one object up: the items ``beside``, those of the ref, and what is staged under the tokens that the
+    """The items read to look one object up: the items ``beside``, those of the ref, and what is staged under the tokens that the
     branch had when it was last ``seen``."""
 
     ref: str
@@ -97,7 +97,7 @@ class RepositoryReader:
         self.parts = parts
         """The parts, for functions that change the repository."""
         self.leases = parts.leases
-        """What this process has seen of the lake's leases."""
+        """The lake's leases as this process has seen them."""
         self.skew = parts.skew
         """Seconds by which clocks of the lake's writers may differ."""
         self.grace = parts.grace
