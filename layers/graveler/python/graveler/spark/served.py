@@ -102,8 +102,8 @@ class ServedRepository(RemoteRepository):
         return Tree.load(self._trees, self.commit_of(ref).metarange)
 
     def store_at(self, address: str) -> tuple[Objects, str]:
-        """The object store in which an address lies, and its key there. No request. :class:`InvalidError` if no store is known
-        by its scheme."""
+        """Return the object store of an address, and its key there. No request. :class:`InvalidError` if no store has its
+        scheme."""
         inside = f"{self._repository.namespace}/"
         if address.startswith(inside):
             return self.namespace, address.removeprefix(inside)
@@ -114,13 +114,13 @@ class ServedRepository(RemoteRepository):
         self._connection.get((*self._base, "commits", ref), documents.Commit, {"kept": True})
 
     def expect_permitted(self, branch: str) -> None:
-        """See that the access key may change the branch, before somebody goes to work for it. One request.
+        """Check that the access key may change the branch, before any work starts. One request.
         :class:`graveler.errors.ForbiddenError`, :class:`graveler.errors.RefNotFoundError`."""
         path = (*self._base, "branches", branch, "objects", "stage_allowed")
         self._connection.call("GET", path, {"path": "any"})
 
     def new_address(self, branch: str, path: str) -> str:
-        """As :meth:`graveler.lake.repository.OpenRepository.new_address`. One request."""
+        """Return an address as :meth:`graveler.lake.repository.OpenRepository.new_address`. One request."""
         location = (*self._base, "branches", branch, "staging", "backing")
         address = self._connection.get(location, objects.StagingLocation, {"path": path}).physical_address
         if address is None:
@@ -141,19 +141,19 @@ class ServedRepository(RemoteRepository):
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> Imported:
-        """As :meth:`graveler.lake.repository.OpenRepository.import_sources`, of sources whose trees are built elsewhere.
+        """Import as :meth:`graveler.lake.repository.OpenRepository.import_sources`, for sources whose trees are built elsewhere.
 
-        The server is asked first whether such a commit may be made. Then, and again if the branch moved meanwhile: the head's
-        metarange read, one written, and one request. ``committer`` is who the access key belongs to.
+        The server is asked first whether such a commit is permitted. Then, and again if the branch moved meanwhile: the head's
+        metarange read, one written, and one request. ``committer`` is the access key's owner.
 
-        :class:`MovedError` never; :class:`BusyError` if the branch moves all the time.
+        :class:`MovedError` never; :class:`BusyError` if the branch keeps moving.
         """
         if request_id:
             raise InvalidError("a request id is for lakes that are opened themselves; through a server, import again")
         ordered = sorted_sources(sources)
         document = {"message": message, "metadata": dict(metadata or {}), "date": created, "force": force}
         head = self._head(branch)
-        with suppress(NoChangesError):  # the head's own tree: everything is looked at, and there is nothing to commit
+        with suppress(NoChangesError):  # the head's own tree: everything is checked, and nothing needs a commit
             self._commit(branch, head, head.metarange, document)
         imported: list[tuple[ImportSource, Tree]] = []
         for source in ordered:
@@ -176,9 +176,9 @@ class ServedRepository(RemoteRepository):
                     raise BusyError(f"branch {branch!r} moves all the time; import again later") from None
 
     def _replaced(self, head: Commit, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
-        """The tree for the server to commit. It is cut as the head is: as its commit says, else its metarange, else the
-        repository. Where the head's ranges contradict that, the new metarange does not say how it is cut, and the server
-        checks it."""
+        """Return the tree for the server to commit. Its split parameters are those of the head: those recorded in its commit,
+        else in its metarange, else the repository's. If the head's ranges contradict them, the new metarange does not record
+        them, and the server checks it."""
         before = Tree.load(self._trees, head.metarange)
         own = self._repository.split
         split = split_of(head, before.cut_by or own)
@@ -191,7 +191,7 @@ class ServedRepository(RemoteRepository):
         return self.commit_of(self.branch(branch).commit_id)
 
     def _commit(self, branch: str, head: Commit, name: MetarangeName, document: Mapping[str, object]) -> Commit:
-        """Make ``name`` the commit after ``head``. :class:`MovedError` if the branch has another one by now."""
+        """Commit ``name`` on top of ``head``. :class:`MovedError` if the branch has another head by now."""
         path = (*self._base, "branches", branch, "commits")
         query = {"source_metarange": name, "parent": head.id}
         response = self._connection.call("POST", path, query, document, passing=(409,))
@@ -202,11 +202,11 @@ class ServedRepository(RemoteRepository):
 
 
 def served_at(location: ServedLake, name: str, s3: "S3Settings | None" = None) -> ServedRepository:
-    """A repository behind a server, for tasks of this session. Cost and errors as :class:`ServedRepository`."""
+    """Return a repository behind a server, for tasks of this session. Cost and errors as :class:`ServedRepository`."""
     return ServedRepository(connect(location), name, s3)
 
 
 def served_by(verbs: object, name: str, s3: "S3Settings | None" = None) -> ServedRepository:
-    """The same by the connection of a handle's verbs, which stays open. Cost and errors as :class:`ServedRepository`."""
+    """Return the same on the connection of a handle's verbs, which stays open. Cost and errors as :class:`ServedRepository`."""
     assert isinstance(verbs, RemoteRepository)
     return ServedRepository(verbs.connection, name, s3)

@@ -9,10 +9,10 @@ LOOPBACK = "127.0.0.1"
 
 
 def local_session(name: str = "graveler", *, cores: int = 2, attempts: int = 4, **options: str) -> SparkSession:
-    """A session in this process, listening on the loopback address only, its workers on this interpreter.
+    """Return a session in this process, listening on the loopback address only, its workers on this interpreter.
 
     A task is tried ``attempts`` times, as on a cluster. ``options`` are Spark's, with ``__`` for the dots. Cost: 5 to 15 seconds;
-    a session that there is already is taken over.
+    an existing session is reused.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = LOOPBACK

@@ -1,12 +1,12 @@
-"""``df.write.format("graveler")``: a frame becomes a dataset on a branch by one commit, as a plan of Spark's own.
+"""``df.write.format("graveler")``: writes a frame as a dataset on a branch by one commit, as one of Spark's own plans.
 
-Spark runs the write, so it stands in the SQL tab, and query listeners are told of it. The tasks put Parquet files to their
-final places (:mod:`graveler.spark.parquet_files`); when all of them are done, the driver links the files of those attempts that
-count to a hidden branch, commits, and merges, as a transaction does (:mod:`graveler.spark.landing`).
+Spark runs the write, so it appears in the SQL tab, and query listeners see it. The tasks write Parquet files to their final
+locations (:mod:`graveler.spark.parquet_files`); once all are done, the driver links the files of the attempts that count to a
+hidden branch, commits, and merges, as a transaction does (:mod:`graveler.spark.landing`).
 
-The hidden branch begins at the commit that the branch had when the write was planned, so whoever replaces a dataset that somebody
-else has changed since is refused. It is made when the tasks are done: its name alone is known before, since addresses prove for
-which branch they were made. So nobody has to keep it alive while the tasks run.
+The hidden branch starts at the commit that the branch had when the write was planned, so replacing a dataset that was changed
+concurrently is refused. The branch is created when the tasks are done: only its name is needed before, since addresses prove for
+which branch they were made. So no process has to renew its lease while the tasks run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,12 +72,12 @@ WRITE_OPTIONS: Final = (
 )
 _WHOLE_NUMBERS: Final = (ByteType, ShortType, IntegerType, LongType)
 _IN_FOLDERS: Final = (StringType, BooleanType, DateType, DecimalType, *_WHOLE_NUMBERS)
-"""Types whose values have one text, so that they can be names of folders."""
+"""Types whose values have a unique text, and so can name folders."""
 _IN_FILES: Final = (*_IN_FOLDERS, FloatType, DoubleType, BinaryType, TimestampType, TimestampNTZType)
 
 
 class _Plan(Struct, frozen=True):
-    """What is decided before the tasks begin. ``done``: nothing is to be written, since the dataset is there and to be left as it
+    """The decisions made before the tasks start. ``done``: nothing needs to be written, since the existing dataset stays as it
     is, or the application wrote this version before, in the commit ``merged``."""
 
     location: LakeLocation
@@ -94,26 +94,26 @@ class _Plan(Struct, frozen=True):
     application: Application | None
     allow_empty: bool
     unchanged: bool
-    """Whether the folder has to be as it was, though nothing in it is replaced."""
+    """Whether the folder must be unchanged, although nothing in it is replaced."""
     done: bool
     merged: CommitID | None
 
 
 class _Wrote(WriterCommitMessage):
-    """What an attempt of a task has put."""
+    """The files that an attempt of a task has written."""
 
     def __init__(self, files: list[PutFile]) -> None:
         self.files = files
 
 
 class DatasetWriter(DataSourceArrowWriter):
-    """One write. Made by the driver, which sends copies to the tasks, and to the process that commits in the end."""
+    """One write. Created by the driver, which sends copies to the tasks, and to the process that commits in the end."""
 
     def __init__(self, plan: _Plan, files: ParquetFolder) -> None:
         self._plan, self._files = plan, files
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """What a task does. One object write for each partition that it has rows of."""
+        """Write a task's rows. One object write per partition that it has rows of."""
         forget_archives()
         if self._plan.done:
             return _Wrote([])
@@ -121,8 +121,7 @@ class DatasetWriter(DataSourceArrowWriter):
         return _Wrote(self._files.write(iterator, 0 if context is None else context.partitionId()))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Link what the tasks have put, commit, and merge. Costs and errors as of the end of a
-        :func:`graveler.spark.transaction`."""
+        """Link the tasks' files, commit, and merge. Costs and errors as at the end of a :func:`graveler.spark.transaction`."""
         plan = self._plan
         if plan.done:
             self._tag(plan.merged)
@@ -153,26 +152,26 @@ class DatasetWriter(DataSourceArrowWriter):
         self._tag(None if merged is None else merged.id)
 
     def _tag(self, merged: CommitID | None) -> None:
-        """Give a merge its tag, also that of an earlier try, which died before it."""
+        """Tag the merge, including that of an earlier attempt that died before tagging."""
         plan = self._plan
         if merged is not None and plan.tag is not None:
             with open_at(plan.location) as lake:
                 give_tag(lake.repository(plan.repository), plan.tag, merged, plan.by)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what the tasks have put, if one of them failed. Spark also calls this after a commit that failed: then all of
-        them have a message, and the files stay, since they may be committed, or kept with the hidden branch; what nobody names
-        is the collector's. One listing for each thousand files, and their deletion."""
+        """Remove the tasks' files, if one task failed. Spark also calls this after a failed commit: then all tasks have a
+        message, and the files stay, since they may be committed, or kept with the hidden branch; unreferenced ones are left to
+        the collector. One listing per thousand files, and their deletion."""
         if self._plan.done or all(message is not None for message in messages):
             return
         objects = self._files.objects
-        with suppress(GravelerError):  # the collector's, as what tasks put that are still at work
+        with suppress(GravelerError):  # left to the collector, like the files of tasks that still run
             objects.delete_many([(one.key, one.etag) for one in objects.list(f"{self._files.key}/")])
 
 
 def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DatasetWriter:
-    """The writer for these options. Looks at the branch before there is any work: a few table reads. :class:`InvalidError` for
-    options and columns that cannot be, :class:`AlreadyExistsError` for ``ifExists=error``, and errors as of the beginning of a
+    """Return the writer for these options. Checks the branch before any work: a few table reads. :class:`InvalidError` for
+    invalid options and columns, :class:`AlreadyExistsError` for ``ifExists=error``, and errors as at the beginning of a
     :func:`graveler.spark.transaction`."""
     expect_known(given, WRITE_OPTIONS)
     location, name, branch = location_of(given), needed(given, "repository"), needed(given, "branch")
@@ -239,7 +238,7 @@ def _has_files(repository: OpenRepository, commit: CommitID, folder: str) -> boo
 
 
 def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
-    # Whether upper and lower case differ, the session knows, and nobody tells a data source: what most could not read is refused.
+    # Only the session knows whether case matters, and data sources are not told: refuse names that most sessions could not read.
     check_columns(schema, case_matters=False)
     for name, kind in leaves(schema):
         if not isinstance(kind, _IN_FILES):
@@ -263,7 +262,7 @@ def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
 
 
 def _metadata(text: str) -> dict[str, str]:
-    """Of the commit. :class:`InvalidError` for what is no object of texts."""
+    """Return the commit's metadata. :class:`InvalidError` for what is not a JSON object of texts."""
     if not text:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Parts of trees that tasks read: cut on the driver from descriptions of ranges alone, picklable, each with what it needs."""
+"""Parts of trees for tasks: computed on the driver from descriptions of ranges alone, picklable, self-contained."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,18 @@ from graveler.tree.listing import prefix_end
 from graveler.tree.tree import Tree
 
 TASK_ROWS: Final = 250_000
-"""Records for a task to read, or somewhat more: a second's work."""
+"""Approximate number of records per task, or somewhat more: a second's work."""
 
 
 class KeyRange(Struct, frozen=True):
-    """Keys with ``start <= key < end``; None is no bound."""
+    """Keys with ``start <= key < end``; an end of None is unbounded."""
 
     start: bytes = b""
     end: bytes | None = None
 
     @classmethod
     def of_prefix(cls, prefix: bytes) -> "KeyRange":
-        """The keys that begin with a prefix."""
+        """Return the keys that begin with a prefix."""
         return cls(prefix, prefix_end(prefix))
 
     def __and__(self, other: "KeyRange") -> "KeyRange":
@@ -34,11 +34,11 @@ class KeyRange(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Can no key lie in it?"""
+        """Whether no key can lie in it."""
         return self.end is not None and self.end <= self.start
 
     def numbers(self, tree: Tree) -> range:
-        """The ranges of a tree that may hold such keys."""
+        """Return the ranges of a tree that may hold such keys."""
         if self.empty:
             return range(0)
         first = bisect_left(tree.lasts, self.start)
@@ -49,11 +49,11 @@ class KeyRange(Struct, frozen=True):
 
 
 KeyRanges: TypeAlias = tuple[KeyRange, ...]
-"""Keys that lie in any of these, which ascend and neither overlap nor touch. None of them is empty."""
+"""The union of key ranges, which are ascending, disjoint and not adjacent. None of them is empty."""
 
 
 def either(*some: KeyRange) -> KeyRanges:
-    """The keys that lie in any of these."""
+    """Return the union of key ranges."""
     found: list[KeyRange] = []
     for one in sorted((one for one in some if not one.empty), key=lambda one: one.start):
         last = found[-1] if found else None
@@ -65,7 +65,7 @@ def either(*some: KeyRange) -> KeyRanges:
 
 
 def both(one: KeyRanges, other: KeyRanges) -> KeyRanges:
-    """The keys that lie in both."""
+    """Return the intersection."""
     found: list[KeyRange] = []
     mine = theirs = 0
     while mine < len(one) and theirs < len(other):
@@ -80,7 +80,7 @@ def both(one: KeyRanges, other: KeyRanges) -> KeyRanges:
 
 
 class Slice(Struct, frozen=True):
-    """Ranges of a tree, and between which keys their records count."""
+    """Ranges of a tree, and the keys between which their records count."""
 
     tree: Tree
     keys: KeyRange
@@ -95,9 +95,9 @@ class TwoSlices(Struct, frozen=True):
 
 
 def slices(repository: Files, tree: Tree, keys: KeyRanges, rows: int = TASK_ROWS) -> list[Slice]:
-    """What tasks read to read all of those keys of a tree: ``rows`` records each, or somewhat more. They open only ranges that
-    may hold such keys, and read of them all that lies between the first key and the last. No request; some µs for each of the
-    ``keys``. :class:`graveler.errors.InvalidError` for no rows."""
+    """Return the parts that together hold all of those keys of a tree: ``rows`` records each, or somewhat more. Tasks open only
+    ranges that may hold such keys, and read everything in them between the first key and the last. No request; some µs for each
+    of the ``keys``. :class:`graveler.errors.InvalidError` for no rows."""
     _check_rows(rows)
     store = task_store(repository)
     found: list[Slice] = []
@@ -114,7 +114,7 @@ def slices(repository: Files, tree: Tree, keys: KeyRanges, rows: int = TASK_ROWS
 
 
 def _numbers(tree: Tree, keys: KeyRanges) -> list[int]:
-    """The ranges of a tree that may hold such keys, ascending."""
+    """Return the ranges of a tree that may hold such keys, ascending."""
     found: list[int] = []
     for one in keys:
         behind = found[-1] + 1 if found else 0
@@ -123,9 +123,10 @@ def _numbers(tree: Tree, keys: KeyRanges) -> list[int]:
 
 
 def pairs(repository: Files, left: Tree, right: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[TwoSlices]:
-    """What tasks compare to find all differences of two trees between those keys: ``rows`` records each, or somewhat more.
+    """Return the parts to compare to find all differences of two trees between those keys: ``rows`` records each, or somewhat
+    more.
 
-    Where the trees have the same ranges there is nothing to compare. No request; some µs for each range that differs.
+    Identical ranges are skipped. No request; some µs per range that differs.
     """
     _check_rows(rows)
     store = task_store(repository)
@@ -138,7 +139,7 @@ def pairs(repository: Files, left: Tree, right: Tree, keys: KeyRange, rows: int 
 
 
 def _cut(left: Tree, right: Tree, keys: KeyRange, rows: int) -> Iterator[KeyRange]:
-    """Where they differ, cut at ends of ranges into intervals with so much to compare."""
+    """Yield where they differ, split at ends of ranges into intervals with about that much to compare."""
     for (after, upto), same in aligned(left, right):
         interval = KeyRange(b"" if after is None else after + b"\0", None if upto is None else upto + b"\0") & keys
         if same or interval.empty:
@@ -155,7 +156,7 @@ def _cut(left: Tree, right: Tree, keys: KeyRange, rows: int) -> Iterator[KeyRang
 
 
 def _ends(left: Tree, right: Tree, interval: KeyRange) -> list[tuple[bytes, int]]:
-    """Last keys in a place, ascending, and how many records the ranges have that end there."""
+    """Return the last keys in an interval, ascending, and the number of records in the ranges that end there."""
     ends: dict[bytes, int] = {}
     for tree in (left, right):
         for number in interval.numbers(tree):

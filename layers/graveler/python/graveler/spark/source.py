@@ -5,16 +5,15 @@
     graveler.spark.register(spark)
     spark.read.format("graveler").option("lake", "/srv/lake").option("repository", "sales").option("ref", "main").load()
 
-Spark runs the code of a data source in processes of its own, so options say where the lake is: those of
-:func:`graveler.spark.locations.location_of`. They also say what the source is: Spark asks it for its columns without saying
-whether it is going to be read at once or as a stream. Options of :mod:`graveler.spark.change_feed` make it a stream; without any,
-it has the rows of the objects of a commit. Writes (:mod:`graveler.spark.sink`) name a ``branch``, and no ``ref``.
+Spark runs the code of a data source in separate processes, so options give the lake's location: those of
+:func:`graveler.spark.locations.location_of`. They also determine the kind of source: Spark asks for its columns without telling
+whether it will be read at once or as a stream. Options of :mod:`graveler.spark.change_feed` make it a stream; without any, it has
+the rows of the objects of a commit. Writes (:mod:`graveler.spark.sink`) name a ``branch``, and no ``ref``.
 
-Objects are those of ``repository`` and ``ref``, with ``timestampAsOf`` or ``versionAsOf`` as for
-:func:`graveler.spark.read`, and of these what is wanted: ``prefix``; ``from`` (inclusive)
-and ``to`` (exclusive), which bound the path; ``columns``, separated by commas; ``rows_per_task``. Ranges without such keys are
-not opened. From Spark 4.1 on, filters on ``path`` bound it as well; Python data sources of Spark 4.0 are not told of filters
-(:func:`graveler.spark.objects` takes a condition).
+Objects are those of ``repository`` and ``ref``, with ``timestampAsOf`` or ``versionAsOf`` as for :func:`graveler.spark.read`,
+restricted by ``prefix``; ``from`` (inclusive) and ``to`` (exclusive), which bound the path; ``columns``, separated by commas;
+``rows_per_task``. Ranges without such keys are not opened. From Spark 4.1 on, filters on ``path`` bound it as well; Spark 4.0
+does not pass filters to Python data sources (:func:`graveler.spark.objects` takes a condition).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +52,7 @@ _OPTIONS: Final = (*LOCATION_OPTIONS, "repository", "ref", *AS_OF, "prefix", "fr
 
 
 class _Meaning(Protocol):
-    """What the options of a source say that it is."""
+    """The kind of source that the options describe."""
 
     def schema(self) -> StructType: ...
     def reader(self, schema: StructType, *, filtered: bool) -> DataSourceReader: ...
@@ -61,7 +60,7 @@ class _Meaning(Protocol):
 
 
 class Source(DataSource):
-    """The data source. What its options say is settled when the frame is made."""
+    """The data source. Its options are evaluated when the frame is made."""
 
     _filtered = False
 
@@ -72,27 +71,27 @@ class Source(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called."""
+        """Return its format name."""
         return NAME
 
     def schema(self) -> StructType:
-        """The columns."""
+        """Return the columns."""
         return self._read().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads it at once. :class:`graveler.errors.InvalidError` for a schema of the user's own, and for a stream."""
+        """Return the batch reader. :class:`graveler.errors.InvalidError` for a schema of the user's own, and for a stream."""
         return self._read().reader(schema, filtered=self._filtered)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """What reads it as a stream. :class:`graveler.errors.InvalidError` for options that do not make it one."""
+        """Return the stream reader. :class:`graveler.errors.InvalidError` for options that do not make it a stream."""
         return self._read().stream_reader(schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """What writes a frame. Errors as of :func:`graveler.spark.sink.writer_of`."""
+        """Return the writer of a frame. Errors as :func:`graveler.spark.sink.writer_of`."""
         return writer_of(self._given, schema, overwrite=overwrite)
 
     def streamWriter(self, *_: object, **__: object) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        """:class:`graveler.errors.InvalidError`."""
+        """Refuse, with :class:`graveler.errors.InvalidError`."""
         raise InvalidError(
             "Spark does not tell a data source in Python of which stream a batch is, so its batches could be written twice; "
             "write a stream by foreachBatch(graveler.spark.each_batch(…))"
@@ -103,8 +102,8 @@ class Source(DataSource):
 
 
 class FilteredSource(Source):
-    """The same for sessions that tell data sources of filters: those of Spark 4.1 that set
-    ``spark.sql.python.filterPushdown.enabled``. In others, Spark refuses a reader that would listen."""
+    """The data source for sessions that push down filters: those of Spark 4.1 that set
+    ``spark.sql.python.filterPushdown.enabled``. In others, Spark refuses a reader that accepts filters."""
 
     _filtered = True
 
@@ -115,7 +114,7 @@ def _meaning(given: Mapping[str, str]) -> _Meaning:
 
 
 class _Objects:
-    """The objects of a ref. It is resolved once, when the frame is made, and what is read of it later is that commit."""
+    """The objects of a ref. It is resolved once, when the frame is made, and later reads use that commit."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         expect_known(given, _OPTIONS, STREAM_OPTIONS)
@@ -150,7 +149,7 @@ class _Objects:
 
 
 class _Changes:
-    """What the commits of a branch change."""
+    """The changes of a branch's commits."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._options = FeedOptions(given)
@@ -170,7 +169,7 @@ class _Changes:
 
 
 class _Part(InputPartition):
-    """What one task reads."""
+    """The part of one task."""
 
     def __init__(self, part: Slice, namespace: str) -> None:
         super().__init__(part)
@@ -198,7 +197,7 @@ class _Reader(DataSourceReader):
 
 class _FilteredReader(_Reader):
     def pushFilters(self, filters: Iterable[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Leave out ranges; Spark still filters the rows. What is noted here reaches :meth:`partitions`."""
+        """Skip ranges; Spark still filters the rows. The result stored here reaches :meth:`partitions`."""
         for pushed in filters:
             self._keys = both(self._keys, keys_of(pushed))
             yield pushed

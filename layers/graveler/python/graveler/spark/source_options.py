@@ -1,4 +1,4 @@
-"""Options of Spark's data source ``graveler``: reading them, and errors that name the option and what it takes."""
+"""Parsing of the options of Spark's data source ``graveler``, with errors that name the option and the accepted values."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -7,12 +7,13 @@ from graveler.errors import InvalidError
 
 
 def lower(options: Mapping[str, str]) -> dict[str, str]:
-    """The options under their names in lower case, since Spark takes them in any case."""
+    """Return the options under their names in lower case, since Spark ignores their case."""
     return {name.lower(): value for name, value in options.items()}
 
 
 def expect_known(given: Collection[str], known: Collection[str], others: Collection[str] = ()) -> None:
-    """:class:`InvalidError` for an option that is none of the ``known`` ones, in any case. ``others`` may be meant as well."""
+    """Refuse an option that is none of the ``known`` ones, in any case, with :class:`InvalidError`, which also suggests
+    ``others``."""
     unknown = next((name for name in given if name.lower() not in map(str.lower, known)), None)
     if unknown is not None:
         names = {name.lower(): name for name in (*known, *others)}
@@ -22,7 +23,7 @@ def expect_known(given: Collection[str], known: Collection[str], others: Collect
 
 
 def needed(given: Mapping[str, str], name: str) -> str:
-    """The value of an option. :class:`InvalidError` if it is missing or empty."""
+    """Return the value of an option. :class:`InvalidError` if it is missing or empty."""
     value = given.get(name.lower(), "")
     if not value:
         raise InvalidError(f"the data source graveler needs the option {name!r}")
@@ -30,7 +31,7 @@ def needed(given: Mapping[str, str], name: str) -> str:
 
 
 def number(given: Mapping[str, str], name: str, default: int, *, least: int = 1) -> int:
-    """A number from ``least`` on. :class:`InvalidError` for anything else."""
+    """Return a number of at least ``least``. :class:`InvalidError` for anything else."""
     text = given.get(name.lower(), "")
     if not text:
         return default
@@ -40,7 +41,7 @@ def number(given: Mapping[str, str], name: str, default: int, *, least: int = 1)
 
 
 def one_of(given: Mapping[str, str], name: str, choices: Collection[str], default: str) -> str:
-    """One of some words, in any case. :class:`InvalidError` for another one."""
+    """Return one of some words, in any case. :class:`InvalidError` for another one."""
     text = given.get(name.lower(), "") or default
     if text.lower() not in choices:
         raise InvalidError(f"option {name!r} is {text!r}; give one of {', '.join(choices)}")
@@ -48,10 +49,10 @@ def one_of(given: Mapping[str, str], name: str, choices: Collection[str], defaul
 
 
 def flag(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """``true`` or ``false``. :class:`InvalidError` for another word."""
+    """Return ``true`` or ``false`` as a boolean. :class:`InvalidError` for another word."""
     return one_of(given, name, ("true", "false"), "true" if default else "false") == "true"
 
 
 def words(given: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Words that are separated by commas."""
+    """Return words that are separated by commas."""
     return tuple(word.strip() for word in given.get(name.lower(), "").split(",") if word.strip())

@@ -1,7 +1,6 @@
-"""What a task of an import does: the tree of one interval of keys, from sorted rows that come as Arrow batches.
+"""The work of an import's task: the tree of one interval of keys, from sorted rows in Arrow batches.
 
-Everything that a task writes is named by its contents, so that a task that is done twice, by a retry or by speculation,
-changes nothing.
+Everything that a task writes is named by its contents, so running a task twice, by a retry or by speculation, changes nothing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,16 +28,16 @@ from graveler.tree.tree import Part
 from graveler.tree.writer import TreeWriter
 
 SCHEMA: Final = "result binary"
-"""Of what tasks return: a :class:`Subtrees` in each row."""
+"""The schema of tasks' results: a :class:`Subtrees` in each row."""
 SAMPLES: Final = 20
-"""Bad rows that are told in detail."""
+"""Bad rows that are reported in detail."""
 
 
 class SubtreeTask:
-    """Builds the subtrees of a partition. Picklable.
+    """The builder of a partition's subtrees. Picklable.
 
-    ``done`` are the intervals (of keys in the lake) that an earlier run has built, none of whose rows come here; a tree must not
-    reach over one of them. ``checkpoint``, if there is one, notes what was built.
+    ``done`` are the intervals (of keys in the lake) that an earlier run has built, whose rows are not in the input; no tree may
+    span one of them. ``checkpoint``, if given, records what was built.
     """
 
     def __init__(
@@ -59,18 +58,18 @@ class SubtreeTask:
         self._checkpoint = checkpoint
 
     def __call__(self, batches: Iterator[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
-        """A row with what was done. Memory: a batch of rows and a range of records."""
+        """Yield a row with the result. Memory: a batch of rows and a range of records."""
         context = TaskContext.get()
         packed = pack(self.build(batches, 0 if context is None else context.partitionId()))
         yield arrow.RecordBatch.from_arrays([arrow.array([packed], arrow.binary())], names=["result"])
 
     def build(self, batches: Iterator[arrow.RecordBatch], partition: int) -> Subtrees:
-        """What was done with these rows, which ascend by name. Durable when it returns."""
+        """Build the trees of these rows, which ascend by name. Durable when it returns."""
         rows = _Rows(self._columns)
         trees: list[Subtree] = []
         writer: TreeWriter | None = None
         gap = duplicates = 0
-        """How many intervals were left out before the tree that is being built; the rows that gave way in it."""
+        """The number of skipped intervals before the current tree; the superseded rows in it."""
 
         def finish(*, ends: bool) -> None:
             nonlocal duplicates
@@ -121,19 +120,19 @@ class _Rows:
         self._plain = PlainRows(columns.rules, columns.namespace.rstrip("/") + "/")
         self._name = columns.name
         self.repeated: list[bytes] = []
-        """The keys of rows that gave way, ascending; whoever counts them takes them out."""
+        """The keys of superseded rows, ascending; the caller removes those it has counted."""
         self.bad = 0
         self.samples: list[BadRow] = []
 
     def distinct(self, batches: Iterator[arrow.RecordBatch]) -> Iterator[Part]:
-        """Keys, packed bytes, and record IDs where they are known. Of rows with one key, the one with the latest time wins; of
-        several such, the one whose record is the greatest, so that the order in which they come does not matter."""
+        """Yield keys, packed bytes, and record IDs where they are known. Of rows with one key, the one with the latest time wins;
+        of several such, the one with the greatest record, so the result does not depend on their order."""
         held: Part | None = None
         for batch in map(self._with_binary_names, batches):
             keys, packed, ids = self._plain.encode(batch) or (*self._records(batch), None)
             if not keys:
                 continue
-            if held is not None:  # the first of this batch may have the key of the last one of the batch before
+            if held is not None:  # its first row may repeat the last key of the batch before
                 keys, packed = held[0] + keys, held[1] + packed
                 ids = None if ids is None or held[2] is None else held[2] + ids
             if not all(map(lt, keys, islice(keys, 1, None))):
@@ -146,7 +145,7 @@ class _Rows:
             yield held
 
     def _with_binary_names(self, batch: arrow.RecordBatch) -> arrow.RecordBatch:
-        """Spark calls text what need not be UTF-8. No copy."""
+        """Return the batch with binary names: Spark's text need not be UTF-8. No copy."""
         names = batch.schema.names
         columns = [
             column.cast(arrow.binary()) if name == self._name else column
@@ -172,7 +171,7 @@ class _Rows:
         return self._codec.decode(key, record).mtime
 
     def _records(self, batch: arrow.RecordBatch) -> tuple[list[bytes], list[bytes]]:
-        """The records of any rows; bad ones are counted."""
+        """Return the records of any rows, and count bad ones."""
         columns = {name: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
         problems = columns.pop(PROBLEM, None)
         if problems is not None and batch.column(PROBLEM).null_count < len(problems):
@@ -193,7 +192,7 @@ class _Rows:
             return self._one_by_one(count, columns)
 
     def _one_by_one(self, count: int, columns: dict[str, list[Any]]) -> tuple[list[bytes], list[bytes]]:
-        """As :meth:`_records`, of rows of which some are bad."""
+        """Return the records of rows of which some are bad, as :meth:`_records`."""
         keys: list[bytes] = []
         packed: list[bytes] = []
         for number in range(count):
@@ -216,7 +215,7 @@ class _Rows:
 
 
 def _values(column: Any) -> list[Any]:
-    """An Arrow column as Python values: without an object of Arrow's for each, where that can be."""
+    """Return an Arrow column as Python values, if possible without an Arrow object for each."""
     if column.null_count and not arrow.types.is_binary(column.type) and not arrow.types.is_string(column.type):
         values: list[Any] = column.to_pylist()
         return values
@@ -224,4 +223,4 @@ def _values(column: Any) -> list[Any]:
 
 
 Mapper = Callable[[Iterable[arrow.RecordBatch]], Iterable[arrow.RecordBatch]]
-"""What :meth:`pyspark.sql.DataFrame.mapInArrow` takes."""
+"""The type of functions for :meth:`pyspark.sql.DataFrame.mapInArrow`."""

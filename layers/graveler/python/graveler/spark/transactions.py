@@ -1,8 +1,8 @@
-"""Datasets written on a branch: all that a transaction writes appears at once, or not at all.
+"""Datasets written on a branch: all writes of a transaction become visible at once, or not at all.
 
-Spark's own writers put files straight to their final places in the namespace (a data folder,
-:mod:`graveler.lake.objects.addresses`); they are linked to a hidden branch, which is committed and merged in the end. No file
-is renamed or copied, and what a transaction that failed has written is garbage that nobody names.
+Spark's own writers write files straight to their final locations in the namespace (a data folder,
+:mod:`graveler.lake.objects.addresses`); they are linked to a hidden branch, which is committed and merged in the end. No file is
+renamed or copied, and the files of a failed transaction are unreferenced garbage.
 """
 
 import time
@@ -31,8 +31,8 @@ from graveler.spark.urls import hadoop_url, stored_below
 
 
 class Written(Struct, frozen=True):
-    """What a write did: ``files`` and their ``size`` (bytes), how many older files it ``removed``; the seconds that Spark took,
-    and that linking took."""
+    """The result of a write: ``files`` and their ``size`` (bytes), the number of older files that it ``removed``; the seconds of
+    Spark's job, and of linking."""
 
     path: str
     files: int
@@ -43,8 +43,8 @@ class Written(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """Where a transaction works: a repository, and its hidden branch there. Or it was done before, in this commit, as a numbered
-    write of this application."""
+    """The state of a transaction that has begun: a repository, and its hidden branch there. Or, for a numbered write of this
+    application that was done before, its commit."""
 
     repository: Reached
     hidden: str
@@ -53,8 +53,8 @@ class Begun(Struct, frozen=True):
 
 
 class Transaction:
-    """One transaction, for its ``with`` block; its threads may share it. ``message``, ``metadata`` and ``tag`` may be set until
-    the block ends; ``merged`` is the merge's commit when it has ended well, None if ``allow_empty`` let it end without one."""
+    """One transaction, for its ``with`` block; threads may share it. ``message``, ``metadata`` and ``tag`` may be set until the
+    block ends; ``merged`` is the merge commit after a successful end, None if ``allow_empty`` let it end without one."""
 
     def __init__(
         self,
@@ -74,29 +74,29 @@ class Transaction:
         self.merged: Commit | None = None
         self.written: list[Written] = []
         self.replaced: list[str] = []
-        """Prefixes of which all was replaced: the transaction fails if somebody else changes anything there meanwhile."""
+        """Prefixes that were replaced completely: the transaction fails on a concurrent change there."""
 
     @property
     def hidden(self) -> str:
-        """The branch that has what was written so far, and that no listing shows. :class:`InvalidError` where no session has
-        decided yet in which lake it is. Empty for one that is :attr:`repeated`."""
+        """The branch with everything written so far, which listings do not show. :class:`InvalidError` if no session has
+        determined the lake yet. Empty for a :attr:`repeated` transaction."""
         return self._beginning.known().hidden
 
     @property
     def repository_uid(self) -> RepositoryUID:
-        """Which repository it is, whatever it was called by. :class:`InvalidError` as of :attr:`hidden`."""
+        """The repository's identity, whatever it was called by. :class:`InvalidError` as of :attr:`hidden`."""
         return self._beginning.known().repository.repository.uid
 
     @property
     def repeated(self) -> bool:
-        """Whether the branch has this version of the application already: then the transaction writes and removes nothing, and
-        ``merged`` is the commit that is there. A transaction in a thread without a session knows it from its first frame on."""
+        """Whether the branch already has this version of the application: then the transaction writes and removes nothing, and
+        ``merged`` is the existing commit. In a thread without a session this is known from the first frame on."""
         begun = self._beginning.begun
         return begun is not None and begun.done is not None
 
     @property
     def later(self) -> Commit | None:
-        """Of one that is :attr:`repeated`, the commit of a later version of the application, if the branch has one. Cost as of
+        """For a :attr:`repeated` transaction, the commit of a later version of the application, if the branch has one. Cost as
         :func:`graveler.spark.landing.later_write`; no request if it is not repeated."""
         begun = self._beginning.begun
         if begun is None or begun.done is None or begun.application is None:
@@ -113,15 +113,15 @@ class Transaction:
         mode: Mode = "append",
         **options: Value,
     ) -> Written:
-        """Write a frame to the folder ``path``, in any format of files that Spark writes.
+        """Write a frame to the folder ``path``, in any file format that Spark writes.
 
-        ``append`` adds files; ``overwrite`` replaces all that is in the folder; ``dynamic`` replaces all that is in those
+        ``append`` adds files; ``overwrite`` replaces everything in the folder; ``dynamic`` replaces everything in those
         partitions of which the frame has rows. ``partition_by`` names columns, ``options`` are Spark's. The frame may read what
         it replaces. Files are not added to a table of Delta, Hudi or Iceberg, whose log would not know of them.
 
-        Cost: Spark's job, one object write for each file; the branch read twice, to replace a folder three times, else also
-        three listings; on S3 one listing for each thousand files; one table write for each 25 files that are added or removed.
-        :class:`InvalidError` for what the format or the columns do not allow, and for a job that took longer than half the grace;
+        Cost: Spark's job, one object write per file; the branch read twice, to replace a folder three times, else also three
+        listings; on S3 one listing per thousand files; one table write per 25 files added or removed. :class:`InvalidError` for
+        what the format or the columns do not allow, and for a job that took longer than half the grace period;
         :class:`UnavailableError` if the job fails.
         """
         folder = dataset_path(path)
@@ -162,7 +162,7 @@ class Transaction:
         schema: StructType | str | None = None,
         **options: Value,
     ) -> DataFrame:
-        """The dataset at ``path`` as the transaction sees it: what it wrote so far, over the branch as it was when it began.
+        """Return the dataset at ``path`` as the transaction sees it: its writes so far, on top of the branch as of its beginning.
         Otherwise as :func:`graveler.spark.read`."""
         begun = self._beginning.by(spark)
         ref = begun.hidden if begun.done is None else begun.done.id
@@ -170,7 +170,7 @@ class Transaction:
         return read_at(spark, begun.repository, ref, path, called, format=format, schema=schema, options=options)
 
     def delete(self, path: str) -> int:
-        """Remove a dataset: all objects of the folder ``path``. How many there were. Cost: one table write for each 25."""
+        """Remove a dataset: all objects of the folder ``path``. Returns their number. Cost: one table write per 25."""
         folder = dataset_path(path)
         if not folder:
             raise InvalidError("name the folder of a dataset; a transaction does not remove a whole branch")
@@ -199,38 +199,36 @@ def transaction(
     lake: LakeLike | ServedLake = None,
     spark: SparkSession | None = None,
 ) -> Iterator[Transaction]:
-    """Write datasets on ``branch``: what the ``with`` block wrote is committed and merged when it ends; before, nothing is seen.
+    """Write datasets on ``branch``: the writes of the ``with`` block are committed and merged when it ends, and invisible before.
 
-    An exception in the block leaves the branch as it was; with ``keep_on_error`` the hidden branch stays, for a look at it.
-    Others may commit to the branch meanwhile: the merge brings both together. Uncommitted changes of the branch stay where they
-    are; they refuse the merge only where it would change the same objects, or below what was replaced
-    (:class:`DirtyBranchError`).
-    Who has replaced a dataset or partitions that somebody else changed meanwhile fails with
-    :class:`graveler.errors.TouchedError`; that can't happen to who appends. What was written by a transaction whose block ended
-    well, and that could not land, is not lost: it stays committed on the hidden branch, which the error names (``error.kept``),
-    until :func:`graveler.spark.land` lands it or somebody deletes the branch. Without ``keep_unlanded``, it goes.
-    ``tag`` names the merge. ``committer`` is by default who runs this. With ``allow_empty``, a block that wrote nothing ends
-    without a commit.
+    An exception in the block leaves the branch unchanged; with ``keep_on_error`` the hidden branch stays for inspection.
+    Concurrent commits to the branch are allowed: the merge combines both. Uncommitted changes of the branch stay where they are;
+    they refuse the merge only where it would change the same objects, or below what was replaced (:class:`DirtyBranchError`). A
+    transaction that replaced a dataset or partitions that were changed concurrently fails with
+    :class:`graveler.errors.TouchedError`; that cannot happen to appends. If the block ended well, but the transaction could not
+    land, its writes are not lost: they stay committed on the hidden branch, which the error names (``error.kept``), until
+    :func:`graveler.spark.land` lands it or the branch is deleted. Without ``keep_unlanded``, it is deleted. ``tag`` names the
+    merge. ``committer`` is by default the user who runs this. With ``allow_empty``, a block that wrote nothing ends without a
+    commit.
 
-    With ``app_id`` and ``version``, the transaction is one of the numbered writes of an application, and happens once, however
-    often and after whatever time it is tried (promise C4): the version is noted with the merge. If the branch's history has that
-    version of the application, or a later one, the transaction is :attr:`Transaction.repeated`. Versions have to grow from write
-    to write, and one application writes its versions one after the other: one that ends behind a later one that was begun after
-    it is a :class:`graveler.errors.ConflictError`, and its work is kept. For streams: :func:`graveler.spark.each_batch`.
+    With ``app_id`` and ``version``, the transaction is one of the numbered writes of an application, and takes effect once,
+    however often and after whatever time it is tried (promise C4): the merge records the version. If the branch's history has
+    that version of the application, or a later one, the transaction is :attr:`Transaction.repeated`. Versions must increase from
+    write to write, and an application writes its versions one after the other: one that ends after a later one that was begun
+    after it is a :class:`graveler.errors.ConflictError`, and its work is kept. For streams: :func:`graveler.spark.each_batch`.
 
     The lake is the one that ``lake`` names, or the options of ``spark``; without both, those of the session that is active in
-    this thread, and where none is, as in a thread of one's own, of the first frame's. Then the transaction begins with that
-    frame. A frame whose session names another lake is refused (:class:`InvalidError`).
+    this thread, and if none is, as in a thread of the user's own, those of the first frame's session. Then the transaction begins
+    with that frame. A frame whose session names another lake is refused (:class:`InvalidError`).
 
-    ``lake`` may be the URL of a server of the HTTP API (or ``spark.graveler.endpoint``, GRAVELER_ENDPOINT): it judges whether the
-    access key may change the branch, and ``tx-*``, the names of hidden branches; it links, commits and merges. ``committer`` is
-    then whose key it is; one that is limited to branches makes no tags. Files go straight to the object store, with the job's own
-    credentials there.
+    ``lake`` may be the URL of a server of the HTTP API (or ``spark.graveler.endpoint``, GRAVELER_ENDPOINT): the server checks
+    that the access key may change the branch, and ``tx-*``, the names of hidden branches; it links, commits and merges.
+    ``committer`` is then the key's owner; a key limited to branches creates no tags. Files go straight to the object store, with
+    the job's own credentials there.
 
     Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size; with an ``app_id`` three
-    table reads.
-    :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError`, :class:`AlreadyExistsError` for
-    the tag, :class:`graveler.errors.TouchedError`, :class:`graveler.errors.MergeConflictError`,
+    table reads. :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError`,
+    :class:`AlreadyExistsError` for the tag, :class:`graveler.errors.TouchedError`, :class:`graveler.errors.MergeConflictError`,
     :class:`graveler.errors.BusyError`.
     """
     by = user_name() if committer is None else committer
@@ -269,7 +267,7 @@ def transaction(
 
 
 def _entries(repository: Reached, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:
-    """What Spark wrote, as the store has it. :class:`UnavailableError` if the store has something else."""
+    """Return entries of Spark's files as they are in the store. :class:`UnavailableError` if the store's differ."""
     stored = {one.key: one for one in stored_below(repository.namespace, key, [file.name for file in files])}
     entries = []
     for file in files:
@@ -286,8 +284,7 @@ def _entries(repository: Reached, key: str, folder: str, files: Sequence[Written
 
 
 def application_of(app_id: str | None, version: int | None) -> Application | None:
-    """The numbered write that is meant; None if it has no number. :class:`InvalidError` for half of one, or for one that
-    cannot be."""
+    """Return the numbered write, or None without a number. :class:`InvalidError` for half of one, or an invalid one."""
     if (app_id is None) != (version is None):
         raise InvalidError("app_id and version go together: who writes, and the number of this write")
     if app_id is None or version is None:

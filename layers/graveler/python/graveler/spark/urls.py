@@ -1,4 +1,4 @@
-"""Where Spark itself reads and writes what the lake knows by address: URLs of Hadoop's, and what the object store says there."""
+"""Spark's own access to the lake's addresses: Hadoop URLs, and the object store's metadata for the files."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -20,7 +20,7 @@ _THREADS: Final = 8
 
 
 def hadoop_url(objects: Objects, key: str) -> str:
-    """The URL of an object or folder for Hadoop's file systems: S3 by s3a, folders as files. Not encoded; no request.
+    """Return the URL of an object or folder for Hadoop's file systems: S3 by s3a, folders as files. Not encoded; no request.
     :class:`InvalidError` for other stores."""
     if isinstance(objects, FolderObjects):
         return f"file://{objects.file_of(key)}"
@@ -31,7 +31,7 @@ def hadoop_url(objects: Objects, key: str) -> str:
 
 
 def locator(repository: Reached) -> Callable[[str], str]:
-    """From an address to its URL. :class:`InvalidError`, :class:`graveler.errors.ForbiddenError`."""
+    """Return a function from an address to its URL. :class:`InvalidError`, :class:`graveler.errors.ForbiddenError`."""
 
     def locate(address: str) -> str:
         return hadoop_url(*repository.store_at(address))
@@ -40,10 +40,10 @@ def locator(repository: Reached) -> Callable[[str], str]:
 
 
 def stored_below(objects: Objects, folder: str, names: Collection[str]) -> Iterator[StoredObject]:
-    """What the store has of the objects of these names below a folder, in no order; ``etag`` is a digest of the contents: on S3
-    its own (of parts, with their number), of files their MD5, for which they are read and made durable. S3: one request for
-    each thousand that lie there. Files: one read each, several at once."""
-    if not names:  # a frame without rows that is partitioned: not even the folder is there
+    """Yield the stored objects of these names below a folder, in no order; ``etag`` is a digest of the contents: on S3 its own
+    (of parts, with their number), of files their MD5, for which they are read and made durable. S3: one request per thousand
+    objects in the folder. Files: one read each, several at once."""
+    if not names:  # a partitioned frame without rows: even the folder is missing
         return
     keys = {f"{folder}/{name}" for name in names}
     stored = [one for one in objects.list(f"{folder}/") if one.key in keys]
@@ -58,7 +58,7 @@ def stored_below(objects: Objects, folder: str, names: Collection[str]) -> Itera
 
 
 def _settled(objects: FolderObjects, key: str) -> str:
-    """The MD5 of a file, which is durable afterwards."""
+    """Return the MD5 of a file, which is durable afterwards."""
     digest = md5(usedforsecurity=False)
     path = objects.file_of(key)
     try:

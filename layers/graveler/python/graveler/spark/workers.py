@@ -1,15 +1,15 @@
-"""PySpark's Python workers, which run one task after another."""
+"""Support for PySpark's Python workers, which run one task after another."""
 
 import sys
 from zipimport import zipimporter
 
 
 def forget_archives() -> None:
-    """Let the worker's next task begin at once. To be called within a task.
+    """Let the worker's next task start without delay. Call it within a task.
 
     Before each task PySpark calls ``importlib.invalidate_caches()``, on which each finder of a ZIP archive reads the archive's
-    directory again (in Python 3.11; later ones wait until they are asked). PySpark itself lies in one, and has a finder for each
-    of its packages: 0.1 s of a processor. Finders that are forgotten are made anew when something is imported.
+    directory again (in Python 3.11; later ones do so only when needed). PySpark itself is in one, and has a finder for each of
+    its packages: 0.1 s of a processor. Finders removed here are recreated at the next import.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
