@@ -1,8 +1,8 @@
 """Waiting for another thread: a call waits by blocking its own, unless that thread runs an event loop.
 
 ``graveler serve`` handles short requests in its event loop, without a thread for each. While such a request waits (for a table
-write, or before a retry), the loop goes on with others. If it would have to wait for something that must not block the loop
-(a file that is not in memory), it moves to a thread, as long as it has written nothing. The rooms that wait know only this
+write, or before a retry), the loop goes on with others. If its next step may take long and would block the loop
+(such as reading a file), it moves to a thread, as long as it has written nothing. The rooms that wait know only this
 module: a thread registers its waiter once, by :func:`here`.
 """
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class WouldWaitError(BaseException):
-    """A short request needs something that is not in memory. It has changed nothing, and must be repeated in a thread. Like
+    """A short request needs something that may take long. It has changed nothing, and must be repeated in a thread. Like
     ``GeneratorExit`` this is not a failure, so handlers of failures must not catch it."""
 
 
