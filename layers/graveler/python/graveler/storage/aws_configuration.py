@@ -1,7 +1,7 @@
-"""What AWS's own configuration says of where its services are: the region, and endpoints of other servers.
+"""The location of AWS services in AWS's own configuration: the region, and endpoints of other servers.
 
 boto3 reads ``AWS_DEFAULT_REGION`` alone, where AWS's other SDKs and its command line read ``AWS_REGION`` first
-(https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html). Endpoints stand in the environment or in the profile
+(https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html). Endpoints are in the environment or in the profile
 (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html).
 """
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 def region_of(named: str | None) -> str | None:
-    """The region ``named``, else that of ``AWS_REGION``; None: boto3 looks further (``AWS_DEFAULT_REGION``, profile)."""
+    """Return the region ``named``, otherwise that of ``AWS_REGION``; None: boto3 looks further (``AWS_DEFAULT_REGION``,
+    profile)."""
     return named or os.environ.get("AWS_REGION") or None
 
 
 def configured_endpoint(session: "Session", service: str) -> str | None:
-    """The endpoint that environment or profile name for a service (``s3``), as botocore takes it; None: AWS's own."""
+    """Return the endpoint that environment or profile name for a service (``s3``), as botocore resolves it; None: AWS's own."""
     if session.get_config_variable("ignore_configured_endpoint_urls"):
         return None
     profile = session.get_scoped_config()

@@ -1,7 +1,7 @@
-"""Requests to AWS: what is repeated and when, and what an error says to the person who has to mend it.
+"""Requests to AWS: retries, and errors that tell the user what to fix.
 
-Repeating is done here and not by the SDK, because a repeated conditional write can fail on what its own first try has done.
-Who repeats has to know whether an answer was lost.
+Retries are made here and not by the SDK, because a repeated conditional write can fail on the effect of its own first try. Only
+code that knows whether a response was lost may retry.
 """
 
 import os
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
 FAILURES: Final = (ClientError, BotoCoreError, ResponseParserError)
-"""All that the SDK raises."""
+"""Everything that the SDK raises."""
 
 CONDITION_CODES: Final = frozenset(("ConditionalCheckFailedException", "PreconditionFailed", "412"))
 
@@ -77,7 +77,7 @@ _CREDENTIALS: Final = (
 _DENIED_CODES: Final = frozenset(("AccessDenied", "AccessDeniedException", "AllAccessDisabled", "403"))
 _CLOCK: Final = "this machine's clock is wrong; set it, then try again"
 _SKEWED: Final = re.compile("Signature (expired|not yet current)")
-"""How DynamoDB says that, under the code of a signature that is not valid."""
+"""DynamoDB's message for a wrong clock, under the code for an invalid signature."""
 _ADVICE: Final = {
     "the credentials have expired; get new ones, then try again": (
         "ExpiredToken",
@@ -124,18 +124,18 @@ _INVALID_CODES: Final = frozenset(
 
 
 class Outcome(Enum):
-    """What a failed request has done, as far as its error tells."""
+    """The effect of a failed request, as far as its error tells."""
 
     REFUSED = "refused"
-    """Nothing, and the same request would be refused again."""
+    """No effect, and the same request would be refused again."""
     BUSY = "busy"
-    """Nothing; the service, or others who write there, had no room for it."""
+    """No effect; the service, or concurrent writers, left no room for it."""
     UNREACHED = "unreached"
-    """Nothing: it did not arrive."""
+    """No effect: it did not arrive."""
     DAMAGED = "damaged"
-    """What arrived here is not what was stored."""
+    """The bytes that arrived here are not those that were stored."""
     LOST = "lost"
-    """Unknown: there was no answer."""
+    """Unknown: no response came."""
 
 
 Reply = TypeVar("Reply")
@@ -145,26 +145,26 @@ _observers: Final[list[Observer]] = []
 
 
 def observe(observer: Observer) -> None:
-    """Have ``observer`` called before each request of this process, in its thread: with what the request is called in errors,
-    and whether it is repeated."""
+    """Call ``observer`` before each request of this process, in its thread: with the request's name in errors, and whether it is
+    a retry."""
     _observers.append(observer)
 
 
 def unobserve(observer: Observer) -> None:
-    """Call ``observer`` no more."""
+    """Stop calling ``observer``."""
     _observers.remove(observer)
 
 
 def send(
     request: Callable[[], Reply], what: str, retries: Retries, failed: Callable[[Outcome], None] | None = None
 ) -> Reply:
-    """The answer to ``request``, which is repeated as long as that may help; ``what`` names it in errors, and ``failed`` hears of
-    each try that failed.
+    """Return the response to ``request``, retrying as long as that may help; ``what`` names it in errors, and ``failed`` is
+    called for each failed try.
 
-    Errors of the SDK that repeating does not mend are raised as they are: the caller knows what they mean, or asks
-    :func:`explained`. :class:`BusyError` if the service stays busy, and nothing happened; :class:`UnavailableError` if it is not
-    reached; :class:`AnswerLostError` if there is no answer, or if one was lost and a condition then failed, maybe on what the
-    request itself had done.
+    Raises the SDK's errors that retrying does not fix as they are: the caller interprets them, or calls :func:`explained`.
+    :class:`BusyError` if the service stays busy, and nothing happened; :class:`UnavailableError` if it is not reached;
+    :class:`AnswerLostError` if no response comes, or if one was lost and a condition then failed, maybe on the request's own
+    effect.
     """
     lost = False
     repeated = False
@@ -191,7 +191,7 @@ def send(
 
 
 def judge(error: Exception) -> Outcome:
-    """What the request that ended in ``error`` has done."""
+    """Return the effect of the request that ended in ``error``."""
     if isinstance(error, ClientError):
         code = error_code(error)
         if code == "TransactionCanceledException":
@@ -205,17 +205,17 @@ def judge(error: Exception) -> Outcome:
         return Outcome.DAMAGED
     if isinstance(error, _UNREACHED):
         return Outcome.UNREACHED
-    # A connection that broke, an answer that was cut off or did not come in time.
+    # A connection that broke, a response that was cut off or did not come in time.
     return Outcome.LOST if isinstance(error, _CUT_OFF) else Outcome.REFUSED
 
 
 def error_code(error: Exception) -> str:
-    """What the service calls the error; empty if it is not the service's."""
+    """Return the service's code for the error; empty if it is not the service's."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
 def is_condition(error: Exception) -> bool:
-    """Whether a condition of the request did not hold."""
+    """Return whether a condition of the request did not hold."""
     if error_code(error) in CONDITION_CODES:
         return True
     reasons = error.response.get("CancellationReasons", ()) if isinstance(error, ClientError) else ()
@@ -223,13 +223,13 @@ def is_condition(error: Exception) -> bool:
 
 
 def explained(error: Exception, what: str) -> GravelerError:
-    """What to raise for an error of the SDK that :func:`send` let through."""
+    """Return the error to raise for an error of the SDK that :func:`send` let through."""
     if isinstance(error, ClientError):
         code = error_code(error)
         message = error.response.get("Error", {}).get("Message", "")
         advice = _CLOCK if _SKEWED.match(message) else _ADVICE_BY_CODE.get(code, "the service refused it")
         region = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region", "")
-        if code in _ELSEWHERE_CODES or (code == "400" and region):  # an answer to HEAD has no more than a number
+        if code in _ELSEWHERE_CODES or (code == "400" and region):  # a response to HEAD has nothing but a number
             advice = (
                 f"the bucket lies in another region; name that one{f' ({region})' if region else ''}, or take a bucket of this "
                 "one: a lake, and the URLs that it presigns, are of one region"
@@ -288,12 +288,12 @@ _ENVIRONMENT: Final = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SESSION_TOKEN",
 )
-"""What a client takes from the environment when it is made."""
+"""The variables that a client reads from the environment when it is made."""
 
 
 class Clients(Generic[Name, Client]):
-    """Clients by their settings and what the environment says beside them, made when they are first used and shared by all
-    threads; a forked process makes its own. ``sdk_client`` is the SDK's own client in one of them, if that is another one."""
+    """Clients by their settings and the environment's, made on first use and shared by all threads; a forked process makes its
+    own. ``sdk_client`` returns the SDK's own client in one of them, if that is another one."""
 
     def __init__(
         self, make: Callable[[Name], Client], sdk_client: Callable[[Client], Any] = lambda client: client
@@ -305,7 +305,7 @@ class Clients(Generic[Name, Client]):
         _all_clients.add(self)
 
     def get(self, settings: Name) -> Client:
-        """The client with these settings."""
+        """Return the client with these settings."""
         key = settings, *map(os.environ.get, _ENVIRONMENT)
         found = self._made.get(key)
         if found is None:
@@ -316,8 +316,8 @@ class Clients(Generic[Name, Client]):
         return found
 
     def renew(self, credentials: "Credentials | None") -> None:
-        """Close the connections of all clients that there are, which open others when they need them, and have them sign with
-        these credentials. Where there are none, clients are made when they are used, and say so then."""
+        """Close the connections of all existing clients, which open others when needed, and make them sign with these
+        credentials. Without credentials, clients are made again on use, and report the lack then."""
         for client in map(self._sdk_client, self._made.values()):
             client.close()
             client._request_signer._credentials = credentials
@@ -333,9 +333,9 @@ _all_clients: Final[WeakSet[Clients[Any, Any]]] = WeakSet()
 
 
 def renew_clients() -> None:
-    """Renew the clients of this process where it is the copy of another one: connections are that one's, and its credentials may
-    have expired. New credentials come from where each client finds its own, which may take a request. The clients stay, since
-    one takes some 100 ms of a core to make. To be called while no other thread uses a client."""
+    """Renew the clients of this process after it was copied from another one: the connections belong to that one, and its
+    credentials may have expired. New credentials come from each client's own source, which may take a request. The clients stay,
+    since one takes some 100 ms of a core to make. Call it while no other thread uses a client."""
     from botocore.session import Session
 
     credentials = Session().get_credentials()

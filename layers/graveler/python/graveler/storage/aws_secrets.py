@@ -1,4 +1,4 @@
-"""Adapter: texts that AWS Secrets Manager keeps."""
+"""Adapter: texts in AWS Secrets Manager."""
 
 from typing import Final
 
@@ -13,10 +13,10 @@ _MISSING: Final = "ResourceNotFoundException"
 
 
 def read_secret(name: str, region: str | None = None) -> str:
-    """The text of the secret ``name``, an ARN, or a name in ``region``; empty, if it holds none.
+    """Return the text of the secret ``name``, an ARN, or a name in ``region``; empty if it holds none.
 
-    An ARN says the region itself; without both, AWS's configuration does. One request.
-    :class:`NotFoundError`; :class:`graveler.errors.UnavailableError` if it may not be read.
+    An ARN contains the region itself; without both, AWS's configuration does. One request. :class:`NotFoundError`;
+    :class:`graveler.errors.UnavailableError` if this process may not read it.
     """
     what = f"reading secret {name!r}"
     parts = name.split(":")

@@ -1,9 +1,9 @@
 """The files below a folder, by their paths: as the operating system finds them, or without following a symbolic link.
 
-Whoever may write in a folder can put links there. Who uses the library has no rights but their own, so it follows links. A server
-reads and writes for others: its files are *confined*. Each folder on the way is opened in the one above it, a link is refused
-wherever it leads, and so is the way through a folder that nobody may come through. So a link that is put there between a look and
-a read is found by the read.
+Anyone who may write in a folder can put links there. A user of the library has only their own rights, so the library follows
+links. A server reads and writes for others: its files are *confined*. It opens each folder on the way in the one above it, and
+refuses a link wherever it leads, and any path through a forbidden folder. So a link that appears between a check and a read is
+found by the read.
 """
 
 import errno
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from typing import Self
 
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""A folder on the way, of which this user may need no right but to pass."""
+"""Flags for a folder on the way, for which this user may have no right but to pass."""
 _LINKED: Final = frozenset((errno.ELOOP, errno.ENOTDIR))
 _MAX_LINKS: Final = 40
-"""As Linux follows."""
+"""Linux's own limit."""
 
 
 class Confinement(Struct, frozen=True):
     """``start`` is the folder from which on no link is followed, above the root; empty: the root. ``never`` are device and inode
-    of folders through which no way leads."""
+    of folders through which no path may lead."""
 
     start: str = ""
     never: frozenset[tuple[int, int]] = frozenset()
 
 
 class Beneath:
-    """The files below ``root``. All paths are below it. Errors are ``OSError``, and :class:`ForbiddenError` for what a
-    ``confinement`` refuses. Cost: with a confinement one open more for each folder on the way."""
+    """The files below ``root``. All paths are below it. Errors are ``OSError``, and :class:`ForbiddenError` if the
+    ``confinement`` refuses. Cost: with a confinement, one more open for each folder on the way."""
 
     def __init__(self, root: Path, confinement: Confinement | None = None) -> None:
         self.root = root
@@ -53,7 +53,7 @@ class Beneath:
         self._flags = os.O_CLOEXEC if confinement is None else os.O_CLOEXEC | os.O_NOFOLLOW
 
     def open(self, path: Path, flags: int) -> int:
-        """The descriptor of a file or a folder that is there."""
+        """Return the descriptor of an existing file or folder."""
         with self._at(path) as spot:
             descriptor = os.open(spot.name, flags | self._flags, dir_fd=spot.folder)
         if flags & os.O_DIRECTORY:
@@ -61,7 +61,7 @@ class Beneath:
         return descriptor
 
     def open_in(self, descriptor: int, folder: str, name: str, flags: int) -> int:
-        """As :meth:`open`, of a file in a folder that :meth:`open` has opened: one open, however deep it lies."""
+        """Open a file as :meth:`open` does, in a folder opened by it: one open, however deep it lies."""
         try:
             return os.open(name, flags | self._flags, dir_fd=descriptor)
         except OSError as error:
@@ -70,24 +70,24 @@ class Beneath:
             raise
 
     def status_in(self, descriptor: int, folder: str, name: str) -> os.stat_result:
-        """As :meth:`status`, of what is in a folder that :meth:`open` has opened."""
+        """Return the status as :meth:`status` does, in a folder opened by :meth:`open`."""
         found = os.stat(name, dir_fd=descriptor, follow_symlinks=self.confinement is None)
         if self.confinement is not None and stat.S_ISLNK(found.st_mode):
             raise self.linked(Path(folder, name))
         return found
 
     def open_or_create(self, path: Path, flags: int, modes: Modes) -> int:
-        """The descriptor of a file, which is made if it is not there."""
+        """Return the descriptor of a file, which is created if missing."""
         with self._at(path) as spot:
             return modes.open(spot.name, flags | self._flags, spot.folder)
 
     def create(self, path: Path, flags: int, modes: Modes) -> int:
-        """The descriptor of a new file."""
+        """Return the descriptor of a new file."""
         with self._at(path) as spot:
             return modes.create(spot.name, flags, spot.folder)
 
     def status(self, path: Path) -> os.stat_result:
-        """What is at a path."""
+        """Return the status of a path."""
         with self._at(path) as spot:
             found = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=self.confinement is None)
         if self.confinement is not None and stat.S_ISLNK(found.st_mode):
@@ -95,14 +95,14 @@ class Beneath:
         return found
 
     def is_folder(self, path: Path) -> bool:
-        """Is there a folder?"""
+        """Return whether the path is a folder."""
         try:
             return stat.S_ISDIR(self.status(path).st_mode)
         except OSError:
             return False
 
     def is_file(self, path: Path) -> bool:
-        """Is there a plain file?"""
+        """Return whether the path is a plain file."""
         try:
             return stat.S_ISREG(self.status(path).st_mode)
         except OSError:
@@ -110,7 +110,7 @@ class Beneath:
 
     @contextmanager
     def entries(self, folder: Path) -> "Iterator[Iterator[os.DirEntry[str]]]":
-        """What is in a folder, until the end of the block. Ask :meth:`is_folder_entry` what an entry is."""
+        """Enter a block with the entries of a folder. Call :meth:`is_folder_entry` for an entry's kind."""
         if self.confinement is None:
             with os.scandir(folder) as found:
                 yield found
@@ -123,7 +123,7 @@ class Beneath:
             os.close(descriptor)
 
     def is_folder_entry(self, entry: "os.DirEntry[str]", folder: Path) -> bool:
-        """Is an entry of ``folder`` a folder, or a link to one? A link that goes in circles leads to none."""
+        """Return whether an entry of ``folder`` is a folder, or a link to one. A link that goes in circles leads to none."""
         if self.confinement is None:
             try:
                 return entry.is_dir()
@@ -136,12 +136,12 @@ class Beneath:
         return entry.is_dir(follow_symlinks=False)
 
     def link(self, source: Path, destination: Path) -> None:
-        """Give a file another name, at which there is none."""
+        """Give a file another, unused name."""
         with self._at(source) as here, self._at(destination) as there:
             os.link(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder, follow_symlinks=False)
 
     def rename(self, source: Path, destination: Path) -> None:
-        """Give a file another name, in the place of what has it."""
+        """Rename a file, replacing any file of the new name."""
         with self._at(source) as here, self._at(destination) as there:
             os.rename(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder)
 
@@ -156,7 +156,7 @@ class Beneath:
             os.rmdir(spot.name, dir_fd=spot.folder)
 
     def remove_folder(self, folder: Path) -> None:
-        """Remove a folder that has files only, with them."""
+        """Remove a folder that contains only files, with them."""
         with self.entries(folder) as entries:
             names = [entry.name for entry in entries]
         for name in names:
@@ -169,7 +169,7 @@ class Beneath:
         make_folder(self._resolved, modes)
 
     def make_folder(self, path: Path, modes: Modes) -> None:
-        """Make one folder; one that is there keeps its permissions."""
+        """Make one folder; an existing one keeps its permissions."""
         with self._at(path) as spot:
             modes.make_folder(spot.name, spot.folder)
 
@@ -185,11 +185,11 @@ class Beneath:
             self.make_folder(path, modes)
 
     def sync(self, folder: Path) -> tuple[int, int]:
-        """Make the names in a folder durable. Its device and inode."""
+        """Make the names in a folder durable. Returns its device and inode."""
         return sync_descriptor(self.open(folder, os.O_RDONLY | os.O_DIRECTORY))
 
     def linked(self, path: Path) -> ForbiddenError:
-        """The error for a link at a path."""
+        """Return the error for a link at a path."""
         return ForbiddenError(
             f"{self._below(path)!r} is a symbolic link, or behind one, and a server follows none; name the place to which it "
             "leads, or put what is there in the link's place"
@@ -208,7 +208,7 @@ class Beneath:
         return _Spot(names[-1], self._walk(names[:-1], path), self, path)
 
     def _walk(self, names: list[str], path: Path) -> int:
-        """The descriptor of the last one of these folders, each in the one before it."""
+        """Return the descriptor of the last one of these folders, each in the one before it."""
         descriptor = os.open(self._start, _THROUGH)
         for name in names:
             above = descriptor
@@ -262,9 +262,9 @@ class _Spot:
 
 
 def trusted_path(path: Path) -> Path:
-    """A path without symbolic links, of which those are followed that the superuser or this user has made: nobody else says where
-    a server reads. What is not there stays as it is. :class:`ForbiddenError` for another's link,
-    :class:`UnavailableError` where that cannot be seen."""
+    """Return a path without symbolic links, following only those of the superuser or this user: others must not choose where a
+    server reads. Missing parts stay as they are. :class:`ForbiddenError` for another's link, :class:`UnavailableError` where the
+    path cannot be examined."""
     trusted = (0, os.geteuid())
     done, waiting, links = Path("/"), [*path.absolute().parts[:0:-1]], 0
     while waiting:

@@ -1,11 +1,11 @@
 """A bounded cache of immutable files in a folder, shared by threads and processes, also by machines (EFS).
 
-The file system is the only thing that they share: a file's modification time says when its contents were last known to be
-in the store, its access time when it was last used, and nobody keeps an index. Files may vanish at any time. A cache never
-makes an operation fail: what it cannot do, it leaves undone, counts and logs.
+Only the file system is shared: a file's modification time is when its contents were last known to be in the store, its access
+time when it was last used; no index exists. Files may vanish at any time. A cache never makes an operation fail: what it cannot
+do, it leaves undone, counts and logs.
 
-Of a file system it needs no more than NFS promises: a rename replaces a file at once, a file that another machine removes may be
-gone while it is read (ESTALE), and what could not be stored is said at the latest when the file is closed.
+It needs no more than NFS guarantees: a rename replaces a file atomically, a file that another machine removes may vanish while it
+is read (ESTALE), and a failed write is reported at the latest when the file is closed.
 """
 
 import errno
@@ -28,14 +28,14 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
 _TEMPORARY: Final = ".writing-"
 _LEFTOVER_AGE: Final = 3600
 _USE_STEP: Final = 60.0
-"""Seconds: the least recently used are told apart by steps of this. Writing down each use would make reading expensive."""
+"""Seconds: resolution of the least-recently-used order. Recording each use would make reading expensive."""
 _LOG_EVERY: Final = 60.0
-"""Seconds between two lines of the log about the same trouble: a file system that is broken is so for each file."""
+"""Seconds between two log lines about the same problem: a broken file system fails for every file."""
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class CachedFile(Struct, frozen=True):
-    """A cached copy. ``due``: it is so old that somebody should look whether the store still has the file. ``known``: when the
+    """A cached copy. ``due``: it is so old that the caller should check whether the store still has the file. ``known``: when the
     store was last known to have it, in Unix seconds."""
 
     data: bytes
@@ -44,10 +44,10 @@ class CachedFile(Struct, frozen=True):
 
 
 class Cache(Protocol):
-    """What keeps copies of immutable files. It never makes an operation fail."""
+    """A store of copies of immutable files. It never makes an operation fail."""
 
     def get(self, name: str) -> CachedFile | None:
-        """The copy of this name, or None."""
+        """Return the copy of this name, or None."""
         ...
 
     def put(self, name: str, data: bytes, known: float | None = None) -> None:
@@ -59,21 +59,21 @@ class Cache(Protocol):
         ...
 
     def drop(self, name: str) -> None:
-        """Remove the copy of this name; none is success."""
+        """Remove the copy of this name; a missing one is success."""
         ...
 
 
 def _nobody() -> None:
-    """Tells nobody of what failed."""
+    """Ignore a failure."""
 
 
 class FileCache:
     """At most ``max_bytes`` of files in ``folder``, which is made when needed; the least recently used go first.
 
     Each process looks at the whole folder only after it has added a sixteenth of ``max_bytes``, so n processes may exceed the
-    bound by n - 1 sixteenths for a moment. On a disk that is full before, it gives way by sixteenths of what it holds. ``clock``
-    gives Unix seconds; ``failed`` is called for each thing that could not be done (not by copies in other processes). ``modes``
-    are the permissions of the folder and its files.
+    bound by n - 1 sixteenths for a moment. If the disk is full before that, it frees a sixteenth of its contents at a time.
+    ``clock`` returns Unix seconds; ``failed`` is called for each failure (not by copies in other processes). ``modes`` are the
+    permissions of the folder and its files.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class FileCache:
         self._under_way = 0
         self._logged: dict[str, float] = {}
         self.failures = 0
-        """How often this object could not read, write or remove something, and went on without."""
+        """Number of times that this object failed to read, write or remove something, and went on without."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return (
@@ -107,7 +107,7 @@ class FileCache:
         )
 
     def get(self, name: str) -> CachedFile | None:
-        """The copy of this name, or None. Cost: one open, one read."""
+        """Return the copy of this name, or None. Cost: one open, one read."""
         path = self._path(name)
         try:
             try:
@@ -148,7 +148,7 @@ class FileCache:
                 self._failed("touch", name, error)
 
     def drop(self, name: str) -> None:
-        """Remove the copy of this name; none is success."""
+        """Remove the copy of this name; a missing one is success."""
         try:
             self._path(name).unlink()
         except OSError as error:
@@ -166,7 +166,7 @@ class FileCache:
         now = time.monotonic()
         if now - self._logged.get(doing, -_LOG_EVERY) >= _LOG_EVERY:
             self._logged[doing] = now
-            import logging  # 3 ms, which who reads one object does not have to wait for
+            import logging  # 3 ms, which a reader of one object should not wait for
 
             logging.getLogger(__name__).warning(
                 "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
@@ -177,12 +177,12 @@ class FileCache:
         with path.open("rb", buffering=0) as file:
             status = os.fstat(file.fileno())
             data = file.read(status.st_size + 1)
-            if len(data) < status.st_size:  # as a network's file system may do
+            if len(data) < status.st_size:  # as a network file system may do
                 data += file.readall()
             if abs(now - status.st_atime) >= _USE_STEP:
                 try:
                     os.utime(file.fileno(), ns=(_ns(now), status.st_mtime_ns))
-                except OSError as error:  # as where nothing may be written
+                except OSError as error:  # as on a read-only file system
                     self._failed("touch", path.name, error)
         return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after, status.st_mtime)
 
@@ -208,13 +208,13 @@ class FileCache:
             file.write(data)
 
     def _reserve(self, size: int) -> bool:
-        """Make room for ``size`` more bytes; False if there is none to be had."""
+        """Make room for ``size`` more bytes; return False if that is impossible."""
         if size > self._max_bytes:
             return False
         with self._lock:
             if size > self._room_left:
                 free = self._max_bytes - self._under_way - self._evict(size + self._under_way)
-                # What may be added before the next look, by this process and, as often, by others.
+                # The amount to add before the next look, by this process and, as often, by others.
                 self._room_left = min(free, max(size, self._max_bytes // 16))
                 if size > free:
                     return False
@@ -231,7 +231,7 @@ class FileCache:
         return total
 
     def _give_way(self, size: int) -> None:
-        """The disk is full, by us or by others: remove a sixteenth of what is there, and at least ``size``."""
+        """Free space on a full disk, whoever filled it: remove a sixteenth of the folder's contents, and at least ``size``."""
         try:
             total, files = self._look()
         except OSError as error:
@@ -240,7 +240,7 @@ class FileCache:
         self._remove(files, max(size, total // 16))
 
     def _look(self) -> tuple[int, list[tuple[float, int, str]]]:
-        """The bytes in the folder; and its files by when they were used, with their sizes, those first that nobody uses."""
+        """Return the bytes in the folder; and its files with access times and sizes, the least recently used first."""
         now = self._clock()
         total = 0
         files: list[tuple[float, int, str]] = []
@@ -265,7 +265,7 @@ class FileCache:
         return total, sorted(files)
 
     def _remove(self, files: list[tuple[float, int, str]], size: int) -> int:
-        """Remove the first of the files, until ``size`` bytes are free. Returns how many are."""
+        """Remove files from the front of the list until ``size`` bytes are free. Returns the bytes removed."""
         removed = 0
         for _, length, name in files:
             if removed >= size:
@@ -285,14 +285,15 @@ class FileCache:
 class Tiers:
     """Two caches, one before the other: ``near`` is quick and this machine's own, ``far`` is shared with others.
 
-    What is found only far is copied near. A copy that is due near may have been looked for by another machine meanwhile: then the
-    far one says so, and nobody asks the store."""
+    A copy found only in ``far`` is copied to ``near``. If a near copy is due, another machine may have checked the store
+    meanwhile: then ``far`` records that, and the store need not be asked.
+    """
 
     def __init__(self, near: Cache, far: Cache) -> None:
         self._near, self._far = near, far
 
     def get(self, name: str) -> CachedFile | None:
-        """The copy of this name, or None. Cost: an open and a read in one of the two, or in both."""
+        """Return the copy of this name, or None. Cost: an open and a read in one of the two, or in both."""
         near = self._near.get(name)
         if near is not None and not near.due:
             return near
@@ -319,18 +320,18 @@ class Tiers:
 
 
 class CacheNotes:
-    """A cache of what can be computed anew, for :class:`graveler.tree.ids.Notes`: nothing in it is ever out of date."""
+    """A cache of recomputable data, for :class:`graveler.tree.ids.Notes`: nothing in it is ever out of date."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def get(self, name: str) -> bytes | None:
-        """What was noted under this name, if it is still there. Cost: one open, one read."""
+        """Return the note under this name, or None if it is gone. Cost: one open, one read."""
         copy = self._cache.get(name)
         return None if copy is None else copy.data
 
     def put(self, name: str, data: bytes) -> None:
-        """Note something."""
+        """Store a note."""
         self._cache.put(name, data)
 
 

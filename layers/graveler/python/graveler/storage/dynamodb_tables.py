@@ -1,8 +1,8 @@
 """The tables port on DynamoDB, through pynamodb: one table, on demand, any number of functions and machines.
 
 An item's key attributes are :data:`PARTITION` (a string) and :data:`SORT` (binary); the port's attributes lie beside them under
-their own names, as DynamoDB's own types. Items with an attribute :data:`EXPIRES` that is a time (Unix seconds) are removed by
-DynamoDB some time after it.
+their own names, as DynamoDB's own types. DynamoDB removes items with an attribute :data:`EXPIRES` that is a time (Unix seconds)
+some time after it.
 """
 
 import time
@@ -62,11 +62,11 @@ _CREATION_SECONDS: Final = 120
 
 T = TypeVar("T")
 Attributes = Mapping[str, Mapping[str, Any]]
-"""As DynamoDB writes them: name → type → value."""
+"""DynamoDB's notation: name → type → value."""
 
 
 class DynamoDBSettings(Struct, frozen=True):
-    """Where a table is. ``region`` and ``endpoint_url``, if None, and the credentials, are what AWS's own configuration says.
+    """The location of a table. ``region`` and ``endpoint_url``, if None, and the credentials come from AWS's own configuration.
     Times in seconds."""
 
     table: str
@@ -78,7 +78,7 @@ class DynamoDBSettings(Struct, frozen=True):
 
 
 def settings_of(url: str, *, region: str | None = None, endpoint_url: str | None = None) -> DynamoDBSettings:
-    """From ``dynamodb://<table>``. :class:`InvalidError` for anything else."""
+    """Return the settings for ``dynamodb://<table>``. :class:`InvalidError` for anything else."""
     table = url.removeprefix(SCHEME).rstrip("/")
     if not url.startswith(SCHEME) or not table or "/" in table:
         raise InvalidError(f"{url!r} names no table; write {SCHEME}<table>")
@@ -86,12 +86,12 @@ def settings_of(url: str, *, region: str | None = None, endpoint_url: str | None
 
 
 class DynamoDBTables:
-    """Tables in one DynamoDB table, which must be there: :meth:`create_table` makes it.
+    """Tables in one existing DynamoDB table; :meth:`create_table` makes it.
 
-    Cheap to create, picklable, shared by threads and usable after a fork: the client is made when it is first used. A request
-    that is throttled, or in conflict with a transaction, is repeated for a few seconds, then :class:`BusyError`. So is one
-    whose answer was lost; when a condition fails in the repetition of a single write, it is :class:`UnavailableError`, since it
-    may have been met before. Transactions carry a token, and repeat exactly.
+    Cheap to create, picklable, shared by threads and usable after a fork: the client is made on first use. A request that is
+    throttled, or in conflict with a transaction, is retried for a few seconds, then :class:`BusyError`. So is one whose response
+    was lost; if a condition fails in the retry of a single write, it is :class:`UnavailableError`, since the first try may have
+    met it. Transactions carry a token, and repeat exactly.
     """
 
     def __init__(self, settings: DynamoDBSettings) -> None:
@@ -104,17 +104,17 @@ class DynamoDBTables:
         return f"DynamoDBTables({self._settings!r})"
 
     def connect(self) -> None:
-        """Make the client now, for who has time before the first request. No request of the table."""
+        """Make the client now, to save time at the first request. No request of the table."""
         _CONNECTIONS.get(self._settings)
 
     def get(self, key: Key) -> Item | None:
-        """The item, or None. Cost: one request, a read unit for each 4 KB."""
+        """Return the item, or None. Cost: one request, a read unit for each 4 KB."""
         check_key(key)
         response = self._send("get_item", {**self._at(key), "ConsistentRead": True})
         return None if "Item" not in response else _decode(key, response["Item"])
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
-        """The items, in the order of ``keys``. Cost: one request for each 100, more if they have more than 16 MB."""
+        """Return the items, in the order of ``keys``. Cost: one request for each 100, more if they have more than 16 MB."""
         for key in keys:
             check_key(key)
         distinct = list(dict.fromkeys(keys))
@@ -133,8 +133,8 @@ class DynamoDBTables:
         limit: int = 1000,
         descending: bool = False,
     ) -> QueryPage:
-        """Items of one partition with ``start <= sort key < end``. Cost: one request, a read unit for each 4 KB; a page ends at
-        1 MB."""
+        """Return items of one partition with ``start <= sort key < end``. Cost: one request, a read unit for each 4 KB; a page
+        ends at 1 MB."""
         check_query(partition, limit)
         first, last = _at_least(start), _below(end)
         if first is None or last is None or (last and first > last):
@@ -162,14 +162,14 @@ class DynamoDBTables:
                 "ExpressionAttributeValues": values,
                 "ConsistentRead": True,
                 "ScanIndexForward": not descending,
-                "Limit": limit + 1,  # one more tells whether there is more
+                "Limit": limit + 1,  # one more tells whether more follow
             },
         )
         items = [(_sort(found), _decode(Key(partition, _sort(found)), found)) for found in response["Items"]]
         return QueryPage(items[:limit], len(items) > limit or "LastEvaluatedKey" in response)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
-        """The pages of several queries, in their order. Cost: one request each, 16 at once."""
+        """Return the pages of several queries, in their order. Cost: one request each, 16 at once."""
         return _at_once(
             [
                 partial(self.query, q.partition, start=q.start, end=q.end, limit=q.limit, descending=q.descending)
@@ -178,11 +178,11 @@ class DynamoDBTables:
         )
 
     def remove_expired(self, now: float) -> int:  # noqa: ARG002 - the port's
-        """None: DynamoDB removes them by itself (TTL)."""
+        """Return 0: DynamoDB removes expired items by itself (TTL)."""
         return 0
 
     def remove_partitions(self, prefix: str) -> int:  # noqa: ARG002 - the port's
-        """None: DynamoDB finds partitions only by their whole key."""
+        """Return 0: DynamoDB finds partitions only by their whole key."""
         return 0
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
@@ -192,19 +192,19 @@ class DynamoDBTables:
         self._write_one(Put(key, item, condition))
 
     def replace(self, key: Key, item: Item) -> Item | None:
-        """Replace or create one item, durably; returns what stood there, or ``item`` where nobody knows that. Cost: one request,
-        a write unit for each KB."""
+        """Replace or create one item, durably; return the previous one, or ``item`` if that is unknown. Cost: one request, a
+        write unit for each KB."""
         check_key(key)
         encode_item(key, item)
         request = {"Item": _encode(key, item), "ReturnValues": "ALL_OLD"}
         failures: list[Outcome] = []
         old: Attributes | None = self._send("put_item", request, failures.append).get("Attributes")
         if Outcome.LOST in failures:
-            return item  # maybe written twice: then somebody may have replaced the first one, and this what he wrote
+            return item  # maybe written twice: then a concurrent writer may have replaced the first one, and this is its item
         return _decode(key, old) if old else None
 
     def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
-        """As :meth:`replace`, and then :meth:`get_many`. Cost: two requests, one after the other."""
+        """Replace an item as :meth:`replace`, then read as :meth:`get_many`. Cost: two requests, one after the other."""
         return replace_then_get(self, key, item, keys)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
@@ -213,12 +213,12 @@ class DynamoDBTables:
         self._write_one(Delete(key, condition))
 
     def write_many(self, writes: Sequence[Put | Delete]) -> None:
-        """Many unconditional writes of distinct keys. Cost: one request for each 25, up to 16 at once."""
+        """Make many unconditional writes of distinct keys. Cost: one request for each 25, up to 16 at once."""
         check_batch(writes)
         requests = []
         for write in writes:
             if isinstance(write, Put):
-                encode_item(write.key, write.item)  # all is looked at before the first is written
+                encode_item(write.key, write.item)  # everything is checked before the first is written
                 requests.append({"PutRequest": {"Item": _encode(write.key, write.item)}})
             else:
                 requests.append({"DeleteRequest": {"Key": _encode(write.key, {})}})
@@ -226,7 +226,7 @@ class DynamoDBTables:
         _at_once([partial(self._write_batch, batch) for batch in batches])
 
     def transact(self, writes: Sequence[Write]) -> None:
-        """All of the writes or none, durably. Cost: one request, two write units for each KB; a single write costs one."""
+        """Make all of the writes or none, durably. Cost: one request, two write units for each KB; a single write costs one."""
         encode_transaction(writes)
         if not writes:
             return
@@ -248,7 +248,7 @@ class DynamoDBTables:
 
     def create_table(self, *, recovery: bool = True) -> None:
         """Make the table, on demand, with time to live and (``recovery``) point-in-time recovery, and wait until it can be used;
-        one that is there stays as it is. :class:`InvalidError` if that is no table of graveler's."""
+        an existing one stays as it is. :class:`InvalidError` if that is not a table of graveler's."""
         try:
             self._call(
                 "create_table",
@@ -295,7 +295,8 @@ class DynamoDBTables:
             )
 
     def _configure(self, operation: str, request: dict[str, Any]) -> None:
-        """Switch a property of the table on. Other servers than AWS do not know all of them, and one that is on is refused."""
+        """Switch a property of the table on. Other servers than AWS do not know all of them, and refuse one that is on
+        already."""
         try:
             self._call(operation, request)
         except ClientError as error:
@@ -330,7 +331,7 @@ class DynamoDBTables:
     def _until_done(
         self, members: Sequence[object], ask: Callable[[Sequence[object]], Sequence[object]], operation: str
     ) -> None:
-        """Ask again for what a batch left over; DynamoDB does so when it is throttled, or when the answer gets too large."""
+        """Request again what a batch left over; DynamoDB does so when it is throttled, or when the response gets too large."""
         pauses = self._settings.retries.pauses()
         while members:
             rest = ask(members)
@@ -355,7 +356,7 @@ class DynamoDBTables:
             raise explained(error, self._what(operation)) from error
 
     def _member(self, write: Write) -> dict[str, dict[str, Any]]:
-        """A write as a member of a transaction; what it holds is a request of its own too."""
+        """Return a write as a member of a transaction; its contents are also a request of their own."""
         request: dict[str, Any] = {"TableName": self._settings.table}
         if isinstance(write, Put):
             request["Item"] = _encode(write.key, write.item)
@@ -381,7 +382,7 @@ class DynamoDBTables:
     def _call(
         self, operation: str, request: dict[str, Any], failed: Callable[[Outcome], None] | None = None
     ) -> dict[str, Any]:
-        """The service's answer. A ``ClientError`` that repeating does not mend is left to the caller."""
+        """Return the service's response. A ``ClientError`` that retrying does not fix is left to the caller."""
         whole = request if operation in _WITHOUT_TABLE else {"TableName": self._settings.table, **request}
         name = "".join(word.title() for word in operation.split("_"))
         what = self._what(operation)
@@ -415,7 +416,7 @@ def _connect(settings: DynamoDBSettings) -> "Connection":
         connect_timeout_seconds=settings.connect_timeout,
         read_timeout_seconds=settings.read_timeout,
         max_pool_connections=2 * _THREADS,
-        retry_configuration={"total_max_attempts": 1, "mode": "standard"},  # repeating is aws_requests.send's
+        retry_configuration={"total_max_attempts": 1, "mode": "standard"},  # aws_requests.send retries
     )
     try:
         client = connection.client  # made here, once, and not by several threads at the same time
@@ -426,10 +427,10 @@ def _connect(settings: DynamoDBSettings) -> "Connection":
 
 
 def _check_answer(response_dict: Mapping[str, Any] | None, **_: object) -> None:
-    """Raise ``ResponseParserError``, which counts as a lost answer, unless all of it has arrived.
+    """Raise ``ResponseParserError``, which counts as a lost response, unless all of it has arrived.
 
-    The SDK looks at neither of the two where repeating is not its own: it takes half an answer for one that says nothing, as that
-    there is no such item.
+    The SDK checks neither the checksum nor the length unless it retries itself: it takes half a response for an empty one, for
+    example for a missing item.
     """
     if response_dict is None:
         return
@@ -453,7 +454,7 @@ def _dispatch(connection: "Connection", name: str, request: dict[str, Any]) -> d
         else:
             response = connection.dispatch(name, request)
     except VerboseClientError as error:
-        # pynamodb's error leaves out the status and the item that stood there; what it was made of has both.
+        # pynamodb's error omits the status and the item that stood there; its cause has both.
         if isinstance(error.__cause__, ClientError):
             raise error.__cause__ from None
         raise
@@ -461,11 +462,11 @@ def _dispatch(connection: "Connection", name: str, request: dict[str, Any]) -> d
 
 
 _CONTROL: Final = frozenset(("CreateTable", "DescribeTable", "UpdateTimeToLive", "UpdateContinuousBackups"))
-"""They do not tell consumed capacity, which pynamodb asks for everywhere else."""
+"""They do not return consumed capacity, which pynamodb requests everywhere else."""
 
 
 def _at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of the calls, in their order; several are under way at once."""
+    """Return the results of the calls, in their order; several run concurrently."""
     if len(calls) < 2:
         return [call() for call in calls]
     with ThreadPoolExecutor(min(_THREADS, len(calls)), "graveler-dynamodb") as threads:
@@ -515,7 +516,7 @@ _DECODERS: Final[Mapping[str, Callable[[Any], Value]]] = {
 
 
 def _reasons(error: ClientError) -> Sequence[Mapping[str, Any]]:
-    """Why a transaction was cancelled, write by write."""
+    """Return why a transaction was cancelled, write by write."""
     return cast("Sequence[Mapping[str, Any]]", error.response.get("CancellationReasons", ()))
 
 
@@ -524,7 +525,7 @@ def _sort(attributes: Attributes) -> bytes:
 
 
 def _condition(condition: Condition) -> dict[str, Any]:
-    """A condition as an expression; names and values stand apart, so that none can be mistaken for syntax."""
+    """Return a condition as an expression; names and values stand apart, so that none can be mistaken for syntax."""
     names = {"#P": PARTITION}
     if isinstance(condition, Absent):
         return {"ConditionExpression": "attribute_not_exists(#P)", "ExpressionAttributeNames": names}
@@ -544,8 +545,8 @@ def _condition(condition: Condition) -> dict[str, Any]:
 
 
 def _at_least(start: bytes) -> bytes | None:
-    """The smallest sort key that is not below ``start``; None if there is none. Keys are shorter than what may follow one:
-    a scan goes on behind its last key at that key and a zero byte."""
+    """Return the smallest sort key that is not below ``start``; None if none exists. Keys are shorter than what may follow one: a
+    scan goes on behind its last key at that key and a zero byte."""
     if len(start) <= MAX_SORT_KEY_BYTES:
         return start
     prefix = start[:MAX_SORT_KEY_BYTES].rstrip(b"\xff")
@@ -553,7 +554,7 @@ def _at_least(start: bytes) -> bytes | None:
 
 
 def _below(end: bytes | None) -> bytes | None:
-    """The largest sort key below ``end``, empty if every one is (``end`` is None); None if there is none. DynamoDB has no
+    """Return the largest sort key below ``end``, empty if every one is (``end`` is None); None if none exists. DynamoDB has no
     condition for a range without its end."""
     if end is None:
         return b""

@@ -1,7 +1,7 @@
 """The immutable files of a tree (ranges and metaranges) in the object store, behind a cache of copies.
 
-A name pins a file's contents, so a copy is never out of date. What a copy cannot tell is whether the store still has the
-file: after half the grace of garbage collection it is asked.
+A name pins a file's contents, so a copy is never out of date. A copy does not tell whether the store still has the file: after
+half the garbage collector's grace period the store is asked.
 """
 
 import time
@@ -18,11 +18,11 @@ KINDS = frozenset(("ranges", "metaranges"))
 
 
 class ImmutableFiles:
-    """Files ``_graveler/<kind>/<name>`` of ``objects``, where ``kind`` is ``ranges`` or ``metaranges``.
+    """The files ``_graveler/<kind>/<name>`` of ``objects``, where ``kind`` is ``ranges`` or ``metaranges``.
 
-    ``grace_seconds`` is that of garbage collection: no file younger than it is swept. Give ``cache`` half of it as
-    ``recheck_after_seconds``. ``clock`` gives Unix seconds, and agrees with the store's clock to within the skew that the
-    grace allows for.
+    ``grace_seconds`` is the garbage collector's grace period: no file younger than it is swept. Give ``cache`` half of it as
+    ``recheck_after_seconds``. ``clock`` returns Unix seconds, and agrees with the store's clock to within the skew that the grace
+    period allows for.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class ImmutableFiles:
         return ImmutableFiles, (self._objects, self._cache, self._grace, self._clock)
 
     def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
-        """The file's bytes; with ``fresh`` from the store itself, and the cached copy is replaced.
+        """Return the file's bytes; with ``fresh`` from the store itself, and the cached copy is replaced.
 
-        Raises ObjectMissingError. Cost: nothing if cached; one head if the copy is due for a look; else one object read.
+        Raises ObjectMissingError. Cost: nothing if cached; one head if the copy is due for a check; otherwise one object read.
         """
         key = self._key(kind, name)
         expect_at_hand()
@@ -71,30 +71,31 @@ class ImmutableFiles:
         return data
 
     def get_part(self, kind: str, name: str, start: int, length: int) -> bytes:
-        """Some of the file's bytes, from the store itself: fewer at its end. Raises ObjectMissingError. One object read."""
+        """Return some of the file's bytes, from the store itself: fewer at its end. Raises ObjectMissingError. One object
+        read."""
         return self._objects.get_range(self._key(kind, name), start, length)
 
     def put(self, kind: str, name: str, data: bytes) -> None:
-        """Make the file durable under this name. One that is there stays, and is made young if it was older than half the
-        grace, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it was there, or if the
-        answer was lost; a second write if it was old; three more where that has the old one's ETag."""
+        """Make the file durable under this name. An existing one stays, and is made young if it is older than half the grace
+        period, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it existed, or if the
+        response was lost; a second write if it was old; three more if that has the old one's ETag."""
         key = self._key(kind, name)
         try:
             self._objects.put(key, data, if_absent=True)
-        except NotSyncedError:  # it is there, and must not be built on
+        except NotSyncedError:  # it exists, and must not be built on
             raise
-        except (ObjectConditionError, AnswerLostError):  # what has this name has these contents, whoever put it
+        except (ObjectConditionError, AnswerLostError):  # a file of this name has these contents, whoever put it
             self._make_young(key, data)
         if self._cache is not None:
             self._cache.put(f"{self._cached_as}-{kind}-{name}", data)
 
     def _make_young(self, key: str, data: bytes) -> None:
-        """Put a file again that is older than half the grace. Its ETag is another one then: a sweep that has seen the old one
-        goes by that. (S3's ETag is a digest of the contents, but of one that is uploaded in parts, if only one, a digest of the
-        parts' digests.)"""
+        """Put a file again that is older than half the grace period. It then has a new ETag, by which a sweep that has seen the
+        old one recognises it. (S3's ETag is a digest of the contents, except for an object uploaded in parts, even one part: then
+        it is a digest of the parts' digests.)"""
         try:
             found = self._objects.head(key)
-        except ObjectMissingError:  # swept since we found it there
+        except ObjectMissingError:  # swept since we found it
             self._objects.put(key, data)
             return
         if self._clock() - found.modified <= self._grace / 2 or self._objects.put(key, data).etag != found.etag:

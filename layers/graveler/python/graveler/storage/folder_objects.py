@@ -1,17 +1,17 @@
 """The objects port on a folder: a key is the path of a plain file below the root.
 
-Any number of threads and processes may use one folder. What holds, also through ``kill -9`` and a power cut:
+Any number of threads and processes may use one folder. These rules hold even through ``kill -9`` and a power cut:
 
-- A put writes and syncs a temporary file, gives it its name in one step, and syncs the folders that changed. So an object
-  is there as a whole or not at all, and an old one stays until the new one is complete.
+- A put writes and syncs a temporary file, gives it its name in one step, and syncs the folders that changed. So an object exists
+  as a whole or not at all, and an old one stays until the new one is complete.
 - Put-if-absent is ``link(2)``: the file system lets one of many win.
 - Overwriting and deleting take a lock of the key, so that a conditional delete never hits a newer object than it looked at.
-- Temporary files lie in the folder :data:`HIDDEN`, which no key can name and no listing shows. What a crashed writer left
-  there is removed a day later by whoever writes next.
+- Temporary files lie in the folder :data:`HIDDEN`, which no key can name and no listing shows. Files that a crashed writer left
+  there are removed a day later by the next writer.
 
-Bound to a file system, it has two limits that S3 has not: ``x`` and ``x/y`` cannot both be objects, and a part of a key
-between two slashes is at most 255 bytes in most file systems. ETags need time stamps in nanoseconds (ext4, XFS, Btrfs,
-APFS, NFS 4 and EFS have them).
+Bound to a file system, it has two limits that S3 does not have: ``x`` and ``x/y`` cannot both be objects, and a part of a key
+between two slashes is at most 255 bytes in most file systems. ETags need time stamps in nanoseconds (ext4, XFS, Btrfs, APFS, NFS
+4 and EFS have them).
 """
 
 import builtins
@@ -47,7 +47,7 @@ from graveler.storage.objects import (
 from graveler.storage.presigned import Grant, UrlSigner, no_urls
 
 HIDDEN = ".graveler-tmp"
-"""Folder in the root for temporary files, parts of uploads, and locks. No component of a key may be called so."""
+"""Folder in the root for temporary files, parts of uploads, and locks. No component of a key may have this name."""
 
 _PIECE = 1 << 20
 _WRITE_LEFTOVER_AGE = 24 * 3600
@@ -57,16 +57,16 @@ _LOCK_WAIT = 30.0
 _ATTEMPTS = 100
 _MAX_SETTLED = 10_000
 _ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP, errno.ENXIO))
-"""Of what is no plain file either: a socket, say."""
+"""Also the errors for something else than a plain file, such as a socket."""
 
 
 class FolderObjects:
     """Objects as files below ``root``, which need not exist before the first put.
 
     ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With a ``signer``, :meth:`presign` makes URLs
-    for a server that checks them by the same one. ``modes`` are the permissions of files and folders that are made. ``foreign``:
-    others name the files, and a listing tells also of those whose names can be no keys. With a ``confinement`` no symbolic link
-    leads out of the root: :class:`ForbiddenError` for what lies behind one.
+    for a server that checks them with the same one. ``modes`` are the permissions of new files and folders. ``foreign``: others
+    name the files, and a listing includes those whose names are not valid keys. With a ``confinement`` no symbolic link leads out
+    of the root: :class:`ForbiddenError` for anything behind one.
     """
 
     def __init__(
@@ -108,16 +108,16 @@ class FolderObjects:
     # Reading
 
     def get(self, key: str) -> bytes:
-        """The whole object. Cost: one open, one read."""
+        """Return the whole object. Cost: one open, one read."""
         with self._open(key) as file:
             return file.readall()
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Up to ``length`` bytes from ``start``, which counts from the end if negative."""
+        """Return up to ``length`` bytes from ``start``, which counts from the end if negative."""
         return b"".join(self.stream(key, start, length))
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The object, or a part of it, in pieces of 1 MiB. The file is opened when the first piece is asked for."""
+        """Yield the object, or a part of it, in pieces of 1 MiB. The first piece opens the file."""
         check_byte_range(start, length)
         with self._open(key) as file:
             size = os.fstat(file.fileno()).st_size
@@ -131,29 +131,29 @@ class FolderObjects:
                 yield piece
 
     def open_object(self, key: str) -> tuple[StoredObject, FileIO]:
-        """The object as a file, which the caller closes, and what it is. Cost: one open."""
+        """Return the object's description, and the object as an open file, which the caller closes. Cost: one open."""
         path = self._path(key)
         with self._explained("reading", key):
             file = self._file(path, key)
             return _described(key, os.fstat(file.fileno())), file
 
     def file_of(self, key: str) -> Path:
-        """The file of an object, whether there is one or not: for programs that read and write by themselves. No request."""
+        """Return the path of an object's file, existing or not: for programs that read and write by themselves. No request."""
         return self._path(key)
 
     def name_of(self, key: str) -> str:
-        """As :meth:`file_of`, as text, which takes a tenth of the time. No request."""
+        """Return the path of :meth:`file_of` as text, in a tenth of the time. No request."""
         self._check(key)
         return f"{self._root_slash}{key}"
 
     def head(self, key: str) -> StoredObject:
-        """Size, ETag and time."""
+        """Return size, ETag and time."""
         path = self._path(key)
         with self._explained("reading", key):
             return _described(key, self._status(path, key))
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
-        """Objects in the order of their keys' bytes. Reads the folders that it comes through, one at a time and not ahead.
+        """Yield objects in the order of their keys' bytes. Reads the folders on its way, one at a time and not ahead.
 
         Follows symbolic links, unless confined, but not back into a folder that it is in. InvalidError at a file whose name is
         not UTF-8.
@@ -167,13 +167,13 @@ class FolderObjects:
         yield from self._walk(self._root.joinpath(*components), folder + "/" if folder else "", begin, after, ())
 
     def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
-        """The first names of a listing."""
+        """Return the first names of a listing."""
         return page_of(self, prefix, after, folders=folders)
 
     # Writing
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
-        """Write an object, durably. Cost: one file written and synced, and its folder; a new folder costs a sync more."""
+        """Write an object, durably. Cost: one file written and synced, and its folder; a new folder costs another sync."""
         return self.put_pieces(key, [data] if isinstance(data, bytes) else _pieces_of_file(data), if_absent=if_absent)
 
     def put_unsynced(self, key: str, data: bytes) -> None:
@@ -189,7 +189,7 @@ class FolderObjects:
                 os.close(descriptor)
             try:
                 self.files.link(temporary, path)
-            except OSError:  # a new folder, or something is there
+            except OSError:  # a new folder, or something exists there
                 with suppress(ObjectConditionError):
                     self._name(key, path, temporary, status, if_absent=True)
 
@@ -214,14 +214,14 @@ class FolderObjects:
         return failed
 
     def put_pieces(self, key: str, pieces: Iterable[bytes], *, if_absent: bool = False) -> StoredObject:
-        """As :meth:`put`, of bytes that arrive little by little. If ``pieces`` raises, nothing is written."""
+        """Write an object as :meth:`put`, from bytes that arrive in pieces. If ``pieces`` raises, nothing is written."""
         with self.writer(key, if_absent=if_absent) as writer:
             for piece in pieces:
                 writer.write(piece)
             return writer.finish()
 
     def writer(self, key: str, *, if_absent: bool = False) -> "FolderWriter":
-        """A put whose bytes are handed over one piece after the other. Cost: as :meth:`put`."""
+        """Return a writer for a put in pieces. Cost: as :meth:`put`."""
         path = self._path(key)
         self._sweep_once()
         if if_absent and self.files.is_file(path):
@@ -256,8 +256,8 @@ class FolderObjects:
         return delete_each(self, objects)
 
     def sweep_leftovers(self, now: float | None = None) -> int:
-        """Remove what crashed writers left: temporary files older than a day, uploads untouched for a week. Returns how
-        many. Called once by each process that writes; ``now`` in Unix seconds."""
+        """Remove the leftovers of crashed writers: temporary files older than a day, uploads untouched for a week. Returns their
+        number. Each writing process calls it once; ``now`` in Unix seconds."""
         moment = time.time() if now is None else now
         removed = 0
         for path in self._children(self._writes):
@@ -275,18 +275,18 @@ class FolderObjects:
     # Presigned URLs
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
-        """A URL for ``GET`` or ``PUT`` of this key; UnavailableError without a signer."""
+        """Return a URL for ``GET`` or ``PUT`` of this key; UnavailableError without a signer."""
         return self._sign(Grant(self._namespace, key, noted=noted), method, expires_in)
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
-        """A URL for ``PUT`` of one part; UnavailableError without a signer."""
+        """Return a URL for ``PUT`` of one part; UnavailableError without a signer."""
         check_part_number(number)
         return self._sign(Grant(self._namespace, key, upload_id, number), "PUT", expires_in)
 
     # Uploads in parts
 
     def create_multipart(self, key: str) -> str:
-        """Begin an upload. Its ID holds a checksum of the key, so that parts cannot end in another object."""
+        """Begin an upload. Its ID holds a checksum of the key, so that parts cannot end up in another object."""
         self._path(key)
         self._sweep_once()
         upload_id = f"{crc32(key.encode()):08x}-{token_hex(16)}"
@@ -302,14 +302,14 @@ class FolderObjects:
         return self.put_part_pieces(key, upload_id, number, [data])
 
     def put_part_pieces(self, key: str, upload_id: str, number: int, pieces: Iterable[bytes]) -> str:
-        """As :meth:`put_part`, of bytes that arrive little by little. If ``pieces`` raises, nothing is written."""
+        """Write a part as :meth:`put_part`, from bytes that arrive in pieces. If ``pieces`` raises, nothing is written."""
         with self.part_writer(key, upload_id, number) as writer:
             for piece in pieces:
                 writer.write(piece)
             return writer.finish().etag
 
     def part_writer(self, key: str, upload_id: str, number: int) -> "FolderWriter":
-        """A part whose bytes are handed over one piece after the other."""
+        """Return a writer for a part in pieces."""
         check_part_number(number)
         folder = self._upload(key, upload_id)
         temporary, descriptor = self._new_temporary(key)
@@ -329,7 +329,7 @@ class FolderObjects:
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
     ) -> StoredObject:
-        """Put the parts together and give the object its name. Cost: every byte is read and written once more."""
+        """Join the parts and give the object its name. Cost: every byte is read and written once more."""
         check_parts(parts)
         path = self._path(key)
         folder = self._upload(key, upload_id)
@@ -355,15 +355,15 @@ class FolderObjects:
         return stored
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
-        """Forget an upload and its parts."""
+        """Remove an upload and its parts."""
         with suppress(UploadMissingError), self._explained("aborting an upload of", key):
             self.files.remove_folder(self._upload(key, upload_id))
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
-        """None: :meth:`sweep_leftovers` removes them."""
+        """Return nothing: :meth:`sweep_leftovers` removes unfinished uploads."""
         return iter(())
 
-    # How it is done
+    # Implementation
 
     def _path(self, key: str) -> Path:
         self._check(key)
@@ -385,7 +385,7 @@ class FolderObjects:
 
     @contextmanager
     def _made_durable(self, doing: str, key: str) -> Iterator[None]:
-        """As :meth:`_explained`, of what comes when the thing itself is done."""
+        """Do the same as :meth:`_explained`, for the steps after the operation itself is done."""
         try:
             yield
         except OSError as error:
@@ -410,7 +410,7 @@ class FolderObjects:
 
     def _file(self, path: Path, key: str) -> FileIO:
         try:
-            # Not to wait for a writer, should somebody have put a named pipe there.
+            # Do not wait for a writer, in case the path is a named pipe.
             descriptor = self.files.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno in _ABSENT:
@@ -424,7 +424,7 @@ class FolderObjects:
     def _walk(
         self, folder: Path, above: str, begin: str, after: str, ancestors: tuple[tuple[int, int], ...]
     ) -> Iterator[StoredObject]:
-        """Objects in ``folder``, whose keys begin with ``above``; only names that begin with ``begin``."""
+        """Yield objects in ``folder``, whose keys begin with ``above``; only names that begin with ``begin``."""
         names: list[tuple[str, bool]] = []
         with self._explained("listing", above):
             try:
@@ -439,10 +439,10 @@ class FolderObjects:
                             names.append((entry.name + "/" if is_folder else entry.name, is_folder))
             except OSError as error:
                 if error.errno in _ABSENT:
-                    return  # removed meanwhile, or no folder
+                    return  # removed meanwhile, or not a folder
                 raise
-        # A folder sorts as its name with the slash, as its keys do: "a-b" < "a/b" < "a0". Code points of texts have the
-        # order of their UTF-8 bytes.
+        # A folder sorts as its name with the slash, as its keys do: "a-b" < "a/b" < "a0". Code points of texts have the order of
+        # their UTF-8 bytes.
         names.sort()
         for name, is_folder in names:
             key = above + name
@@ -456,11 +456,11 @@ class FolderObjects:
                     with self._explained("listing", key):
                         stored = _described(key, self._status(folder / name, key))
                 except ObjectMissingError:
-                    continue  # deleted since the folder was read, or no plain file
+                    continue  # deleted since the folder was read, or not a plain file
                 yield stored
 
     def _new_temporary(self, key: str) -> tuple[Path, int]:
-        """A new file that nobody sees, and its descriptor."""
+        """Return a new, hidden file, and its descriptor."""
         path = self._writes / f"{os.getpid()}-{token_hex(8)}"
         with self._explained("writing", key):
             try:
@@ -492,7 +492,7 @@ class FolderObjects:
                     break
                 except FileNotFoundError:  # a new folder, or a delete pruned it since
                     with suppress(FileExistsError):
-                        # Somebody removed the folder. A new one may get its inode, and would pass for settled.
+                        # The folder was removed. A new one may get its inode, and would pass for settled.
                         for folder in (path.parent, *path.parent.parents):
                             self._settled.pop(folder, None)
                         self.files.make_folders(path.parent, self._modes)
@@ -504,7 +504,7 @@ class FolderObjects:
                     if not self.files.is_folder(path):
                         self._refuse_taken(key, path)
                     try:
-                        self.files.rmdir(path)  # an empty folder is no object, and in nobody's way
+                        self.files.rmdir(path)  # an empty folder is not an object, and may go
                     except OSError as error:
                         if error.errno == errno.ENOTEMPTY:
                             raise self._clash(key) from None
@@ -521,15 +521,15 @@ class FolderObjects:
         )
 
     def _refuse_taken(self, key: str, path: Path) -> None:
-        # Whoever is told that the object is there builds on it. Its writer may have died before it synced the folder.
+        # A caller that learns that the object exists builds on it. Its writer may have died before it synced the folder.
         with self._explained("writing", key):
             self._settle(path.parent)
         raise ObjectConditionError(self._namespace, key, "it exists already")
 
     def _settle(self, folder: Path) -> None:
-        """Make the names in ``folder`` durable, and its own, and so on upwards as far as this process has not done so.
+        """Make the names in ``folder`` durable, and its own name, and so on upwards as far as this process has not done so.
 
-        Not only the one who made a folder does this: that process may be about to, or have died.
+        Every process does this, not only the one that made a folder: that one may not have done it yet, or have died.
         """
         fresh: list[tuple[Path, tuple[int, int]]] = []
         try:
@@ -623,8 +623,8 @@ class FolderObjects:
 
 
 class FolderWriter:
-    """An object on its way into a folder. There is nothing of it before :meth:`finish`. Calls come one after the other, from
-    whatever threads. As a context manager it gives up at the end what was not finished."""
+    """An object being written into a folder. Nothing of it is visible before :meth:`finish`. Calls come one after the other, from
+    any threads. As a context manager it aborts at the end, unless it is finished."""
 
     def __init__(
         self,
@@ -655,8 +655,8 @@ class FolderWriter:
         """Make the bytes durable, and give the object its name. Errors as those of :meth:`FolderObjects.put`."""
         try:
             with self._explained():
-                # The time is part of the ETag. The system's own stamp has steps of milliseconds, in which a file could
-                # be replaced twice and get its first inode again; this one has chance in its last digits.
+                # The time is part of the ETag. The system's own stamp has steps of milliseconds, in which a file could be
+                # replaced twice and get its first inode again; this one has random last digits.
                 moment = time.time_ns()
                 moment += randbelow(1000) - moment % 1000
                 os.utime(self._descriptor, ns=(moment, moment))
@@ -668,7 +668,7 @@ class FolderWriter:
             self.abort()
 
     def abort(self) -> None:
-        """Give up, unless it is finished."""
+        """Abort, unless it is finished."""
         if self._descriptor >= 0:
             self._close()
             with suppress(OSError):  # swept later
@@ -691,7 +691,7 @@ def _described(key: str, status: os.stat_result) -> StoredObject:
 
 
 def _pieces_of_file(path: Path, files: Beneath | None = None) -> Iterator[bytes]:
-    # Not to wait for a writer, should somebody have put a named pipe there.
+    # Do not wait for a writer, in case the path is a named pipe.
     opener = None if files is None else lambda _, flags: files.open(path, flags | os.O_NONBLOCK)
     try:
         with open(path, "rb", buffering=0, opener=opener) as file:

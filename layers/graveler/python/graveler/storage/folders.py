@@ -1,4 +1,4 @@
-"""What the adapters on a file system share: names that survive a power cut, and its errors in plain words."""
+"""Shared parts of the adapters on a file system: names that survive a power cut, and errors in plain words."""
 
 import errno
 import os
@@ -28,13 +28,13 @@ _DENIED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 def unavailable(error: OSError, doing: str) -> UnavailableError:
-    """The error to raise for ``error``, which came while ``doing`` (as in "writing x")."""
+    """Return the error to raise for ``error``, which occurred while ``doing`` (as in "writing x")."""
     kind = NotPermittedError if error.errno in _DENIED else UnavailableError
     return kind(f"{doing} failed: {_WHY.get(error.errno or 0) or error.strerror or error}")
 
 
 def not_synced(error: OSError, doing: str) -> NotSyncedError:
-    """The error to raise for one that came when something was done already, while making it durable."""
+    """Return the error to raise for one that occurred after an operation was done, while making it durable."""
     why = _WHY.get(error.errno or 0) or error.strerror or error
     return NotSyncedError(
         f"{doing} was done, and is not known to be safe on the disk: {why}. After a power cut it may be undone; try again"
@@ -43,7 +43,7 @@ def not_synced(error: OSError, doing: str) -> NotSyncedError:
 
 @contextmanager
 def temporary_files(doing: str) -> Iterator[None]:
-    """Around work with temporary files, whose disk may be full: errors as by :func:`temporary_failed`."""
+    """Translate errors of work with temporary files, whose disk may be full, as :func:`temporary_failed` does."""
     try:
         yield
     except OSError as error:
@@ -51,8 +51,8 @@ def temporary_files(doing: str) -> Iterator[None]:
 
 
 def temporary_failed(error: OSError, doing: str) -> UnavailableError:
-    """The error to raise for one of a temporary file: it names the folder, and how to have another one."""
-    import tempfile  # whoever made the file has it
+    """Return the error to raise for one of a temporary file: it names the folder, and how to choose another one."""
+    import tempfile  # already loaded by the code that made the file
 
     where = tempfile.tempdir or os.environ.get("TMPDIR", "")
     return unavailable(error, f"{doing} in the temporary folder {os.fsdecode(where)!r} (TMPDIR names another one)")
@@ -64,7 +64,7 @@ def sync_folder(folder: Path) -> tuple[int, int]:
 
 
 def sync_descriptor(descriptor: int) -> tuple[int, int]:
-    """As :func:`sync_folder`, of an open folder, which is closed."""
+    """Sync an open folder as :func:`sync_folder` does, and close it."""
     try:
         status = os.fstat(descriptor)
         try:
@@ -72,7 +72,7 @@ def sync_descriptor(descriptor: int) -> tuple[int, int]:
         except OSError as error:
             if (
                 error.errno != errno.EINVAL
-            ):  # EINVAL: a file system that knows no such thing, its names are durable at once
+            ):  # EINVAL: a file system without folder syncs, whose names are durable at once
                 raise
     finally:
         os.close(descriptor)
@@ -80,11 +80,11 @@ def sync_descriptor(descriptor: int) -> tuple[int, int]:
 
 
 def make_folder(folder: Path, modes: Modes) -> None:
-    """Make ``folder`` and those above it, durably; one that is there already is success, and keeps its permissions.
+    """Make ``folder`` and those above it, durably; an existing one is success, and keeps its permissions.
 
-    Syncs the parent of each, up to where the file system begins, also of those that were there: whoever made one may not have
-    synced its name yet, or have died before. Only a folder that this user may not read, and that nothing was made in, is passed
-    over."""
+    Syncs the parent of each, up to where the file system begins, also of existing ones: their maker may not have synced the name
+    yet, or have died before. Skips only a folder that this user may not read and in which nothing was made.
+    """
     missing: list[Path] = []
     above = folder
     while not above.is_dir():

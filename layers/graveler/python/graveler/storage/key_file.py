@@ -26,16 +26,16 @@ _OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
 
 
 class KeyFile(Struct, frozen=True):
-    """The key in a file that somebody made and named: others may not read it."""
+    """A key in a file that the operator made and named: others may not read it."""
 
     path: Path
 
     def make(self) -> tuple[bytes, Item]:
-        """The key that is there. :class:`UnavailableError` if there is none, :class:`InvalidError` if it is none."""
+        """Return the existing key. :class:`UnavailableError` if the file is missing, :class:`InvalidError` if it is not a key."""
         return self._read(), {"by": _BY}
 
     def find(self, record: Item) -> bytes:
-        """The key that is there. Errors as :meth:`make`."""
+        """Return the existing key. Errors as :meth:`make`."""
         _expect_file(record)
         return self._read()
 
@@ -56,21 +56,21 @@ class LakeKeyFile(Struct, frozen=True):
     modes: Modes
 
     def make(self) -> tuple[bytes, Item]:
-        """The key that is there, or a new one, durably; of several callers at once, one makes it."""
+        """Return the existing key, or a new one, durably; of several concurrent callers, one makes it."""
         line = b64encode(token_bytes(KEY_BYTES)) + b"\n"
         with suppress(ObjectConditionError):
             FolderObjects(self.folder, modes=self.modes).put(LAKES_OWN, line, if_absent=True)
         return self._read(), {"by": _BY}
 
     def find(self, record: Item) -> bytes:
-        """The key that is there. :class:`SealingKeyLostError`."""
+        """Return the existing key. :class:`SealingKeyLostError`."""
         _expect_file(record)
         return self._read()
 
     def _read(self) -> bytes:
         path = self.folder / LAKES_OWN
         try:
-            return _read(path, expect_private=False)  # fsck sees to the permissions of a lake's files
+            return _read(path, expect_private=False)  # fsck checks the permissions of a lake's files
         except FileNotFoundError:
             raise SealingKeyLostError(
                 f"{str(path)!r}, the key that sealed the lake's secrets, is lost: a copy of the lake needs it, too; bring "
@@ -86,7 +86,7 @@ def _expect_file(record: Item) -> None:
 
 
 def _read(path: Path, *, expect_private: bool) -> bytes:
-    """The key in a file. ``FileNotFoundError``."""
+    """Return the key in a file. ``FileNotFoundError``."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:

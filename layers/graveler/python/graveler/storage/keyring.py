@@ -1,9 +1,9 @@
-"""Secrets in the table, sealed by a key that is not in it: who reads the table alone can use none of them.
+"""Secrets in the table, sealed by a key that is not in it: the table alone reveals none of them.
 
-A secret is sealed by AES-256-GCM, with the key of its row as authenticated data, so that what was sealed for one row opens in no
+A secret is sealed by AES-256-GCM, with the key of its row as authenticated data, so that a secret sealed for one row opens in no
 other. The sealing key comes from a :class:`KeySource`: a file (:mod:`graveler.storage.key_file`) or KMS
-(:mod:`graveler.storage.kms`). The table knows of it what its source needs to find it again, and a fingerprint: so a key that is
-lost, or that of another lake, is told from one that was never made.
+(:mod:`graveler.storage.kms`). The table holds what the source needs to find it again, and a fingerprint: so a lost key, or that
+of another lake, is distinguished from one that was never made.
 
 ``cryptography`` is loaded when something is sealed or opened, and not before.
 """
@@ -23,16 +23,16 @@ from graveler.pauses import expect_at_hand
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Write
 
 TOKEN_SECRET: Final = Key("access", b"token-secret")
-"""What signs the tokens of logins."""
+"""The secret that signs the tokens of logins."""
 URL_SECRET: Final = Key("lake", b"url-secret")
-"""What signs the presigned URLs of folders."""
+"""The secret that signs the presigned URLs of folders."""
 SIGNING: Final = (TOKEN_SECRET, URL_SECRET)
 RECORD: Final = Key("lake", b"sealing-key")
-"""What the table knows of the sealing key."""
+"""The table's record of the sealing key."""
 
 KEY_BYTES: Final = 32
 KEEP: Final = 5.0
-"""Seconds for which a secret is used without a look whether it is still the one."""
+"""Seconds for which a secret is used without checking whether it was replaced."""
 
 _FORM: Final = b"\x01"
 _FINGERPRINT_BYTES: Final = 8
@@ -48,15 +48,15 @@ class SealingKeyLostError(UnavailableError):
 
 
 class KeySource(Protocol):
-    """Where the sealing key of a lake is kept."""
+    """The place where the sealing key of a lake is kept."""
 
     def make(self) -> tuple[bytes, Item]:
-        """A key for a lake that has none, durably kept, and what the table is to know of it. Of several callers at once all may
+        """Return a key for a lake that has none, durably kept, and the table's record of it. Several concurrent callers may all
         get keys; the one whose record the table takes wins. :class:`UnavailableError`."""
 
     def find(self, record: Item) -> bytes:
-        """The key that the table knows so. :class:`SealingKeyLostError` if it is gone for good, :class:`UnavailableError` if it
-        cannot be had now."""
+        """Return the key with this record in the table. :class:`SealingKeyLostError` if it is gone for good,
+        :class:`UnavailableError` if it is unavailable now."""
 
 
 class NoKey(Struct, frozen=True):
@@ -65,11 +65,11 @@ class NoKey(Struct, frozen=True):
     advice: str = "open the lake with one"
 
     def make(self) -> tuple[bytes, Item]:
-        """:class:`UnavailableError`."""
+        """Raise :class:`UnavailableError`."""
         raise self._error()
 
     def find(self, record: Item) -> bytes:  # noqa: ARG002
-        """:class:`UnavailableError`."""
+        """Raise :class:`UnavailableError`."""
         raise self._error()
 
     def _error(self) -> UnavailableError:
@@ -89,15 +89,16 @@ class Shared(Struct, frozen=True):
 
 
 class Rotation(Struct, frozen=True):
-    """What was made anew: so many signing ``secrets``, and the sealing key too if it was ``lost``."""
+    """The result of a rotation: the number of new signing ``secrets``, and whether the sealing key was ``lost`` and replaced
+    too."""
 
     secrets: int
     lost: bool
 
 
 class Keyring:
-    """Seals and opens the secrets of one lake. Safe to share between threads. The key is asked for once, when it is first
-    needed: one table read, and what the source costs; two more table requests when a lake gets its key."""
+    """Seals and opens the secrets of one lake. Safe to share between threads. The key is fetched once, when it is first needed:
+    one table read, and the source's cost; two more table requests when a lake gets its key."""
 
     def __init__(self, tables: Tables, source: KeySource | None = None) -> None:
         self._tables = tables
@@ -107,27 +108,28 @@ class Keyring:
         self._lock = new_lock()
 
     def seal(self, row: Key, secret: bytes) -> bytes:
-        """The secret as only :meth:`open` gives it back, for this row. 37 bytes longer. :class:`UnavailableError`."""
+        """Return the secret in a form that only :meth:`open` reverses, for this row. 37 bytes longer.
+        :class:`UnavailableError`."""
         with self._lock:
             key = self._known[1] if self._known else self._key_of(self._tables.get(RECORD))
         return _seal(key, row, secret)
 
     def open(self, row: Key, sealed: bytes) -> bytes:
-        """What was sealed for this row. :class:`SealingKeyLostError` if that was by another key; :class:`CorruptError` if it was
-        changed, or sealed for another row."""
+        """Return the secret that was sealed for this row. :class:`SealingKeyLostError` if that was by another key;
+        :class:`CorruptError` if it was changed, or sealed for another row."""
         with self._lock:
             fingerprint, key = self._key_for(sealed, lambda: self._tables.get(RECORD))
         return _open(fingerprint, key, row, sealed)
 
     def sealed_by_it(self, sealed: Sequence[bytes]) -> list[bool]:
-        """Which of these the lake's key of now has sealed. One table read."""
+        """Return which of these the lake's present key has sealed. One table read."""
         record = self._tables.get(RECORD)
         fingerprint = None if record is None else record.get("fingerprint")
         return [each[len(_FORM) : _HEAD] == fingerprint for each in sealed]
 
     def shared(self, row: Key) -> Shared:
-        """The secret of this row, 32 random bytes that are made by whoever asks first. One table read; two writes and a read more
-        the first time. A secret that an earlier version left as it is needs no key. :class:`CorruptError` for an item that
+        """Return the secret of this row, 32 random bytes that the first caller makes. One table read; two writes and a read more
+        the first time. A secret that an earlier version stored unsealed needs no key. :class:`CorruptError` for an item that
         holds something else."""
         for _ in range(_TRIES):
             item, record = self._tables.get_many([row, RECORD])
@@ -135,14 +137,14 @@ class Keyring:
                 return Shared(self._secret_of(row, item, record), item)
             with self._lock:
                 key = self._key_of(record)
-            with suppress(ConditionFailedError):  # somebody else was quicker: then it is theirs
+            with suppress(ConditionFailedError):  # if a concurrent writer was faster, its secret counts
                 self._tables.put(row, {"sealed": _seal(key, row, token_bytes(KEY_BYTES))}, Absent())
         raise BusyError(f"secret {row.sort.decode()!r} is being replaced; try again")
 
     def ready(self) -> int:
-        """See to it that there is a key, and that it has sealed the signing secrets that earlier versions left as they are; how
-        many it sealed now. One table read, a write for each. May be killed, and done by several at once: the secrets stay the
-        same ones. Errors as :meth:`shared`."""
+        """Ensure that a key exists, and that it has sealed the signing secrets that earlier versions stored unsealed; return the
+        number sealed now. One table read, a write for each. May be killed, and run concurrently: the secrets stay the same ones.
+        Errors as :meth:`shared`."""
         *items, record = self._tables.get_many([*SIGNING, RECORD])
         with self._lock:
             key = self._key_of(record)
@@ -151,14 +153,14 @@ class Keyring:
             if item is None or "sealed" in item:
                 continue
             secret = self._secret_of(row, item, record)
-            with suppress(ConditionFailedError):  # somebody else has sealed it, or made another one
+            with suppress(ConditionFailedError):  # a concurrent writer has sealed it, or made another one
                 self._tables.put(row, {"sealed": _seal(key, row, secret)}, Matches({"secret": secret}))
                 done += 1
         return done
 
     def rotate(self) -> Rotation:
-        """Make the signing secrets that there are anew, and a sealing key if the one that there was is lost. One table read and
-        one write. :class:`BusyError` if somebody else does so."""
+        """Replace the existing signing secrets, and the sealing key if it is lost. One table read and one write.
+        :class:`BusyError` if a concurrent caller does so."""
         *items, record = self._tables.get_many([*SIGNING, RECORD])
         writes: list[Write] = []
         made: Item = {}
@@ -178,7 +180,7 @@ class Keyring:
         try:
             self._tables.transact(writes)
         except ConditionFailedError as error:
-            if error.failures.get(0) != made:  # some adapters send a request again whose answer was lost
+            if error.failures.get(0) != made:  # some adapters send a request again whose response was lost
                 raise BusyError(
                     "somebody else is making a new sealing key; see whether all is well, then try again"
                 ) from None
@@ -195,7 +197,7 @@ class Keyring:
         return secret
 
     def _key_for(self, sealed: bytes, record_of: Callable[[], Item | None]) -> tuple[bytes, bytes]:
-        """The key that may have sealed this, after its fingerprint: the one that is known, or else the lake's of now.
+        """Return the key that may have sealed this, after its fingerprint: the known one, or otherwise the lake's present one.
         With the lock held."""
         if self._known is None or self._known[0] != sealed[len(_FORM) : _HEAD]:
             record = record_of()
@@ -208,9 +210,9 @@ class Keyring:
         return self._known
 
     def _key_of(self, record: Item | None) -> bytes:
-        """The key that the table's ``record`` is about; made if it has none. With the lock held."""
+        """Return the key of the table's ``record``; made if it is None. With the lock held."""
         if record is None:
-            expect_at_hand()  # nobody waits for the table with the lock held who shares a thread
+            expect_at_hand()  # a caller that shares its thread must not wait for the table with the lock held
             key, known = self._source.make()
             record = {**known, "fingerprint": _fingerprint(key)}
             try:
@@ -230,8 +232,8 @@ class Keyring:
 
 
 class SharedSecret:
-    """The secret of a row, as it is now: one that was replaced is used for :data:`KEEP` seconds more at most. Safe to share
-    between threads; ``clock`` tells seconds."""
+    """The present secret of a row: a replaced one is used for at most :data:`KEEP` more seconds. Safe to share between threads;
+    ``clock`` returns seconds."""
 
     def __init__(self, keyring: Keyring, row: Key, clock: Callable[[], float] = time.monotonic) -> None:
         self.row = row
@@ -243,17 +245,17 @@ class SharedSecret:
         return f"SharedSecret({self.row!r})"
 
     def known(self) -> bytes:
-        """The secret that was read last: no request but for the first time, as :meth:`Keyring.shared`."""
+        """Return the secret that was read last. Only the first call makes requests, as :meth:`Keyring.shared`."""
         return self._held[0].secret if self._held else self._read()
 
     def fresh(self) -> bytes:
-        """The secret, read again if that was more than :data:`KEEP` seconds ago: one table read."""
+        """Return the secret, read again if that was more than :data:`KEEP` seconds ago: one table read."""
         held = self._held
         # A clock that was set back must not lengthen anything.
         return held[0].secret if held and 0 <= self._clock() - held[1] < KEEP else self._read()
 
     def renew(self, item: Item | None) -> bytes:
-        """The secret, when ``item`` was just read of its row: read again if that is another one than was read before."""
+        """Return the secret, given the just read ``item`` of its row: read again if the item differs from the one before."""
         held = self._held
         if held is None or held[0].item != item:
             return self._read()
@@ -268,12 +270,12 @@ class SharedSecret:
 
 
 def _fingerprint(key: bytes) -> bytes:
-    """What tells keys apart and says nothing else of them."""
+    """Return a digest that tells keys apart and reveals nothing else about them."""
     return sha256(b"graveler-sealing-key\0" + key).digest()[:_FINGERPRINT_BYTES]
 
 
 def _seal(key: bytes, row: Key, secret: bytes) -> bytes:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms: only who seals or opens
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms: only for sealing and opening
 
     nonce = token_bytes(_NONCE_BYTES)  # few secrets are sealed by one key: no two nonces will be the same
     return _FORM + _fingerprint(key) + nonce + AESGCM(key).encrypt(nonce, secret, _bound(row))
@@ -297,6 +299,6 @@ def _open(fingerprint: bytes, key: bytes, row: Key, sealed: bytes) -> bytes:
 
 
 def _bound(row: Key) -> bytes:
-    """What a sealed secret is bound to: no two rows have the same."""
+    """Return what a sealed secret is bound to: no two rows have the same."""
     partition = row.partition.encode()
     return b"graveler-sealed-1\0" + len(partition).to_bytes(4, "big") + partition + row.sort

@@ -18,13 +18,13 @@ _GONE: Final = frozenset(("NotFoundException", "InvalidCiphertextException", "In
 
 
 class KmsClient(Protocol):
-    """What is asked of botocore's client."""
+    """The methods used of botocore's client."""
 
     def generate_data_key(self, **request: Any) -> Any:
-        """A key, as it is and wrapped."""
+        """Return a new key, as it is and wrapped."""
 
     def decrypt(self, **request: Any) -> Any:
-        """A wrapped key as it is."""
+        """Return a wrapped key, unwrapped."""
 
 
 class KmsKey:
@@ -39,7 +39,8 @@ class KmsKey:
         return f"KmsKey({self._arn!r})"
 
     def make(self) -> tuple[bytes, Item]:
-        """A new key, and the wrapped one. One request (``kms:GenerateDataKey``). :class:`UnavailableError`."""
+        """Return a new key, and its record with the wrapped one. One request (``kms:GenerateDataKey``).
+        :class:`UnavailableError`."""
         what = f"making a sealing key with KMS key {self._arn!r}"
         try:
             response = send(
@@ -54,8 +55,8 @@ class KmsKey:
         return response["Plaintext"], {"by": _BY, "key": self._arn, "wrapped": response["CiphertextBlob"]}
 
     def find(self, record: Item) -> bytes:
-        """The key that the table has wrapped. One request (``kms:Decrypt``). :class:`SealingKeyLostError` if KMS has lost its
-        key, :class:`UnavailableError`."""
+        """Return the key that the table has wrapped. One request (``kms:Decrypt``). :class:`SealingKeyLostError` if KMS has lost
+        its key, :class:`UnavailableError`."""
         wrapped, by = record.get("wrapped"), record.get("key")
         if not isinstance(wrapped, bytes):
             raise UnavailableError(

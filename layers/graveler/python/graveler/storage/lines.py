@@ -1,10 +1,10 @@
-"""Lines in which the processes of one machine stand, kept by the kernel: who dies leaves at once, and nobody waits for a disk.
+"""Queues for the processes of one machine, kept by the kernel: a process that dies leaves at once, and no step waits for a disk.
 
-A file holds 1,024 lines, and a line's name says which it uses; two names that share one wait for each other now and then. Who
-comes takes the next number, and locks the byte of that number with a lock of the open file (``F_OFD_SETLK``). Its turn has come
-when nobody holds a byte of a smaller number. Two counters are all that the file contains: the next number, and below which number
-nobody is waited for any more, since one there stayed too long. They are hints, as the whole line is: whatever they say after a
-crash of the machine, somebody goes out of turn once.
+A file holds 1,024 lines, and a line's name determines which it uses; two names that share one occasionally wait for each other. A
+newcomer takes the next number, and locks the byte of that number with a lock of the open file (``F_OFD_SETLK``). Its turn comes
+when no byte of a smaller number is locked. The file contains only two counters: the next number, and the number below which none
+is waited for any more, since one there stayed too long. They are hints, as the whole line is: whatever they hold after a crash of
+the machine, at worst one process goes out of turn once.
 
 A kernel without such locks (macOS) has no lines here: :data:`AVAILABLE`.
 """
@@ -22,33 +22,33 @@ from graveler import pauses
 from graveler.storage.modes import Modes
 
 AVAILABLE: Final = hasattr(fcntl, "F_OFD_SETLK") and calcsize("P") == 8
-"""Whether this system has locks of open files, in the shape that is written here."""
+"""True if this system has locks of open files, in the layout that is written here."""
 
 _LINES: Final = 1024
 _COUNTERS: Final = Struct("<QQ")
 """The next number; those below the other one are not waited for."""
 _NUMBERS: Final = 1 << 40
-"""Of each line: its bytes lie behind those of all lines before it. None of them is ever written."""
+"""Numbers per line: its bytes lie behind those of all lines before it. None of them is ever written."""
 _LOCK: Final = Struct("@hhqqi0q")
 """``struct flock`` of 64-bit Linux: type, whence, start, length, process (0)."""
 _TRIES: Final = 50
-"""Milliseconds for which the counters are waited for, which others hold for microseconds unless they are stopped."""
+"""Milliseconds to wait for the counters, which others hold for microseconds unless they are stopped."""
 
 
 class Lines:
-    """The lines in a file, which is made when somebody first stands in one. Safe to share between threads and processes."""
+    """The lines in a file, which is made on first use. Safe to share between threads and processes."""
 
     def __init__(self, path: Path, modes: Modes) -> None:
         self._path = path
         self._modes = modes
 
     def enter(self, name: str) -> "Place | None":
-        """Stand at the end of a line; None where that cannot be done: a file that may not be written, or a process that was
-        stopped in the middle. Takes some ten microseconds."""
+        """Join the end of a line; None if that is impossible: a file that cannot be written, or a process that was stopped in the
+        middle. Takes some ten microseconds."""
         try:
             descriptor = self._modes.open(self._path, os.O_RDWR | os.O_NOFOLLOW)
         except OSError:
-            return None  # who goes out of turn costs others time alone
+            return None  # going out of turn only costs others time
         number = int.from_bytes(sha256(name.encode()).digest()[:2], "big") % _LINES
         try:
             place = Place._take(descriptor, number)
@@ -83,8 +83,8 @@ class Place:
         return place if place._count(take) else None
 
     def ahead(self) -> int | None:
-        """The number of one that is waited for, the one that has been in line for longest; None: it is this one's turn, or the
-        system does not tell."""
+        """Return the number that this place waits for, the one that has been in line for longest; None: it is this one's turn, or
+        the system does not tell."""
         try:
             _, passed = self._read()
             if passed >= self.number:
@@ -96,14 +96,14 @@ class Place:
         return None if kind == fcntl.F_UNLCK else max(start - self._first, passed)
 
     def pass_over(self, number: int) -> bool:
-        """From now on nobody waits for this number, nor for those before it. False if that cannot be written."""
+        """Stop all waiting for this number, and for those before it. Returns False if that cannot be written."""
         try:
             return self._count(lambda upcoming, passed: (upcoming, max(passed, number + 1)))
         except OSError:
             return False
 
     def is_passed_over(self) -> bool:
-        """Whether others wait for this one no more; False if the system does not tell."""
+        """Return whether others have stopped waiting for this one; False if the system does not tell."""
         try:
             return self._read()[1] > self.number
         except OSError:
@@ -123,7 +123,7 @@ class Place:
         return upcoming, passed
 
     def _count(self, change: Callable[[int, int], tuple[int, int]]) -> bool:
-        """Change the counters, alone. False if they are not to be had."""
+        """Change the counters, alone. Returns False if they stay locked."""
         for _ in range(_TRIES):
             try:
                 self._lock(fcntl.F_WRLCK, self._counters)

@@ -1,4 +1,4 @@
-"""The objects port in the memory of one process, for tests. Same semantics as a real store, and no limits of a folder's."""
+"""The objects port in the memory of one process, for tests. Same semantics as a real store, and none of a folder's limits."""
 
 import builtins
 import sys
@@ -36,7 +36,7 @@ _SIGNER = UrlSigner("http://memory.invalid", b"memory")
 
 
 class MemoryObjects:
-    """Objects in a dict. ``clock`` gives the time of a write in Unix seconds. ``foreign``: any key that S3 has is taken.
+    """Objects in a dict. ``clock`` returns the time of a write in Unix seconds. ``foreign``: any key valid in S3 is accepted.
     Cannot be pickled: a copy in another process would be another store."""
 
     def __init__(
@@ -58,25 +58,25 @@ class MemoryObjects:
         return self._namespace
 
     def get(self, key: str) -> bytes:
-        """The whole object."""
+        """Return the whole object."""
         return self._find(key)[0]
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Up to ``length`` bytes from ``start``, which counts from the end if negative."""
+        """Return up to ``length`` bytes from ``start``, which counts from the end if negative."""
         check_byte_range(start, length)
         data = self.get(key)
         begin = start if start >= 0 else max(0, len(data) + start)
         return data[begin : begin + min(length, len(data))]
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The object, or a part of it, in pieces of 1 MiB."""
+        """Yield the object, or a part of it, in pieces of 1 MiB."""
         check_byte_range(start, length)
         data = self.get_range(key, start, sys.maxsize if length is None else length)
         for begin in range(0, len(data), _PIECE):
             yield data[begin : begin + _PIECE]
 
     def head(self, key: str) -> StoredObject:
-        """Size, ETag and time."""
+        """Return size, ETag and time."""
         return self._find(key)[1]
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
@@ -112,7 +112,7 @@ class MemoryObjects:
         return delete_each(self, objects)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
-        """Objects in the order of their keys, read in pages of 1,000 as a real store is."""
+        """Yield objects in the order of their keys, read in pages of 1,000 as a real store does."""
         while True:
             with self._lock:
                 # Code points of texts have the order of their UTF-8 bytes.
@@ -124,16 +124,16 @@ class MemoryObjects:
             after = page[-1].key
 
     def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
-        """The first names of a listing."""
+        """Return the first names of a listing."""
         return page_of(self, prefix, after, folders=folders)
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
-        """A URL that no server answers."""
+        """Return a URL that no server answers."""
         self._check(key)
         return _SIGNER.sign(Grant(self._namespace, key, noted=noted), method, expires_in, self._clock())
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
-        """A URL that no server answers."""
+        """Return a URL that no server answers."""
         self._check(key)
         check_part_number(number)
         return _SIGNER.sign(Grant(self._namespace, key, upload_id, number), "PUT", expires_in, self._clock())
@@ -158,7 +158,7 @@ class MemoryObjects:
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
     ) -> StoredObject:
-        """Put the parts together."""
+        """Join the parts."""
         check_parts(parts)
         with self._lock:
             there = self._upload(key, upload_id)
@@ -172,13 +172,13 @@ class MemoryObjects:
             return stored
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
-        """Forget an upload."""
+        """Remove an upload."""
         self._check(key)
         with self._lock:
             self._uploads.pop((key, upload_id), None)
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
-        """Uploads that were neither completed nor aborted."""
+        """Yield uploads that were neither completed nor aborted."""
         with self._lock:
             found = [UnfinishedUpload(key, upload_id, self._begun[upload_id]) for key, upload_id in self._uploads]
         yield from found

@@ -31,7 +31,7 @@ from graveler.storage.tables import (
 
 
 class MemoryTables:
-    """Items in a dict of dicts, as encoded bodies, so that nobody can change a stored item through a reference.
+    """Items in a dict of dicts, as encoded bodies, so that no stored item can be changed through a reference.
 
     Cannot be pickled: a copy in another process would be another table.
     """
@@ -41,14 +41,14 @@ class MemoryTables:
         self._partitions: dict[str, tuple[list[bytes], dict[bytes, bytes]]] = {}
 
     def get(self, key: Key) -> Item | None:
-        """The item, or None."""
+        """Return the item, or None."""
         check_key(key)
         with self._lock:
             body = self._partitions.get(key.partition, ([], {}))[1].get(key.sort)
         return None if body is None else decode_item(key, body)
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
-        """The items, in the order of ``keys``, all from one moment."""
+        """Return the items, in the order of ``keys``, all from one moment."""
         with self._lock:
             return [self.get(key) for key in keys]
 
@@ -61,7 +61,7 @@ class MemoryTables:
         limit: int = 1000,
         descending: bool = False,
     ) -> QueryPage:
-        """Items of one partition with ``start <= sort key < end``."""
+        """Return items of one partition with ``start <= sort key < end``."""
         check_query(partition, limit)
         with self._lock:
             order, bodies = self._partitions.get(partition, ([], {}))
@@ -72,7 +72,7 @@ class MemoryTables:
         return QueryPage(items, len(found) > limit)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
-        """The pages of several queries, one after the other."""
+        """Return the pages of several queries, one after the other."""
         return query_in_turn(self, queries)
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
@@ -80,14 +80,14 @@ class MemoryTables:
         self.transact([Put(key, item, condition)])
 
     def replace(self, key: Key, item: Item) -> Item | None:
-        """Replace or create one item; returns what stood there."""
+        """Replace or create one item; return the previous one."""
         with self._lock:
             there = self.get(key)
             self.transact([Put(key, item)])
         return there
 
     def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
-        """As :meth:`replace`, and then :meth:`get_many`."""
+        """Replace an item as :meth:`replace`, then read as :meth:`get_many`."""
         return replace_then_get(self, key, item, keys)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
@@ -95,14 +95,14 @@ class MemoryTables:
         self.transact([Delete(key, condition)])
 
     def write_many(self, writes: Sequence[Put | Delete]) -> None:
-        """Many unconditional writes of distinct keys."""
+        """Make many unconditional writes of distinct keys."""
         check_batch(writes)
         bodies = [encode_item(write.key, write.item) if isinstance(write, Put) else b"" for write in writes]
         with self._lock:
             self._apply(writes, bodies)
 
     def transact(self, writes: Sequence[Write]) -> None:
-        """All of the writes or none."""
+        """Make all of the writes or none."""
         bodies = encode_transaction(writes)
         with self._lock:
             there = [None if write.condition is None else self.get(write.key) for write in writes]

@@ -1,4 +1,4 @@
-"""Who may read the files and folders that graveler makes: their owner alone, their owner's group, or whom the umask says."""
+"""Permissions of the files and folders that graveler makes: for their owner alone, their owner's group, or by the umask."""
 
 import os
 import stat
@@ -19,25 +19,25 @@ class Modes(Struct, frozen=True):
     exact: bool = False
 
     def create(self, path: str | Path, flags: int, above: int | None = None) -> int:
-        """The descriptor of a new file; ``path`` may be a name in the open folder ``above``. ``FileExistsError``, and other
-        ``OSError``."""
+        """Return the descriptor of a new file; ``path`` may be a name in the open folder ``above``. ``FileExistsError``, and
+        other ``OSError``."""
         descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.file, dir_fd=above)
         if self.exact:
             os.fchmod(descriptor, self.file)
         return descriptor
 
     def open(self, path: str | Path, flags: int, above: int | None = None) -> int:
-        """The descriptor of a file, which is made if it is not there; one that is there keeps its permissions. ``above`` as for
+        """Return the descriptor of a file, which is created if missing; an existing one keeps its permissions. ``above`` as for
         :meth:`create`. ``OSError``."""
         while True:
             try:
                 return os.open(path, flags | os.O_CLOEXEC, dir_fd=above)
             except FileNotFoundError:
-                with suppress(FileExistsError):  # somebody else was faster
+                with suppress(FileExistsError):  # a concurrent process was faster
                     return self.create(path, flags, above)
 
     def make_folder(self, path: str | Path, above: int | None = None) -> None:
-        """Make one folder; one that is there keeps its permissions. ``above`` as for :meth:`create`. ``OSError``,
+        """Make one folder; an existing one keeps its permissions. ``above`` as for :meth:`create`. ``OSError``,
         ``FileExistsError`` if it is a file."""
         try:
             os.mkdir(path, self.folder & _BITS, dir_fd=above)
@@ -61,13 +61,13 @@ class Modes(Struct, frozen=True):
             self.make_folder(path)
 
     def allows(self, status: os.stat_result) -> bool:
-        """Is nobody let in whom these would not let in?"""
+        """Return whether this status grants no permission beyond these."""
         return not status.st_mode & _BITS & ~(self.folder | self.file)
 
 
 PRIVATE: Final = Modes(0o700, 0o600)
-"""The owner alone: in a lake are the secrets that sign URLs and tokens."""
+"""The owner alone: a lake holds the secrets that sign URLs and tokens."""
 GROUP: Final = Modes(0o2770, 0o660, exact=True)
-"""The owner and the group, whose umask may be narrower; folders hand the group on to what is made in them."""
+"""The owner and the group, even with a narrower umask; folders pass the group on to their contents."""
 PLAIN: Final = Modes(0o777, 0o666)
-"""What the user's umask says: what a user takes out of a lake."""
+"""The user's umask, for files that a user takes out of a lake."""

@@ -1,4 +1,4 @@
-"""From a URL to the adapter that reads what is there: by scheme, one entry each.
+"""From a URL to the adapter that reads it: by scheme, one entry each.
 
 URLs here are as the tree stores them: plain text after the scheme, nothing percent-encoded.
 """
@@ -28,16 +28,16 @@ def open_namespace(
     modes: Modes = PRIVATE,
     confinement: Confinement | None = None,
 ) -> Objects:
-    """The objects below ``url``, such as ``file:///data/lake`` or ``s3://bucket/lake``. A slash at the end changes nothing.
-    ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` is how S3 is spoken to, ``modes`` are the
-    permissions of files and folders that are made, ``confinement`` that of a folder (:class:`Beneath`)."""
+    """Return the objects below ``url``, such as ``file:///data/lake`` or ``s3://bucket/lake``. A slash at the end changes
+    nothing. ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` are the settings for S3, ``modes``
+    the permissions of new files and folders, ``confinement`` that of a folder (:class:`Beneath`)."""
     scheme, rest = _split(url)
     return _OPENERS[scheme](rest.rstrip("/") or "/", _Means(signer, s3, modes=modes, confinement=confinement))
 
 
 def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> tuple[Objects, str]:
-    """The object with this physical address, wherever it lies: the objects of its outermost namespace (a file system, a
-    bucket), and its key there. Others may have chosen it: whatever key S3 has is taken. ``signer`` and ``s3`` as for
+    """Return the object with this physical address, wherever it lies: the objects of its outermost namespace (a file system, a
+    bucket), and its key there. Others may have chosen it: any key valid in S3 is accepted. ``signer`` and ``s3`` as for
     :func:`open_namespace`."""
     scheme, rest = _split(address)
     root, key = _ROOTS[scheme](rest)
@@ -45,7 +45,7 @@ def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None
 
 
 class _Means(Struct, frozen=True):
-    """What stores are opened with, each with what it needs."""
+    """The means for opening stores, of which each uses some."""
 
     signer: UrlSigner | None
     s3: "S3Settings | None"
@@ -93,9 +93,9 @@ _OPENERS: Final[Mapping[str, Callable[[str, _Means], Objects]]] = {
     "file": _open_folder,
     "s3": _open_s3,
 }
-"""What comes after ``<scheme>://`` to the objects there."""
+"""From the part after ``<scheme>://`` to the objects there."""
 _ROOTS: Final[Mapping[str, Callable[[str], tuple[str, str]]]] = {"file": _split_file, "s3": _split_s3}
-"""What comes after ``<scheme>://`` of one object's address to its outermost namespace and its key."""
+"""From the part after ``<scheme>://`` of one object's address to its outermost namespace and its key."""
 
 
 def _split(url: str) -> tuple[str, str]:

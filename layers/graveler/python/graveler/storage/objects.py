@@ -1,10 +1,10 @@
 """The port *objects*: named immutable byte strings in one namespace (a folder, an S3 bucket and prefix).
 
-Keys are ``/``-separated, relative to the namespace, without empty, ``.`` or ``..`` components. Every call is one request
-unless its docstring says otherwise; tests count them per method. Errors: :class:`ObjectMissingError`,
-:class:`ObjectConditionError`, :class:`UploadMissingError`, :class:`graveler.errors.InvalidError` for what no store takes
-(a bad key, parts out of order), and :class:`graveler.errors.UnavailableError` for what the store itself cannot do now
-(disk full, no permission, network), :class:`graveler.errors.AnswerLostError` where a change may have happened.
+Keys are ``/``-separated, relative to the namespace, without empty, ``.`` or ``..`` components. Every call is one request unless
+its docstring says otherwise; tests count them per method. Errors: :class:`ObjectMissingError`, :class:`ObjectConditionError`,
+:class:`UploadMissingError`, :class:`graveler.errors.InvalidError` for anything that no store accepts (a bad key, parts out of
+order), :class:`graveler.errors.UnavailableError` for what the store itself cannot do now (disk full, no permission, network), and
+:class:`graveler.errors.AnswerLostError` where a change may have happened.
 """
 
 import builtins
@@ -52,9 +52,9 @@ class NotPermittedError(UnavailableError):
 
 
 class StoredObject(Struct, frozen=True):
-    """One object as the store lists it. ``size`` in bytes, ``etag`` opaque and different for each write of a key (on S3 for
-    each content), ``modified`` in Unix seconds, in the answer to a put to a second or two. ``encrypted`` is said by ``head``
-    alone: in such a way that the ETag depends on more than the bytes."""
+    """One object as the store lists it. ``size`` in bytes, ``etag`` opaque and different for each write of a key (on S3 for each
+    content), ``modified`` in Unix seconds, in the response to a put accurate to a second or two. Only ``head`` sets
+    ``encrypted``: the ETag depends on more than the bytes."""
 
     key: str
     size: int
@@ -64,7 +64,7 @@ class StoredObject(Struct, frozen=True):
 
 
 class Noted(Struct, frozen=True):
-    """What the bytes of an object should be: so many, with this MD5 (hex; empty if nobody knows it)."""
+    """The expected bytes of an object: their number, and their MD5 (hex; empty if unknown)."""
 
     size: int
     md5: str = ""
@@ -94,30 +94,31 @@ class Objects(Protocol):
         ...
 
     def get(self, key: str) -> bytes:
-        """The whole object."""
+        """Return the whole object."""
         ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Up to ``length`` bytes from offset ``start`` (bytes); fewer at the end, none past it. A negative ``start`` counts
-        from the end, as in a suffix request: ``get_range(k, -100, 100)`` is the last 100 bytes, or all of a shorter object."""
+        """Return up to ``length`` bytes from offset ``start`` (bytes); fewer at the end, none past it. A negative ``start``
+        counts from the end, as in a suffix request: ``get_range(k, -100, 100)`` is the last 100 bytes, or all of a shorter
+        object."""
         ...
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The object, or ``length`` bytes of it from ``start``, in pieces of at most 1 MiB. One request."""
+        """Yield the object, or ``length`` bytes of it from ``start``, in pieces of at most 1 MiB. One request."""
         ...
 
     def head(self, key: str) -> StoredObject:
-        """Size, ETag and time without the bytes."""
+        """Return size, ETag and time without the bytes."""
         ...
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
-        """Write an object as a whole: afterwards it is durable, and no reader ever sees half of it. ``data`` is the bytes, or
-        a file, which stays the caller's. With ``if_absent``, :class:`ObjectConditionError` when the key is taken: of
-        several at once, one wins."""
+        """Write an object as a whole: afterwards it is durable, and no reader ever sees half of it. ``data`` is the bytes, or a
+        file, which stays the caller's. With ``if_absent``, :class:`ObjectConditionError` when the key is taken: of several
+        concurrent puts, one wins."""
         ...
 
     def copy(self, source: str, destination: str) -> None:
-        """Write an object with the bytes of another one, whatever is there; inside the store where it can do that.
+        """Write an object with the bytes of another one, replacing any object there; inside the store if it can do that.
         :class:`ObjectMissingError` without the other one."""
         ...
 
@@ -127,36 +128,36 @@ class Objects(Protocol):
         ...
 
     def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
-        """Remove objects, each given by its key and the ETag that it must have. What went wrong with each, as of
-        :meth:`delete`; None: it is gone. One request for each 1,000 where the store takes several at a time."""
+        """Remove objects, each given by its key and its required ETag. Returns the error for each, as of :meth:`delete`; None: it
+        is gone. One request for each 1,000 if the store takes several at a time."""
         ...
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
-        """Objects whose key begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes.
-        One request for each 1,000."""
+        """Yield objects whose key begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes. One
+        request for each 1,000."""
         ...
 
     def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
-        """The first names of :meth:`list`, up to 1,000. With ``folders``, keys that have a slash behind the prefix are one name,
-        which ends with that slash; a folder that has ``after`` in it may be among them or not. One request."""
+        """Return the first names of :meth:`list`, up to 1,000. With ``folders``, keys that have a slash behind the prefix are one
+        name, which ends with that slash; a folder that contains ``after`` may be among them or not. One request."""
         ...
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
-        """A URL with which anybody may ``GET`` or ``PUT`` this key for ``expires_in`` seconds. A server of our own that answers
-        the URL compares the bytes with ``noted``; S3 does not. No request."""
+        """Return a URL with which anyone may ``GET`` or ``PUT`` this key for ``expires_in`` seconds. A server of our own that
+        serves the URL compares the bytes with ``noted``; S3 does not. No request."""
         ...
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
-        """A URL with which anybody may ``PUT`` part ``number`` of this upload for ``expires_in`` seconds; its answer's header
-        ``ETag`` is the part's, in quotes. Does not look whether there is such an upload. No request."""
+        """Return a URL with which anyone may ``PUT`` part ``number`` of this upload for ``expires_in`` seconds; the response's
+        header ``ETag`` is the part's, in quotes. Does not check that the upload exists. No request."""
         ...
 
     def create_multipart(self, key: str) -> str:
-        """Begin an upload in parts; returns its upload ID."""
+        """Begin an upload in parts; return its upload ID."""
         ...
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
-        """Upload part ``number`` (1 to 10,000, any order, repeated ones replace); returns its ETag."""
+        """Upload part ``number`` (1 to 10,000, any order, repeated ones replace); return its ETag."""
         ...
 
     def complete_multipart(
@@ -166,31 +167,31 @@ class Objects(Protocol):
         ...
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
-        """Forget an upload and its parts; an unknown one is success."""
+        """Remove an upload and its parts; an unknown one is success."""
         ...
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
-        """Uploads that were neither completed nor aborted, in any order; none of a store that removes them by itself. One request
-        for each 1,000."""
+        """Yield uploads that were neither completed nor aborted, in any order; none for a store that removes them by itself. One
+        request for each 1,000."""
         ...
 
 
 @runtime_checkable
 class UnsyncedObjects(Protocol):
-    """What a store offers besides in which it costs much to make an object durable, and little to write it."""
+    """Additional methods of a store in which it is cheap to write an object, but expensive to make it durable."""
 
     def put_unsynced(self, key: str, data: bytes) -> None:
-        """Write an object, unless there is one. Readers see it as a whole or not at all, whoever is killed when; but a power cut
-        may take it, or leave other bytes in its place, until :meth:`sync` has made sure of it."""
+        """Write an object, unless it exists. Readers see it as a whole or not at all, whichever process is killed; but a power
+        cut may remove it, or leave other bytes in its place, until :meth:`sync` has made it durable."""
         ...
 
     def sync(self, keys: Sequence[str]) -> list[str]:
-        """Make objects durable. Those of which the disk has not made sure; one that is gone is none."""
+        """Make objects durable. Returns the keys of those that the disk failed to sync; a missing one is not among them."""
         ...
 
 
 def delete_each(objects: Objects, keys: Sequence[tuple[str, str]]) -> list[GravelerError | None]:
-    """:meth:`Objects.delete_many` of a store that takes one at a time."""
+    """Do the work of :meth:`Objects.delete_many` for a store that takes one at a time."""
     found: list[GravelerError | None] = []
     for key, etag in keys:
         try:
@@ -202,13 +203,13 @@ def delete_each(objects: Objects, keys: Sequence[tuple[str, str]]) -> list[Grave
 
 
 PAGE: Final = 1000
-"""Names in a :class:`Page`, at most."""
+"""Maximum number of names in a :class:`Page`."""
 _LAST: Final = "\U0010ffff"
-"""Sorts behind whatever a key can have in its place."""
+"""Sorts behind anything that a key can have in its place."""
 
 
 def page_of(objects: Objects, prefix: str, after: str, *, folders: bool) -> Page:
-    """:meth:`Objects.page` of a store whose listings cost nothing to begin."""
+    """Do the work of :meth:`Objects.page` for a store whose listings cost nothing to begin."""
     names: list[str] = []
     found = objects.list(prefix, after)
     while (stored := next(found, None)) is not None:

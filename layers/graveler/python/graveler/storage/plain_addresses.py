@@ -1,4 +1,4 @@
-"""Addresses that mean the same place to everybody who reads them."""
+"""Addresses that mean the same place to every reader."""
 
 import re
 from typing import Final
@@ -11,8 +11,8 @@ _DECODINGS: Final = 4
 
 
 def is_plain(address: str) -> bool:
-    """Whether an address means the same place to everybody: a scheme in small letters, no control characters, and no ``.``
-    or ``..`` component, not even behind backslashes or one or several percent-encodings."""
+    """Return whether an address means the same place to every reader: a scheme in small letters, no control characters, and no
+    ``.`` or ``..`` component, not even behind backslashes or one or several percent-encodings."""
     if not _ADDRESS.fullmatch(address):
         return False
     if "/." not in address and "%" not in address and "\\" not in address:  # most: nothing to decode or to cut
@@ -25,4 +25,4 @@ def is_plain(address: str) -> bool:
         if decoded == rest:
             return True
         rest = decoded
-    return False  # who encodes so often has something to hide
+    return False  # so many encodings are suspicious

@@ -1,8 +1,8 @@
-"""URLs that let anybody read or write one key for a while, as S3's presigned ones do: signed by HMAC-SHA256.
+"""URLs that let anyone read or write one key for a while, as S3's presigned ones do: signed by HMAC-SHA256.
 
-The signature covers method, namespace, key, time, lifetime and, for a part of an upload, upload ID and part number: a URL for
-one object or part opens no other. It covers also what the object's bytes should be, where the URL says so. Time and lifetime have
-S3's names, because clients read them to see when to ask anew.
+The signature covers method, namespace, key, time, lifetime and, for a part of an upload, upload ID and part number: a URL for one
+object or part opens no other. It also covers the expected bytes of the object, if the URL contains them. Time and lifetime have
+S3's names, because clients read them to see when to request a new one.
 """
 
 import hmac
@@ -35,12 +35,12 @@ _MAX_LIFETIME: Final = 7 * 24 * 3600
 """Seconds; S3's own limit."""
 
 DAMAGED: Final = "DamagedObject"
-"""The code of the error document with which a server of such URLs refuses bytes that are not those that were noted."""
+"""The code of the error document with which a server of such URLs refuses bytes other than the noted ones."""
 
 
 class Grant(Struct, frozen=True):
-    """What a URL opens: a key of a namespace, or a part of an upload of it (``part`` is 0 otherwise). ``noted`` is what the bytes
-    should be, if the URL says so."""
+    """The permission of a URL: a key of a namespace, or a part of an upload of it (``part`` is 0 otherwise). ``noted`` are the
+    expected bytes, if the URL contains them."""
 
     namespace: str
     key: str
@@ -50,8 +50,8 @@ class Grant(Struct, frozen=True):
 
 
 class UrlSigner(Struct, frozen=True):
-    """Makes and checks the URLs below ``base_url``, with a secret that everybody has who checks them; or with what ``secret``
-    says whenever it is asked."""
+    """Makes and checks the URLs below ``base_url``, with a secret shared by all that check them; or with the result of
+    ``secret``, which is called each time."""
 
     base_url: str
     secret: bytes | Callable[[], bytes]
@@ -60,7 +60,7 @@ class UrlSigner(Struct, frozen=True):
         return f"UrlSigner({self.base_url!r}, …)"
 
     def sign(self, grant: Grant, method: str, expires_in: int, now: float | None = None) -> str:
-        """URL that allows ``method`` on what ``grant`` says for so many seconds from ``now`` (Unix seconds)."""
+        """Return a URL that allows ``method`` on ``grant`` for ``expires_in`` seconds from ``now`` (Unix seconds)."""
         check_presigning(method, expires_in)
         date = time.strftime(_DATE_FORM, time.gmtime(now))
         part = str(grant.part) if grant.part else ""
@@ -76,9 +76,10 @@ class UrlSigner(Struct, frozen=True):
         return f"{self.base_url.rstrip('/')}/{quote(grant.key)}?{query}&{_SIGNATURE}={signature}"
 
     def verify(self, url: str, method: str, now: float | None = None) -> Grant:
-        """What ``url`` allows ``method`` on at the time ``now`` (Unix seconds); :class:`ForbiddenError` if it allows nothing.
+        """Return the grant on which ``url`` allows ``method`` at the time ``now`` (Unix seconds); :class:`ForbiddenError` if it
+        allows nothing.
 
-        ``url`` is as it was requested, still quoted; scheme and host may be left out of it, and are not compared.
+        ``url`` is as it was requested, still quoted; it may omit scheme and host, which are not compared.
         """
         from calendar import timegm  # 2 ms: only a server verifies
 
@@ -96,7 +97,7 @@ class UrlSigner(Struct, frozen=True):
         namespace, upload_id, signature = query.get(_NAMESPACE, ""), query.get(_UPLOAD, ""), query.get(_SIGNATURE, "")
         size, md5 = query.get(_SIZE, ""), query.get(_MD5, "")
         expected = self._signature(method, date, lifetime, namespace, upload_id, part, size, md5, key)
-        # Signature first: what the query says means nothing before it is known to be ours.
+        # Signature first: the query means nothing before it is known to be ours.
         given = signature.encode("utf-8", "surrogateescape")
         if len(query) != len(pairs) or not hmac.compare_digest(expected.encode(), given):
             raise ForbiddenError(f"the URL is not signed for {method} of {key[:200]!r}; ask for a new one")
@@ -127,7 +128,7 @@ class UrlSigner(Struct, frozen=True):
 
 
 def check_presigning(method: str, expires_in: int) -> None:
-    """Raise InvalidError unless there can be a URL for ``method`` that lasts so many seconds."""
+    """Raise InvalidError unless a URL for ``method`` can last this many seconds."""
     if method not in METHODS:
         raise InvalidError(f"a presigned URL is for GET or PUT, not for {method!r}")
     if not 1 <= expires_in <= _MAX_LIFETIME:
@@ -135,13 +136,13 @@ def check_presigning(method: str, expires_in: int) -> None:
 
 
 def has_opaque_etag(encryption: str, customer_algorithm: str) -> bool:
-    """Whether S3 makes up the ETag of an object of which it says this (the headers ``x-amz-server-side-encryption`` and
-    ``x-amz-server-side-encryption-customer-algorithm``), so that the ETag is no digest of the bytes."""
+    """Return whether S3 makes up an object's ETag, so that it is not a digest of the bytes, judging by the headers
+    ``x-amz-server-side-encryption`` and ``x-amz-server-side-encryption-customer-algorithm``."""
     return encryption.startswith("aws:kms") or bool(customer_algorithm)
 
 
 def no_urls(namespace: str) -> UnavailableError:
-    """The error of a store without a server in front of it."""
+    """Return the error of a store without a server in front of it."""
     return UnavailableError(
         f"{namespace} is a folder: presigned URLs need a server in front of it; start `graveler serve`"
     )

@@ -7,8 +7,8 @@
                 combined (XOR) with the length of the sort key
     the rest    the item as a MessagePack map
 
-So a bit that flipped is found, and a row that stands under another key. A row of format version 1 is the map alone: it is read
-as it is, and gets a checksum when it is written again.
+So a flipped bit is found, and a row under another key. A row of format version 1 is the map alone: it is read as it is, and gets
+a checksum when it is written again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from graveler.storage.tables import Item, Key
 _MARK: Final = b"\x70"
 _HEAD: Final = 9
 _REMEMBERED: Final = 4096
-"""Bytes of the largest row that is remembered."""
+"""Size in bytes of the largest row that is cached."""
 
 
 @lru_cache(maxsize=256)
@@ -33,13 +33,13 @@ def _seed(partition: str) -> int:
 
 
 def encode_row(partition: str, sort: bytes, body: bytes) -> bytes:
-    """The row for an item's bytes. 0.4 µs."""
+    """Return the row for an item's bytes. 0.4 µs."""
     return _MARK + xxh3_64_digest(sort + body, _seed(partition) ^ len(sort)) + body
 
 
 def encode_rows(bodies: Iterable[tuple[str, bytes, bytes]]) -> list[tuple[str, bytes, bytes]]:
-    """As :func:`encode_row`, of partition keys, sort keys and items' bytes. 0.3 µs each where those of one partition lie
-    together: part of staging, so without a call for each."""
+    """Return the rows, as :func:`encode_row`, for partition keys, sort keys and items' bytes. 0.3 µs each if those of one
+    partition lie together: used in staging, hence without a call for each."""
     rows, before, seed = [], "", _seed("")
     for partition, sort, body in bodies:
         if partition is not before:
@@ -49,11 +49,12 @@ def encode_rows(bodies: Iterable[tuple[str, bytes, bytes]]) -> list[tuple[str, b
 
 
 def decode_row(key: Key, row: object) -> Item:
-    """The item in a row. :class:`graveler.errors.CorruptError`, which names it, if this is not what was written under the key."""
+    """Return the item in a row. :class:`graveler.errors.CorruptError`, which names it, if this is not what was written under the
+    key."""
     # Damage to the file can give a column any type.
     if not isinstance(row, bytes) or not isinstance(key.sort, bytes):
         raise damaged_item(key, "it has another type")
-    if row[:1] != _MARK:  # of format version 1; or damaged, then it is no map
+    if row[:1] != _MARK:  # of format version 1; or damaged, then it is not a map
         return decode_item(key, row)
     body = row[_HEAD:]
     if row[1:_HEAD] != xxh3_64_digest(key.sort + body, _seed(key.partition) ^ len(key.sort)):
@@ -62,15 +63,15 @@ def decode_row(key: Key, row: object) -> Item:
 
 
 class RowMemory:
-    """Items of rows that were read lately. Those of branches and repositories are read again and again, and rarely change: to
-    compare a row is a tenth of decoding it. Who is given an item does not change it. Safe to share between threads."""
+    """Items of recently read rows. Those of branches and repositories are read repeatedly, and rarely change: comparing a row
+    takes a tenth of the time of decoding it. Callers must not change a returned item. Safe to share between threads."""
 
     def __init__(self, most: int = 256) -> None:
         self._items: dict[bytes, tuple[Key, Item]] = {}
         self._most = most
 
     def decode(self, key: Key, row: object) -> Item:
-        """As :func:`decode_row`: of an equal row that was decoded lately the same item."""
+        """Return the item as :func:`decode_row`; for a row equal to a recently decoded one, the same object."""
         if isinstance(row, bytes):
             known = self._items.get(row)
             if known is not None and known[0] == key:
@@ -85,7 +86,7 @@ class RowMemory:
 
 
 def decode_rows(partition: str, rows: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, Item]]:
-    """Sort keys and items of some rows of a partition, as :func:`decode_row`. 0.5 µs each."""
+    """Return sort keys and items of some rows of a partition, as :func:`decode_row`. 0.5 µs each."""
     seed = _seed(partition)
     found: list[tuple[bytes, Item]] = []
     try:
@@ -98,4 +99,6 @@ def decode_rows(partition: str, rows: Sequence[tuple[bytes, bytes]]) -> list[tup
             return found
     except (TypeError, *UNREADABLE):
         pass
-    return [(sort, decode_row(Key(partition, sort), row)) for sort, row in rows]  # of version 1, or this names the one
+    return [
+        (sort, decode_row(Key(partition, sort), row)) for sort, row in rows
+    ]  # of version 1, or this names the damaged one

@@ -1,11 +1,11 @@
 """The objects port on S3, through boto3: a bucket and a prefix, of AWS or of another server that speaks S3.
 
-Bytes are checked in both directions: a put carries their CRC-32, a part its MD5, and what a get returns is compared with the
-checksum that the object was put with, where the store has one of the whole object. Ranges are not (S3 keeps no checksum of them);
+Bytes are checked in both directions: a put carries their CRC-32, a part its MD5, and the result of a get is compared with the
+checksum that the object was put with, if the store has one of the whole object. Ranges are not (S3 keeps no checksum of them);
 the formats of the tree check their own blocks.
 
-An ETag is S3's own. Unless the bucket encrypts with SSE-KMS it depends on the contents alone, so two puts of the same bytes
-have one ETag, and a conditional delete cannot tell the second from the first.
+An ETag is S3's own. Unless the bucket encrypts with SSE-KMS it depends on the contents alone, so two puts of the same bytes have
+one ETag, and a conditional delete cannot tell the second from the first.
 """
 
 import builtins
@@ -82,11 +82,12 @@ T = TypeVar("T")
 
 
 class S3Settings(Struct, frozen=True):
-    """How S3 is spoken to. ``region`` and ``endpoint_url``, if None, and the credentials, are what AWS's own configuration says.
+    """The settings for S3. ``region`` and ``endpoint_url``, if None, and the credentials come from AWS's own configuration.
 
-    ``path_style`` puts the bucket's name into the path instead of the host's name; None: if there is an ``endpoint_url``, or
-    AWS's configuration names one. A name with dots, which AWS's certificates do not cover, always stands in the path. Times in
-    seconds; ``list_page`` is how many keys a request of a listing asks for."""
+    ``path_style`` puts the bucket's name into the path instead of the host's name; None: if an ``endpoint_url`` is set here or in
+    AWS's configuration. A name with dots, which AWS's certificates do not cover, always stands in the path. Times in seconds;
+    ``list_page`` is the number of keys per request of a listing.
+    """
 
     region: str | None = None
     endpoint_url: str | None = None
@@ -100,10 +101,10 @@ class S3Settings(Struct, frozen=True):
 class S3Objects:
     """Objects of ``bucket`` whose key begins with ``prefix`` and a slash (with an empty prefix: all).
 
-    Cheap to create, picklable, shared by threads and usable after a fork: the client is made when it is first used. A request
-    that is slowed down, fails in the service or loses its answer is repeated for a few seconds. When the condition of a put or
-    delete fails after an answer was lost, that is :class:`UnavailableError`, since the first try may have met it. ``foreign``:
-    others choose the keys, and any that S3 has is taken.
+    Cheap to create, picklable, shared by threads and usable after a fork: the client is made on first use. A request that is
+    slowed down, fails in the service or loses its response is retried for a few seconds. If the condition of a put or delete
+    fails after a response was lost, that is :class:`UnavailableError`, since the first try may have met it. ``foreign``: others
+    choose the keys, and any key valid in S3 is accepted.
     """
 
     def __init__(
@@ -131,15 +132,15 @@ class S3Objects:
         return f"{SCHEME}{self._bucket}/{self._base}".rstrip("/")
 
     def connect(self) -> None:
-        """Make the client now, for who has time before the first request. No request of the bucket."""
+        """Make the client now, to save time at the first request. No request of the bucket."""
         self._client()
 
     def get(self, key: str) -> bytes:
-        """The whole object, checked. Cost: one request."""
+        """Return the whole object, checked. Cost: one request."""
         return self._read(key, None)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Up to ``length`` bytes from ``start``, which counts from the end if negative. Cost: one request."""
+        """Return up to ``length`` bytes from ``start``, which counts from the end if negative. Cost: one request."""
         check_byte_range(start, length)
         if length == 0:
             self.head(key)
@@ -148,11 +149,11 @@ class S3Objects:
         return self._read(key, wanted)[:length]
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The object, or a part of it, in pieces of at most 1 MiB. Cost: one request; one more each time that the connection
-        breaks on the way."""
+        """Yield the object, or a part of it, in pieces of at most 1 MiB. Cost: one request; one more each time that the
+        connection breaks on the way."""
         check_byte_range(start, length)
         if length == 0 or start < 0:
-            # A suffix has no offset to go on from: as bytes, which are at most what was asked for.
+            # A suffix has no offset to resume from: read it whole, which is at most what was requested.
             data = self.get_range(key, start, length) if length is not None else self._read(key, f"bytes={start}")
             for begin in range(0, len(data), _PIECE):
                 yield data[begin : begin + _PIECE]
@@ -177,17 +178,19 @@ class S3Objects:
             time.sleep(pause)
 
     def head(self, key: str) -> StoredObject:
-        """Size, ETag and time. Cost: one request."""
+        """Return size, ETag and time. Cost: one request."""
         response = self._send("head", key, lambda s3, at: s3.head_object(Bucket=self._bucket, Key=at))
         encrypted = has_opaque_etag(response.get("ServerSideEncryption", ""), response.get("SSECustomerAlgorithm", ""))
         modified = response["LastModified"].timestamp()
         return StoredObject(key, response["ContentLength"], _bare(response["ETag"]), modified, encrypted)
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
-        """Write an object. ``modified`` of the answer is the time of the answer, which S3 may tell otherwise by a second or two.
+        """Write an object. The result's ``modified`` is the time of the response, from which S3's own may differ by a second or
+        two.
 
         Cost: one request; a file of more than 64 MiB goes up in parts of 16 MiB or more, four at once, and costs two requests
-        more, and one to see what came of it."""
+        more, and one to read the result.
+        """
         self._at(key)
         if isinstance(data, bytes):
             return self._put(key, data, len(data), if_absent)
@@ -200,7 +203,7 @@ class S3Objects:
             raise unavailable(error, f"reading {data}") from error
 
     def copy(self, source: str, destination: str) -> None:
-        """Write an object with the bytes of another one, inside S3. Cost: two requests; of more than 5 GiB two more, and one for
+        """Write an object with the bytes of another one, inside S3. Cost: two requests; for more than 5 GiB two more, and one for
         each 1 GiB."""
         size = self.head(source).size
         at: Any = {"Bucket": self._bucket, "Key": self._at(source)}
@@ -237,7 +240,7 @@ class S3Objects:
             raise
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
-        """Remove an object. Cost: one request. With ``if_match`` too a missing one is success: S3 does not tell."""
+        """Remove an object. Cost: one request. Even with ``if_match`` a missing one is success: S3 does not tell."""
         condition: Any = {} if if_match is None else {"IfMatch": f'"{if_match}"'}
         with suppress(ObjectMissingError):  # other servers do tell
             self._send(
@@ -282,10 +285,10 @@ class S3Objects:
         return explained(error, what)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
-        """Objects in the order of their keys. Cost: one request for each 1,000. :class:`UnavailableError` if the store says that
-        there are more and not how to go on: a listing that ends is complete."""
+        """Yield objects in the order of their keys. Cost: one request for each 1,000. :class:`UnavailableError` if the store
+        reports more without saying how to go on: a listing that ends is complete."""
         if "\0" in prefix:
-            return  # no key has one, and no store likes to be asked
+            return  # no key has one, and stores dislike such requests
         after = after.partition("\0")[0]
         last = self._base + after if after else ""
         token = ""
@@ -307,8 +310,8 @@ class S3Objects:
             token = self._following(response, last, token)
 
     def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
-        """The first names of a listing. Cost: one request, and one more for each page without names, which S3 may return where
-        objects were deleted. Errors as of :meth:`list`."""
+        """Return the first names of a listing. Cost: one request, and one more for each page without names, which S3 may return
+        where objects were deleted. Errors as of :meth:`list`."""
         if "\0" in prefix:
             return Page([], False)
         after = after.partition("\0")[0]
@@ -324,7 +327,7 @@ class S3Objects:
             token = self._following(response, last, token)
 
     def versions(self) -> "S3Versions":
-        """What was deleted in this namespace, for a bucket that keeps versions. No request."""
+        """Return the deleted objects of this namespace, for a bucket that keeps versions. No request."""
         from graveler.storage.s3_versions import S3Versions
 
         return S3Versions(
@@ -332,14 +335,14 @@ class S3Objects:
         )
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
-        """A URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends no
-        later than the credentials that signed it; ``X-Amz-Expires`` in it says when. No request."""
+        """Return a URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends
+        no later than the credentials that signed it; its ``X-Amz-Expires`` says when. No request."""
         at = self._at(key)
         check_presigning(method, expires_in)
         return self._presigned("get_object" if method == "GET" else "put_object", {"Key": at}, expires_in)
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
-        """A URL for one part of an upload, like :meth:`presign`."""
+        """Return a URL for one part of an upload, like :meth:`presign`."""
         at = self._at(key)
         check_part_number(number)
         check_presigning("PUT", expires_in)
@@ -369,7 +372,7 @@ class S3Objects:
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
     ) -> StoredObject:
-        """Put the parts together. S3 wants 5 MiB in each but the last. Cost: two requests, the second for the size."""
+        """Join the parts. S3 requires 5 MiB in each but the last. Cost: two requests, the second for the size."""
         check_parts(parts)
         condition: Any = {"IfNoneMatch": "*"} if if_absent else {}
         members: list[Any] = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in parts]
@@ -385,7 +388,7 @@ class S3Objects:
         return self.head(key)
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
-        """Forget an upload. Cost: one request."""
+        """Remove an upload. Cost: one request."""
         with suppress(UploadMissingError):
             self._send(
                 "abort_multipart",
@@ -395,7 +398,7 @@ class S3Objects:
             )
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
-        """Uploads that were neither completed nor aborted. Cost: one request for each 1,000."""
+        """Yield uploads that were neither completed nor aborted. Cost: one request for each 1,000."""
         what = f"{self.namespace}: list_uploads"
         wanted: Any = {}
         while True:
@@ -456,7 +459,7 @@ class S3Objects:
         return self._send("get", key, read, empty=b"")
 
     def _open(self, key: str, begin: int, end: int | None, etag: str) -> tuple[Any, str]:
-        """The body from ``begin`` on and its ETag; no body if nothing is there. With an ``etag``, only of that version."""
+        """Return the body from ``begin`` on and its ETag; no body if nothing is there. With an ``etag``, only of that version."""
         wanted: Any = {}
         if begin or end is not None:
             wanted["Range"] = f"bytes={begin}-{'' if end is None else end - 1}"
@@ -470,7 +473,8 @@ class S3Objects:
         return self._send("get", key, open_, condition="it was replaced while it was read", empty=(None, etag))
 
     def _following(self, response: Mapping[str, Any], last: str, token: str) -> str:
-        """The token of the page behind this one, which has the other ``token`` and no key. :class:`UnavailableError` without."""
+        """Return the token of the page behind this one, which has the other ``token`` and no key. :class:`UnavailableError`
+        without."""
         following: str = response.get("NextContinuationToken", "")
         if following in ("", token):
             raise self._incomplete(last)
@@ -509,8 +513,8 @@ class S3Objects:
         upload_id: str | None = None,
         empty: T | None = None,
     ) -> T:
-        """What ``request`` answers, given the client and the key in the bucket. ``condition`` says what does not hold if its
-        condition fails; ``empty`` is the answer to a range behind the end."""
+        """Return the response to ``request``, given the client and the key in the bucket. ``condition`` is the error text if its
+        condition fails; ``empty`` is the result for a range behind the end."""
         at = self._at(key)
         if upload_id == "":
             raise UploadMissingError(self.namespace, key, upload_id)
@@ -542,7 +546,7 @@ class S3Objects:
             raise explained(error, what) from error
 
     def _at(self, key: str) -> str:
-        """The key in the bucket."""
+        """Return the key in the bucket."""
         (check_foreign_key if self._foreign else check_object_key)(key)
         at = self._base + key
         if len(at.encode()) > MAX_OBJECT_KEY_BYTES:
@@ -572,12 +576,12 @@ def _connect(settings: S3Settings) -> "S3Client":
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
         max_pool_connections=32,
-        retries={"total_max_attempts": 1, "mode": "standard"},  # repeating is aws_requests.send's
-        # Checksums are asked for request by request: what is presigned must not promise one that its user does not send.
+        retries={"total_max_attempts": 1, "mode": "standard"},  # aws_requests.send retries
+        # Each request asks for checksums itself: a presigned URL must not promise one that its user does not send.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        # By "auto", presigned URLs would go to bucket.s3.amazonaws.com. That host answers
-        # 400 for buckets in regions opened after March 2019, and redirects for new ones, where the signature is of another host:
+        # By "auto", presigned URLs would go to bucket.s3.amazonaws.com. That host answers 400 for buckets in regions opened after
+        # March 2019, and redirects for new ones, where the signature is for another host:
         # https://docs.aws.amazon.com/AmazonS3/latest/userguide/VirtualHosting.html
         s3={"addressing_style": "path" if path_style else "virtual", "us_east_1_regional_endpoint": "regional"},
     )
@@ -592,8 +596,8 @@ def _connect(settings: S3Settings) -> "S3Client":
 
 
 def _stay_in_region(params: dict[str, Any], **_: object) -> None:
-    """Follow no bucket to another region, as botocore does by itself: it then signs URLs for that region where it has asked the
-    bucket before, and elsewhere URLs that S3 refuses. Whoever meets such a bucket is told."""
+    """Follow no bucket to another region, as botocore does by itself: it then signs URLs for that region if it has queried the
+    bucket before, and otherwise URLs that S3 refuses. The caller gets an error about such a bucket instead."""
     params["context"].setdefault("s3_redirect", {})["redirected"] = True
 
 
@@ -601,7 +605,7 @@ _CLIENTS: Final[Clients[S3Settings, "S3Client"]] = Clients(_connect)
 
 
 def _seconds_left(s3: "S3Client", what: str) -> int:
-    """How long the credentials of the client live, in whole seconds; very long if they do not say."""
+    """Return the remaining lifetime of the client's credentials, in whole seconds; very long if they have none."""
     credentials = s3._request_signer._credentials  # type: ignore[attr-defined]
     if credentials is None:
         raise UnavailableError(f"{what}: no AWS credentials could be had; set AWS_PROFILE, or run with a role")

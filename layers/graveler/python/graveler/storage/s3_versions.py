@@ -1,4 +1,4 @@
-"""Deleted objects of a bucket that keeps versions, and bringing them back.
+"""Deleted objects of a bucket that keeps versions, and restoring them.
 
 S3 deletes nothing there: it puts a *delete marker* on top. Removing the marker makes the version below it the object again, with
 the time that it had (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ManagingDelMarkers.html).
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class DeletedObject(Struct, frozen=True):
-    """An object whose newest version is a delete marker. ``deleted`` in Unix seconds; ``size`` in bytes is of the version below
-    it, None if there is none any more."""
+    """An object whose newest version is a delete marker. ``deleted`` in Unix seconds; ``size`` in bytes is that of the version
+    below it, None if none is left."""
 
     key: str
     marker: str
@@ -28,14 +28,14 @@ class DeletedObject(Struct, frozen=True):
 
 
 class S3Versions:
-    """Deleted objects of one namespace. ``retries`` are for each request; a listing asks for ``list_page`` entries at once."""
+    """Deleted objects of one namespace. ``retries`` are for each request; a listing requests ``list_page`` entries at once."""
 
     def __init__(self, bucket: str, base: str, client: "S3Client", *, retries: Retries, list_page: int) -> None:
         self._bucket, self._base, self._s3 = bucket, base, client
         self._retries, self._list_page = retries, list_page
 
     def check(self) -> None:
-        """:class:`InvalidError` if the bucket keeps no versions. One request."""
+        """Check that the bucket keeps versions; :class:`InvalidError` if not. One request."""
         what = f"s3://{self._bucket}: versions"
         try:
             response = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), what, self._retries)
@@ -45,8 +45,8 @@ class S3Versions:
             raise InvalidError(f"bucket {self._bucket!r} keeps no versions, so what was deleted there is gone")
 
     def deleted(self, prefix: str = "", since: float = 0.0) -> Iterator[DeletedObject]:
-        """What was deleted since then (Unix seconds), in the order of the keys. One request for each 1,000 versions that there
-        are, deleted or not."""
+        """Yield objects deleted since then (Unix seconds), in the order of the keys. One request for each 1,000 existing
+        versions, deleted or not."""
         marker: DeletedObject | None = None
         for entry, is_marker in self._versions(prefix):
             key = entry["Key"].removeprefix(self._base)
@@ -61,7 +61,8 @@ class S3Versions:
             yield marker
 
     def bring_back(self, objects: Sequence[DeletedObject]) -> dict[str, str]:
-        """Remove the markers of at most 1,000 objects; by key, why one could not be. May be repeated. One request."""
+        """Remove the markers of at most 1,000 objects; return the reason for each failure by key. May be repeated. One
+        request."""
         markers: Any = [{"Key": self._base + each.key, "VersionId": each.marker} for each in objects]
         what = f"s3://{self._bucket}/{self._base}: undelete"
         try:
@@ -78,7 +79,7 @@ class S3Versions:
         }
 
     def _versions(self, prefix: str) -> Iterator[tuple[Any, bool]]:
-        """All versions and markers, those of one key beside each other, the newest first; and whether it is a marker."""
+        """Yield all versions and markers, those of one key together, the newest first; and whether each is a marker."""
         key, version = "", ""
         what = f"s3://{self._bucket}/{self._base}{prefix}: list versions"
         while True:

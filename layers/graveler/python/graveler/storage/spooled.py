@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class SpooledFile:
-    """A new file in ``folder``, by default the process's folder for such, to be written. It is removed when it is closed, or
-    when the ``with`` block ends. ``doing`` is what an error says that was tried. :class:`graveler.errors.UnavailableError`."""
+    """A new file in ``folder``, by default the process's folder for such files, to be written. It is removed when it is closed,
+    or when the ``with`` block ends. ``doing`` names the operation in errors. :class:`graveler.errors.UnavailableError`."""
 
     def __init__(self, doing: str, prefix: str, folder: Path | None = None) -> None:
-        from tempfile import NamedTemporaryFile  # costs some ms to import, and not everybody needs it
+        from tempfile import NamedTemporaryFile  # costs some ms to import, and is not always needed
 
         self._doing = doing
         with temporary_files(doing):
@@ -26,32 +26,32 @@ class SpooledFile:
         self.path = Path(self._file.name)
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        """Add bytes, or replace them; their number."""
+        """Write bytes at the present position; return their number."""
         with temporary_files(self._doing):
             return self._file.write(data)
 
     def flush(self) -> None:
-        """Show what was written to those who open :attr:`path`."""
+        """Make the written bytes visible to readers of :attr:`path`."""
         with temporary_files(self._doing):
             self._file.flush()
 
     def tell(self) -> int:
-        """Where the next byte goes."""
+        """Return the position of the next byte."""
         return self._file.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go elsewhere; the position."""
+        """Move to another position, and return it."""
         with temporary_files(self._doing):  # it writes what is in memory
             return self._file.seek(offset, whence)
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Cut the file off; its size."""
+        """Cut the file off, and return its size."""
         with temporary_files(self._doing):
             return self._file.truncate(size)
 
     def close(self) -> None:
-        """Remove the file. A second time, nothing."""
-        with suppress(OSError):  # it writes what a full disk has left in memory, which nobody needs any more
+        """Remove the file. A second call does nothing."""
+        with suppress(OSError):  # it writes what a full disk has left in memory, which is not needed any more
             self._file.close()
 
     def __enter__(self) -> Self:

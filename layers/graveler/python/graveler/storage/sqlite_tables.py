@@ -1,7 +1,7 @@
 """The tables port on SQLite: one file, any number of threads and processes.
 
 WAL mode with ``synchronous=FULL``: a write is durable when its call returns, readers never wait for a writer, and writers take
-turns. Conditions are judged inside the write transaction, which holds the file's one write lock.
+turns. Conditions are evaluated inside the write transaction, which holds the file's one write lock.
 """
 
 import os
@@ -79,10 +79,10 @@ _PAGE_BYTES = 8192
 """Commit items of 1.5 KB would spill to overflow pages of 4,096 bytes: the same history then takes twice the space."""
 _WAL_BYTES = 64 << 20
 _WAL_PAGES = 4_000
-"""When the log is copied into the file: four times SQLite's default, since bulk writes hit the same pages again."""
+"""The size at which the log is copied into the file: four times SQLite's default, since bulk writes hit the same pages again."""
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT))
-"""Our statements are always the same ones: that SQLite finds an error in one (no such column, unsupported file format) is due to
+"""Our statements are always the same ones: an error that SQLite finds in one (no such column, unsupported file format) comes from
 the file."""
 _REFUSED = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then try again",
@@ -104,11 +104,11 @@ class _Connections:
         self.writing = Lock()
         self.file: tuple[int, int] | None = None
         self.current = False
-        """Whether the file is known to have this version. One of an older version gets it with the first write."""
+        """True if the file is known to have this version. One of an older version gets it with the first write."""
 
 
 def _close_all(connections: _Connections) -> None:
-    """Close what a table that is gone left open: nobody can be using it any more."""
+    """Close the connections that a deleted table object left open: no caller can be using them any more."""
     if connections.process == os.getpid():
         for connection in connections.all:
             with suppress(sqlite3.Error):  # it lost nothing: every write was committed before it was acknowledged
@@ -120,11 +120,11 @@ _INHERITED: list[_Connections] = []
 
 
 class SqliteTables:
-    """Tables in the SQLite file ``path``, made when it is first used (``create=False``: it must be there).
+    """Tables in the SQLite file ``path``, created on first use (``create=False``: it must exist).
 
-    Waits up to ``busy_seconds`` for other writers, then BusyError. May be pickled, and used after a fork: each process opens
-    its own connections. :meth:`close` lets go of them; later calls open new ones. ``modes`` are the permissions of the file when
-    it is made, and of its folder; SQLite gives its log and index those of the file.
+    Waits up to ``busy_seconds`` for other writers, then BusyError. May be pickled, and used after a fork: each process opens its
+    own connections. :meth:`close` closes them; later calls open new ones. ``modes`` are the permissions of a new file and of its
+    folder; SQLite gives its log and index those of the file.
     """
 
     def __init__(self, path: Path, *, create: bool = True, busy_seconds: float = 30.0, modes: Modes = PRIVATE) -> None:
@@ -151,8 +151,8 @@ class SqliteTables:
         self.close()
 
     def write_together(self) -> None:
-        """Have one thread of this process write for all others, many of their writes in one transaction with one sync of the disk
-        (:mod:`graveler.storage.sqlite_writer`): for a process in which many write at once. It ends with :meth:`close`."""
+        """Start a thread of this process that writes for all others, many of their writes in one transaction with one sync of the
+        disk (:mod:`graveler.storage.sqlite_writer`): for a process with many concurrent writers. It ends with :meth:`close`."""
         if self._writer is None:
             self._writer = GroupWriter(self._writing)
 
@@ -170,14 +170,14 @@ class SqliteTables:
                 self._discard(connections, idle.pop())
 
     def get(self, key: Key) -> Item | None:
-        """The item, or None. Cost: one look-up in the file."""
+        """Return the item, or None. Cost: one look-up in the file."""
         check_key(key)
         with _Borrowed(self) as connection:
             (row,) = read_rows(connection, [(key.partition, key.sort)])
         return None if row is None else self._memory.decode(key, row)
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
-        """The items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
+        """Return the items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
         for key in keys:
             check_key(key)
         row_keys = [(key.partition, key.sort) for key in keys]
@@ -200,7 +200,7 @@ class SqliteTables:
         limit: int = 1000,
         descending: bool = False,
     ) -> QueryPage:
-        """Items of one partition with ``start <= sort key < end``, all from one moment."""
+        """Return items of one partition with ``start <= sort key < end``, all from one moment."""
         check_query(partition, limit)
         arguments: list[str | bytes | int] = [partition, start]
         statement = "SELECT sort, body FROM items WHERE partition = ? AND sort >= ?"
@@ -214,7 +214,7 @@ class SqliteTables:
         return QueryPage(decode_rows(partition, rows[:limit]), len(rows) > limit)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
-        """The pages of several queries, one after the other."""
+        """Return the pages of several queries, one after the other."""
         return query_in_turn(self, queries)
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
@@ -222,11 +222,11 @@ class SqliteTables:
         self.transact([Put(key, item, condition)])
 
     def replace(self, key: Key, item: Item) -> Item | None:
-        """Replace or create one item, durably; returns what stood there. Cost: one transaction, one sync, one look-up."""
+        """Replace or create one item, durably; return the previous one. Cost: one transaction, one sync, one look-up."""
         return self.replace_and_get(key, item, ())[0]
 
     def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
-        """Replace or create one item, durably; returns what stood there, and what stands under ``keys`` in the same moment. Cost:
+        """Replace or create one item, durably; return the previous one, and the items under ``keys`` at the same moment. Cost:
         one transaction, one sync, a look-up each."""
         check_key(key)
         row = encode_row(key.partition, key.sort, encode_item(key, item))
@@ -243,10 +243,10 @@ class SqliteTables:
         self.transact([Delete(key, condition)])
 
     def write_many(self, writes: Sequence[Put | Delete]) -> None:
-        """Many unconditional writes of distinct keys. Cost: one transaction, one sync, for each 10,000."""
+        """Make many unconditional writes of distinct keys. Cost: one transaction, one sync, for each 10,000."""
         check_batch(writes)
-        # All is encoded before the first is written: one bad item refuses the whole call.
-        # Sorted, neighbours share pages of the file: less is written.
+        # Everything is encoded before the first is written: one bad item refuses the whole call. Sorted, neighbours share pages
+        # of the file: less is written.
         bodies = [(w.key.partition, w.key.sort, encode_item(w.key, w.item)) for w in writes if isinstance(w, Put)]
         bodies.sort()
         puts = encode_rows(bodies)
@@ -267,7 +267,8 @@ class SqliteTables:
                 done += len(batch)
 
     def transact(self, writes: Sequence[Write]) -> None:
-        """All of the writes or none, durably. Cost: one transaction, one sync of the disk, one look-up for each condition."""
+        """Make all of the writes or none, durably. Cost: one transaction, one sync of the disk, one look-up for each
+        condition."""
         bodies = encode_transaction(writes)
         if not writes:
             return
@@ -304,7 +305,7 @@ class SqliteTables:
             found = [(self._text(partition), sort, row) for partition, sort, row in rows]
             dead = [each for each in found if has_expired(decode_row(Key(each[0], each[1]), each[2]), now)]
             if dead:
-                # Those that somebody wrote again meanwhile stay.
+                # Items that were written again meanwhile stay.
                 removed += self._write(partial(_execute_many, f"{DELETE} AND body = ?", dead))
             if len(rows) < _BATCH:
                 return removed
@@ -328,7 +329,8 @@ class SqliteTables:
             ) from None
 
     def _write(self, job: Job[R], row_keys: Sequence[RowKey] = ()) -> R:
-        """What the job gives once it is durable: in a transaction of its own, or by the group's writer. It reads ``row_keys``."""
+        """Return the job's result once it is durable: in a transaction of its own, or by the group's writer. The job reads
+        ``row_keys``."""
         writer = self._writer
         if writer is not None and writer.process == os.getpid():
             return writer.run(job, row_keys)
@@ -338,7 +340,7 @@ class SqliteTables:
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        """A transaction with the write lock; committed at the end, rolled back by an exception."""
+        """Enter a transaction with the write lock; committed at the end, rolled back by an exception."""
         connections = self._of_this_process()
         # Threads of one process queue here, and wake up at once. Processes have to poll.
         if not connections.writing.acquire(timeout=self._busy_seconds):
@@ -358,10 +360,10 @@ class SqliteTables:
             connections.writing.release()
 
     def _commit(self, connection: sqlite3.Connection) -> None:
-        """End a transaction. Whatever fails before this has written nothing: frames in the log count only with a commit frame
-        behind them. When this fails, nobody knows: the commit frame may be in the log although it was not synced, and a
-        recovery, which takes the log up to its last whole commit frame, then brings the transaction to light. Rolling back does
-        not remove the frame (https://sqlite.org/walformat.html, "Recovery"). Only a busy COMMIT has done nothing
+        """End a transaction. A failure before this has written nothing: frames in the log count only with a commit frame behind
+        them. If this fails, the outcome is unknown: the commit frame may be in the log although it was not synced, and a
+        recovery, which takes the log up to its last whole commit frame, then restores the transaction. Rolling back does not
+        remove the frame (https://sqlite.org/walformat.html, "Recovery"). Only a busy COMMIT has had no effect
         (https://sqlite.org/lang_transaction.html)."""
         try:
             connection.execute("COMMIT")
@@ -376,8 +378,8 @@ class SqliteTables:
             ) from error
 
     def _begin(self, connection: sqlite3.Connection) -> None:
-        """Get the write lock. SQLite's own waiting backs off to 100 ms, so that newcomers overtake who waits longest; this
-        polls evenly (four busy writers: longest wait 0.2 s instead of 1.3 s)."""
+        """Get the write lock. SQLite's own waiting backs off to 100 ms, so that newcomers overtake the longest waiter; this polls
+        evenly (four busy writers: longest wait 0.2 s instead of 1.3 s)."""
         deadline = time.monotonic() + self._busy_seconds
         while True:
             try:
@@ -389,7 +391,8 @@ class SqliteTables:
             time.sleep(uniform(0.0005, 0.003))
 
     def _check_in_place(self, connections: _Connections) -> None:
-        """What is written to a file that somebody deleted or replaced meanwhile would be acknowledged and lost (C1)."""
+        """Check that the file is still in place: writes to a file that was deleted or replaced would be acknowledged and lost
+        (C1)."""
         try:
             status = self._path.stat()
         except OSError:
@@ -404,7 +407,7 @@ class SqliteTables:
 
     def _new_connections(self) -> _Connections:
         connections = _Connections()
-        # Not __del__: in a cycle of garbage the connections might be looked at before it.
+        # Not __del__: in a cycle of garbage the connections might be finalized before it.
         finalize(self, _close_all, connections)
         return connections
 
@@ -417,7 +420,7 @@ class SqliteTables:
 
     def _discard(self, connections: _Connections, connection: sqlite3.Connection) -> None:
         connections.all.discard(connection)
-        with suppress(sqlite3.Error):  # what it could still tell has been told, or was committed long ago
+        with suppress(sqlite3.Error):  # its errors have been reported, and its writes were committed long ago
             connection.close()
 
     def _connect(self, connections: _Connections) -> sqlite3.Connection:
@@ -452,8 +455,8 @@ class SqliteTables:
 
     def _sync_log(self) -> None:
         """Make durable what this process may have recovered from the log: a process that died, or whose disk failed, may not have
-        synced it, and whoever finds a write there takes it for acknowledged. (SQLite holds no locks on this file, which closing
-        it would drop.)"""
+        synced it, and a reader that finds a write there takes it for acknowledged. (SQLite holds no locks on this file, which
+        closing it would drop.)"""
         try:
             descriptor = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -464,7 +467,7 @@ class SqliteTables:
             os.close(descriptor)
 
     def _size(self) -> int:
-        """Size of the file in bytes; negative if there is none."""
+        """Return the size of the file in bytes; negative if it is missing."""
         try:
             return self._path.stat().st_size
         except FileNotFoundError:
@@ -482,7 +485,7 @@ class SqliteTables:
         if not self._is_ours(connection):
             self._enter_wal(connection)
             connection.execute("BEGIN IMMEDIATE")
-            if not self._is_ours(connection):  # nobody else made it meanwhile
+            if not self._is_ours(connection):  # no other process made it meanwhile
                 connection.execute(_CREATE)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
@@ -490,7 +493,7 @@ class SqliteTables:
         self._enter_wal(connection)
 
     def _is_ours(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file holds our table; False if it is empty. InvalidError if it holds something else."""
+        """Return whether the file holds our table; False if it is empty. InvalidError if it holds something else."""
         # One statement, hence one moment: another process may be making the table.
         application, version, tables = connection.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) "
@@ -526,11 +529,11 @@ class SqliteTables:
             return
 
     def _explained(self, error: sqlite3.Error | UnicodeDecodeError) -> GravelerError | None:
-        """What to raise for an error of SQLite; None for one that is a mistake of ours."""
+        """Return the error to raise for an error of SQLite; None for one that is a mistake of ours."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
         if code in _BUSY:
             return self._busy()
-        # Bytes that are no UTF-8, in a column that damage made a text, are an error of Python's, without a code.
+        # Invalid UTF-8 in a column that damage turned into text is an error of Python's, without a code.
         if code in _DAMAGED or isinstance(error, UnicodeDecodeError) or "Could not decode to UTF-8" in str(error):
             return CorruptError(f"the table {self._path} is damaged, or no table ({error}); restore it from a copy")
         if code in _REFUSED:
@@ -564,9 +567,9 @@ class _Borrowed:
                 self._connection = tables._connect(connections)
                 if self._for_writing:
                     self._connection.execute("PRAGMA busy_timeout = 0")
-                    # What a statement of several rows would take back if it failed is kept in memory, not in a file.
+                    # What a statement of several rows would roll back if it failed is kept in memory, not in a file.
                     self._connection.execute("PRAGMA temp_store = MEMORY")
-                    # A row that damage made a text has a wrong checksum then, of which its reader alone is told.
+                    # A row that damage turned into text then has a wrong checksum, which only its reader gets an error for.
                     self._connection.text_factory = bytes
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 explained = tables._explained(error)

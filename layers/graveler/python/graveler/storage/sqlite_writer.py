@@ -1,9 +1,9 @@
-"""Group commit: one thread writes to the SQLite table for all threads of a process, whatever waits in one transaction.
+"""Group commit: one thread writes to the SQLite table for all threads of a process, all waiting writes in one transaction.
 
-A sync of the disk takes as long for fifty writes as for one. So whoever writes puts a job into a line and waits, and the writer
-takes all that have come while it was waiting for the file's lock, or for the disk. Each job judges its own conditions, and sees
-what those before it wrote. One that raises has written nothing, and is told so by itself; what fails of the transaction is told
-to all of them: nothing was written, or, where COMMIT failed, nobody knows (:class:`graveler.errors.AnswerLostError`).
+A sync of the disk takes as long for fifty writes as for one. So each caller queues a job and waits, and the writer takes all that
+have come while it was waiting for the file's lock, or for the disk. Each job evaluates its own conditions, and sees the writes of
+those before it. A job that raises has written nothing, and gets its own error; a failure of the transaction is reported to all of
+them: nothing was written, or, if COMMIT failed, the outcome is unknown (:class:`graveler.errors.AnswerLostError`).
 """
 
 import os
@@ -26,27 +26,27 @@ R = TypeVar("R")
 PUT: Final = "INSERT INTO items VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET body = excluded.body"
 DELETE: Final = "DELETE FROM items WHERE partition = ? AND sort = ?"
 TOGETHER: Final = 16
-"""Rows that one statement reads or writes: each step of one lets go of the interpreter's lock, and waits for it again."""
-# A row that damage made NULL is no row that is missing.
+"""Number of rows that one statement reads or writes: each step of one releases the interpreter's lock, and waits for it again."""
+# A row that damage made NULL must not pass for a missing one.
 _ONE: Final = "(SELECT ifnull(body, 0) FROM items WHERE partition = ? AND sort = ?)"
 GET_SOME: Final = {count: f"SELECT {', '.join([_ONE] * count)}" for count in range(1, TOGETHER + 1)}
-"""By the number of keys: their bodies in one row, NULL for those that are not there."""
+"""By the number of keys: their bodies in one row, NULL for missing ones."""
 _PUT_SOME: Final = {
     count: PUT.replace("(?, ?, ?)", ", ".join(["(?, ?, ?)"] * count)) for count in range(1, TOGETHER + 1)
 }
 _MOST: Final = 256
-"""Jobs of one transaction: so many are as good as one sync each, and none waits for many more."""
+"""Maximum number of jobs in one transaction: so many are as good as one sync each, and none waits for many more."""
 _SEVERAL: Final = 4
 _GATHERING: Final = 0.0005
-"""After a transaction of several jobs, fewer of which are back, the writer waits for so many seconds: a transaction takes as much
-of a processor as 30 jobs in it."""
+"""Seconds that the writer waits after a transaction of several jobs, of which fewer are back: a transaction takes as much
+processor time as 30 jobs in it."""
 
 RowKey: TypeAlias = tuple[str, bytes]
 """Partition and sort key."""
 
 
 def read_rows(connection: sqlite3.Connection, row_keys: Sequence[RowKey]) -> list[object]:
-    """What stands there, None for nothing; of up to :data:`TOGETHER` all from one moment."""
+    """Return the rows, None for missing ones; up to :data:`TOGETHER` all from one moment."""
     rows: list[object] = []
     for at in range(0, len(row_keys), TOGETHER):
         some = row_keys[at : at + TOGETHER]
@@ -55,8 +55,8 @@ def read_rows(connection: sqlite3.Connection, row_keys: Sequence[RowKey]) -> lis
 
 
 class Transaction:
-    """An open write transaction. What was read once in it is not read again, and what is put is written by :meth:`flush`, which
-    is called before it is committed."""
+    """An open write transaction. Each row is read at most once, and puts are written by :meth:`flush`, which is called before the
+    commit."""
 
     __slots__ = ("_connection", "_items", "_memory", "_rows", "_unwritten", "written")
 
@@ -67,15 +67,15 @@ class Transaction:
         self._items: dict[RowKey, Item] = {}
         self._unwritten: dict[RowKey, bytes | None] = {}
         self.written = 0
-        """How often something was put, deleted or executed."""
+        """Number of puts, deletes and executed statements."""
 
     def read(self, row_keys: Iterable[RowKey]) -> None:
-        """Read what :meth:`get` will be asked for, with one statement for some of them."""
+        """Read the rows that :meth:`get` will return, with one statement for several of them."""
         unread = [row_key for row_key in dict.fromkeys(row_keys) if row_key not in self._rows]
         self._rows.update(zip(unread, read_rows(self._connection, unread), strict=True))
 
     def get(self, key: Key) -> Item | None:
-        """The item, with what this transaction has written."""
+        """Return the item, including this transaction's writes."""
         row_key = (key.partition, key.sort)
         if row_key not in self._rows:
             self.read((row_key,))
@@ -88,11 +88,11 @@ class Transaction:
         return item
 
     def put(self, key: Key, row: bytes) -> None:
-        """Write a row in place of what is there."""
+        """Write a row, replacing any existing one."""
         self._change((key.partition, key.sort), row)
 
     def delete(self, key: Key) -> None:
-        """Remove the row, if there is one."""
+        """Remove the row, if it exists."""
         self._change((key.partition, key.sort), None)
 
     def _change(self, row_key: RowKey, row: bytes | None) -> None:
@@ -101,7 +101,7 @@ class Transaction:
         self.written += 1
 
     def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> int:
-        """Execute one statement for many rows; how many it changed."""
+        """Execute one statement for many rows; return the number of changed rows."""
         self.flush()
         self._rows.clear()
         self._items.clear()
@@ -109,7 +109,7 @@ class Transaction:
         return self._connection.executemany(statement, rows).rowcount
 
     def flush(self) -> None:
-        """Write what was put and deleted: neighbours together, since they share pages of the file."""
+        """Write the pending puts and deletes: neighbours together, since they share pages of the file."""
         if not self._unwritten:
             return
         puts = sorted([(*row_key, row) for row_key, row in self._unwritten.items() if row is not None])
@@ -127,7 +127,7 @@ Job = Callable[[Transaction], R]
 
 
 class _Ticket:
-    """A job in the line, and what became of it."""
+    """A queued job, and its outcome."""
 
     __slots__ = ("error", "job", "pause", "result", "row_keys")
 
@@ -144,7 +144,7 @@ class _Ticket:
             self.result = self.job(transaction)
         except GravelerError as error:  # of this job alone
             self.error = error
-        except (sqlite3.Error, MemoryError):  # nothing is known of the connection then
+        except (sqlite3.Error, MemoryError):  # the state of the connection is unknown then
             raise
         except Exception as error:
             if transaction.written != before:
@@ -152,7 +152,7 @@ class _Ticket:
             self.error = error
 
     def fail(self, error: BaseException, *, caused: bool) -> None:
-        """Be told of an error that ended the transaction, which this job ``caused`` or another one."""
+        """Record an error that ended the transaction, which this job ``caused`` or another one."""
         if not caused and not isinstance(error, GravelerError):
             self.error = UnavailableError(
                 "another write of the same transaction failed; nothing was written, try again"
@@ -168,8 +168,8 @@ class _Ticket:
 
 
 class GroupWriter:
-    """The writer of one process. ``begin`` opens a write transaction, commits it at the end of its block, and raises what
-    :class:`graveler.storage.sqlite_tables.SqliteTables` says of that."""
+    """The writer of one process. ``begin`` opens a write transaction, commits it at the end of its block, and raises the errors
+    of :class:`graveler.storage.sqlite_tables.SqliteTables` for that."""
 
     def __init__(self, begin: Callable[[], AbstractContextManager[Transaction]]) -> None:
         self.process = os.getpid()
@@ -183,9 +183,8 @@ class GroupWriter:
         self._thread.start()
 
     def run(self, job: Job[R], row_keys: Sequence[RowKey] = ()) -> R:
-        """What the job returns or raises, once it is durable. What stands at ``row_keys`` is read before, together with what
-        others want to know. To be called by any thread but the writer's own. After :meth:`close` it is done in a transaction of
-        its own."""
+        """Return or raise the job's result, once it is durable. The rows at ``row_keys`` are read before, together with those of
+        other jobs. Call it from any thread but the writer's own. After :meth:`close` the job runs in a transaction of its own."""
         ticket = _Ticket(job, row_keys)
         self._line.append(ticket)
         if self._asleep:
@@ -202,13 +201,13 @@ class GroupWriter:
         return cast(R, ticket.result)
 
     def close(self) -> None:
-        """End when the line is empty."""
+        """End when the queue is empty."""
         self._closing = True
         self._ring()
         self._thread.join()
 
     def _left_behind(self, ticket: _Ticket) -> bool:
-        """Whether a job came when the writer had looked for the last time."""
+        """Return whether a job came after the writer had looked for the last time."""
         self._thread.join()
         try:
             self._line.remove(ticket)
@@ -226,11 +225,11 @@ class GroupWriter:
             if not self._line:
                 if self._closing:
                     self._ended = True
-                    if not self._line:  # who came before did not see the end
+                    if not self._line:  # earlier jobs did not see the end
                         return
                     continue
                 self._asleep = True
-                if not self._line and not self._closing:  # who came before saw nobody asleep
+                if not self._line and not self._closing:  # earlier jobs did not see it asleep
                     self._bell.acquire()
                 self._asleep = False
                 continue
@@ -247,7 +246,7 @@ class GroupWriter:
                         while taken:
                             done.append(taken.popleft())
                             done[-1].work(transaction)
-            except BaseException as error:  # noqa: BLE001 - it is told to everybody whose work it was
+            except BaseException as error:  # noqa: BLE001 - every job in the transaction gets it
                 self._line.extendleft(reversed(taken))
                 if not done:
                     done = [self._line.popleft() for _ in range(len(self._line))]

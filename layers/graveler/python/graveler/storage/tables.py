@@ -1,9 +1,9 @@
 """The port *tables*: small items with a partition key and a sort key, and conditional writes. DynamoDB's model, in plain types.
 
-One table serves a whole lake. Reads are strongly consistent. Items of one partition are ordered by the bytes of their sort
-key. Limits that every adapter keeps (:mod:`graveler.storage.limits`): partition key 1 to 2,048 bytes, sort key 1 to 1,024,
-item 400 KB, transaction 100 writes of distinct keys and 4 MB; beyond them :class:`graveler.errors.InvalidError`.
-Every method is one request; adapters that need several (batches beyond the service's limit) say so.
+One table serves a whole lake. Reads are strongly consistent. Items of one partition are ordered by the bytes of their sort key.
+Limits that every adapter enforces (:mod:`graveler.storage.limits`): partition key 1 to 2,048 bytes, sort key 1 to 1,024, item 400
+KB, transaction 100 writes of distinct keys and 4 MB; beyond them :class:`graveler.errors.InvalidError`. Every method is one
+request; adapters that need several (batches beyond the service's limit) say so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from graveler.errors import AnswerLostError, CorruptError, GravelerError, Precon
 
 Value: TypeAlias = str | bytes | int | bool | list[str]
 Item: TypeAlias = Mapping[str, Value]
-"""Attributes besides the key. An attribute that does not apply is left out; there is no null."""
+"""Attributes besides the key. An attribute that does not apply is left out; null does not exist."""
 
 MAX_TRANSACTION_WRITES = 100
 MAX_SORT_KEY_BYTES = 1024
@@ -43,7 +43,7 @@ Condition: TypeAlias = Absent | Matches
 
 
 class Put(Struct, frozen=True):
-    """Replace the whole item, or create it."""
+    """A write that replaces or creates the whole item."""
 
     key: Key
     item: Item
@@ -51,14 +51,14 @@ class Put(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Remove the item; without a condition a missing one is success."""
+    """A write that removes the item; without a condition a missing one is success."""
 
     key: Key
     condition: Condition | None = None
 
 
 class Check(Struct, frozen=True):
-    """Write nothing, but let the transaction fail unless ``condition`` holds."""
+    """A member of a transaction that writes nothing, but makes it fail unless ``condition`` holds."""
 
     key: Key
     condition: Condition
@@ -95,7 +95,7 @@ class QueryPage(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """What :meth:`Tables.query` is asked, for :meth:`Tables.query_many`."""
+    """The arguments of :meth:`Tables.query`, for :meth:`Tables.query_many`."""
 
     partition: str
     start: bytes = b""
@@ -112,11 +112,12 @@ class Tables(Protocol):
     """
 
     def get(self, key: Key) -> Item | None:
-        """The item, or None."""
+        """Return the item, or None."""
         ...
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
-        """The items, in the order of ``keys``; each is current, but not all need be from one moment. One request for each 100."""
+        """Return the items, in the order of ``keys``; each is current, but they may be from different moments. One request for
+        each 100."""
         ...
 
     def query(
@@ -128,11 +129,12 @@ class Tables(Protocol):
         limit: int = 1000,
         descending: bool = False,
     ) -> QueryPage:
-        """Items with ``start <= sort key < end`` (no ``end``: to the last one), at most ``limit``, ascending or descending."""
+        """Return items with ``start <= sort key < end`` (no ``end``: to the last one), at most ``limit``, ascending or
+        descending."""
         ...
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
-        """The pages of several queries, in their order; a table far away is asked all at once. One request for each."""
+        """Return the pages of several queries, in their order; concurrently if the table is remote. One request for each."""
         ...
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
@@ -140,17 +142,17 @@ class Tables(Protocol):
         ...
 
     def replace(self, key: Key, item: Item) -> Item | None:
-        """Replace or create one item, durably; returns the item that stood there, or None if there was none.
+        """Replace or create one item, durably; return the previous item, or None if none existed.
 
-        An adapter repeats a request whose answer was lost, and then returns ``item``, since what the first try replaced nobody
-        knows, although something else may stand there by then: a caller that relies on the answer puts something into the item
-        that tells its own writes apart."""
+        An adapter retries a request whose response was lost, and then returns ``item``, since the item that the first try
+        replaced is unknown, although another one may be there by then: a caller that relies on the result puts a mark into the
+        item that distinguishes its own writes.
+        """
         ...
 
     def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
-        """As :meth:`replace`, and then :meth:`get_many` of other ``keys``: what stands there is read when the item is in its
-        place, or in the same moment. :class:`graveler.errors.AnswerLostError` where the item may be there and the others were not
-        read."""
+        """Replace an item as :meth:`replace`, then read other ``keys`` as :meth:`get_many`: after the item is in its place, or at
+        the same moment. :class:`graveler.errors.AnswerLostError` if the item may be there and the others were not read."""
         ...
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
@@ -158,27 +160,27 @@ class Tables(Protocol):
         ...
 
     def write_many(self, writes: Sequence[Put | Delete]) -> None:
-        """Many unconditional writes of distinct keys; each is durable afterwards, but all together are no transaction: after an
+        """Make many unconditional writes of distinct keys. Each is durable afterwards, but they are not a transaction: after an
         error some may have happened. One request for each 25."""
         ...
 
     def transact(self, writes: Sequence[Write]) -> None:
-        """All of the writes or none, durably, at one moment. At most 100, of distinct keys."""
+        """Make all of the writes or none, durably, at one moment. At most 100, of distinct keys."""
         ...
 
     def remove_expired(self, now: float) -> int:
-        """Remove items whose attribute ``expires`` (Unix seconds) lies before ``now``; how many. A service that does so by itself
-        is left to it: then none, without a request. Others look at every item of the table."""
+        """Remove items whose attribute ``expires`` (Unix seconds) lies before ``now``; return their number. If the service does
+        so by itself, return 0 without a request. Other adapters look at every item of the table."""
         ...
 
     def remove_partitions(self, prefix: str) -> int:
-        """Remove all items of the partitions whose key begins with ``prefix`` (not empty), for good; how many. A service that
-        cannot find these leaves them, to their owner and to their ``expires``: then none, without a request."""
+        """Remove all items of the partitions whose key begins with ``prefix`` (not empty), for good; return their number. If the
+        service cannot find these, leave them, to their owner and to their ``expires``, and return 0 without a request."""
         ...
 
 
 def has_expired(item: Item, now: float) -> bool:
-    """May :meth:`Tables.remove_expired` remove it?"""
+    """Return whether :meth:`Tables.remove_expired` may remove the item."""
     expires = item.get("expires")
     return isinstance(expires, int) and not isinstance(expires, bool) and expires < now
 
@@ -186,7 +188,7 @@ def has_expired(item: Item, now: float) -> bool:
 def replace_then_get(
     tables: Tables, key: Key, item: Item, keys: Sequence[Key]
 ) -> tuple[Item | None, list[Item | None]]:
-    """:meth:`Tables.replace_and_get` as two requests."""
+    """Do the work of :meth:`Tables.replace_and_get` in two requests."""
     replaced = tables.replace(key, item)
     try:
         return replaced, tables.get_many(keys)
@@ -197,7 +199,7 @@ def replace_then_get(
 
 
 def query_in_turn(tables: Tables, queries: Sequence[Query]) -> list[QueryPage]:
-    """:meth:`Tables.query_many` for a table where waiting costs nothing."""
+    """Do the work of :meth:`Tables.query_many` for a table where waiting costs nothing."""
     return [
         tables.query(asked.partition, start=asked.start, end=asked.end, limit=asked.limit, descending=asked.descending)
         for asked in queries

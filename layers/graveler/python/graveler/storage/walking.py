@@ -1,4 +1,4 @@
-"""All items of a partition, past those that are damaged: for who can go on without one, and tells which it was."""
+"""All items of a partition, past damaged ones: for callers that can go on without one, and report which it was."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from graveler.storage.tables import DamagedItemError, Item, Tables
 def walk(
     tables: Tables, partition: str, start: bytes = b"", page_size: int = 1000
 ) -> Iterator[tuple[bytes, Item | DamagedItemError]]:
-    """Sort keys, from ``start`` on, and items in their order; of an item that cannot be read, the error. One table read for each
-    ``page_size``, and two more for each that is damaged."""
+    """Yield sort keys, from ``start`` on, and items in their order; for an item that cannot be read, the error. One table read
+    for each ``page_size``, and two more for each damaged item."""
     yield from _walk(tables, partition, start, None, page_size)
 
 
@@ -22,7 +22,7 @@ def _walk(
         except DamagedItemError as error:
             damaged = error.key.sort
             if damaged < start:
-                raise  # it is not among those that were asked for
+                raise  # it is not among the requested ones
             yield from _walk(tables, partition, start, damaged, page_size)
             yield damaged, error
             start = damaged + b"\0"
