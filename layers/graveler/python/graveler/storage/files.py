@@ -82,7 +82,7 @@ class ImmutableFiles:
         key = self._key(kind, name)
         try:
             self._objects.put(key, data, if_absent=True)
-        except NotSyncedError:  # it exists, and must not be built on
+        except NotSyncedError:  # it is there, and must not be built on
             raise
         except (ObjectConditionError, AnswerLostError):  # a file of this name has these contents, whoever put it
             self._make_young(key, data)
