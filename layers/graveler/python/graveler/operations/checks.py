@@ -12,7 +12,7 @@ KIND: Final = "check"
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """What to look at, and whether to mend. As the arguments of :meth:`OpenRepository.fsck`."""
+    """The checks to make, and whether to repair. As the arguments of :meth:`OpenRepository.fsck`."""
 
     repair: bool = False
     reflog: bool = True
@@ -22,8 +22,8 @@ class CheckRequest(msgspec.Struct, frozen=True):
 
 
 def check_repository(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Check, keep what was found (a :class:`graveler.lake.fsck.findings.Report`), and return the operation's ID. Run again, it
-    checks again. Costs as :meth:`OpenRepository.fsck`, and one object write."""
+    """Check the repository, store the findings (a :class:`graveler.lake.fsck.findings.Report`), and return the operation's ID.
+    Run again, it checks again. Costs as :meth:`OpenRepository.fsck`, and one object write."""
     asked = msgspec.json.decode(request, type=CheckRequest)
 
     def progress(_phase: str, _done: int, _total: int) -> None:

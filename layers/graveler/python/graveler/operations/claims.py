@@ -1,7 +1,7 @@
-"""Which part of an operation somebody is working on: one that is alive is not begun again by another process.
+"""Claims on the parts of an operation: no other process begins a part again while its worker is alive.
 
-A service that lost a function's answer calls it once more while it works; so does another attempt of the operation. Two who work
-on one part harm nobody, they only do it twice: so this rests on a lease (:mod:`graveler.lake.leases`), and no promise on this.
+A service that lost a function's response calls it once more while it works; so does another attempt of the operation. Two workers
+on one part do no harm, only the same work twice: so this rests on a lease (:mod:`graveler.lake.leases`), and no promise on this.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,10 +34,10 @@ class PartClaims:
     def working_on(
         self, operations: Operations, operation: Operation, number: int, told: Callable[[], None]
     ) -> Iterator[None]:
-        """Claims a part of the current round while the body works. :class:`BusyError` while another process works on it; one that
-        died with its claim is waited for, for :data:`LEASE` seconds. ``told`` is called meanwhile, and may raise.
+        """Claim a part of the current round while the body works. :class:`BusyError` while another process works on it; waits up
+        to :data:`LEASE` seconds for a process that died with its claim. ``told`` is called meanwhile, and may raise.
 
-        Two table writes, and one every :data:`BEAT` seconds; where there is a claim already, some reads.
+        Two table writes, and one every :data:`BEAT` seconds; some reads if a claim exists already.
         """
         beats = [token_hex(8)]
         while not operations.claim_part(operation, number, beats[0], None):
@@ -48,7 +48,7 @@ class PartClaims:
 
         def renew() -> None:
             while not self._clock.wait(over, BEAT):
-                with suppress(GravelerError):  # another one may begin with it if it stays like this
+                with suppress(GravelerError):  # another worker may begin with it if this goes on
                     fresh = token_hex(8)
                     if operations.claim_part(operation, number, fresh, beats[0]):
                         beats[0] = fresh
@@ -64,7 +64,7 @@ class PartClaims:
                 operations.free_part(operation, number, beats[0])
 
     def _dead(self, operations: Operations, operation: Operation, number: int, told: Callable[[], None]) -> str | None:
-        """The last sign of life of who has died; None if nobody has a claim any more."""
+        """Return the last sign of life of a dead worker; None if the claim is gone."""
 
         def look() -> tuple[str, str] | None:
             beat = operations.part_claim(operation, number)

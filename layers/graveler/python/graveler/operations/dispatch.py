@@ -1,7 +1,7 @@
-"""Operations that others work on: this process writes them down, and has somebody begin.
+"""Operations for other workers: this process records them, and makes a worker begin.
 
-A function stands still as soon as it has answered, so nothing may be left to its threads. Who begins, and how, is a
-:class:`Starter`: a message to a queue, an execution of a state machine.
+A function stops as soon as it has responded, so nothing may be left to its threads. A :class:`Starter` makes a worker begin: by a
+message to a queue, or an execution of a state machine.
 """
 
 from collections.abc import Mapping
@@ -18,41 +18,41 @@ from graveler.storage.tables import Tables
 
 
 class Starter(Protocol):
-    """Has somebody work on operations."""
+    """Makes a worker begin with operations."""
 
     def begin(self, repository: str, operation: Operation) -> None:
-        """Have somebody work on an operation of the repository of this name. Asked again for the same ``attempt`` of it, nothing
-        new needs to begin: an execution named by ``operation.id`` and ``operation.attempt`` will do. Returns at once.
-        :class:`graveler.errors.UnavailableError`: then whoever sweeps asks again."""
+        """Make a worker begin with an operation of the repository of this name. A repeated call for the same ``attempt`` need not
+        start anything new: an execution named by ``operation.id`` and ``operation.attempt`` will do. Returns at once.
+        :class:`graveler.errors.UnavailableError`: then the sweep tries again."""
         ...
 
 
 def cannot_begin(operation: Operation, error: Exception) -> UnavailableError:
-    """What a starter raises that cannot reach those who work."""
+    """Return the error of a starter that cannot reach the workers."""
     return UnavailableError(
         f"operation {operation.id!r} is written down, but nobody can be told to begin: {error}. It begins later by itself"
     )
 
 
 class Dispatcher(Operator):
-    """Writes operations down and has the ``starters`` of their kinds begin; works on none itself."""
+    """Records operations and makes the ``starters`` of their kinds begin; works on none itself."""
 
     def __init__(self, tables: Tables, starters: Mapping[str, Starter], *, clock: Clock | None = None) -> None:
         super().__init__(tables, starters, clock=clock)
         self._starters = starters
 
     def close(self) -> None:
-        """Nothing is worked on here."""
+        """Do nothing: this process works on no operations."""
 
     def _claimed(self, operation: Operation) -> Operation:
-        """Nobody's until somebody begins."""
+        """Return the operation without an owner, until a worker begins."""
         return replace(operation, unseen=operation.unseen + 1)
 
     def _begin(self, repository: OpenRepository, operation: Operation) -> None:
         self._starters[operation.kind].begin(repository.repository.name, operation)
 
     def _joined(self, repository: OpenRepository, operation: Operation) -> Operation:
-        """Word is sent again, if it has not ended: the first one's may have died before."""
+        """Make a worker begin again, unless the operation has ended: the first caller may have died before doing so."""
         if not operation.is_finished:
             self._begin(repository, operation)
         return operation

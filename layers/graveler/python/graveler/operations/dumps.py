@@ -9,9 +9,9 @@ KIND: Final = "dump"
 
 
 def dump_repository(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Make a dump, and return its ID. Run again, it makes another one: what a run that died has written is no dump, and garbage.
+    """Make a dump, and return its ID. Run again, it makes another one: the output of a run that died is not a dump, but garbage.
     Cost: as :meth:`OpenRepository.dump`."""
-    del operation_id, request  # nothing is asked for
+    del operation_id, request  # the request has no parameters
     done = 0
 
     def progress(phase: str, so_far: int, known: int) -> None:

@@ -1,4 +1,4 @@
-"""Why an operation ended, as the error that its verb would have raised."""
+"""The reason why an operation ended, as the error that its verb would have raised."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,26 +11,26 @@ from graveler.operations.work import CancelledError
 
 
 def reason(operation: Operation) -> GravelerError | None:
-    """The error by which an operation failed or was cancelled; None for what nobody expected, which ``error`` tells of."""
+    """Return the error by which an operation failed or was cancelled; None for an unexpected one, which ``error`` describes."""
     if operation.state is OperationState.CANCELLED:
         return CancelledError(f"operation {operation.id} was cancelled; {operation.left}")
     return of_kind(operation.error_kind, operation.error, operation.error_fields)
 
 
 def kind_of(error: GravelerError) -> str:
-    """The name that :func:`of_kind` knows it by: that of its class, or of the nearest one above that is public."""
+    """Return the name by which :func:`of_kind` finds an error's class: its own, or that of its nearest public base class."""
     names = (kind.__name__ for kind in type(error).__mro__ if getattr(errors, kind.__name__, None) == kind)
     return next(names)
 
 
 def of_kind(name: str, message: str, fields: Mapping[str, Any]) -> GravelerError | None:
-    """The error whose class has this name, with these fields, saying ``message``; None if it is none of ours. Fields that are
-    not there, as in what earlier versions wrote, are blank."""
+    """Return the error whose class has this name, with these fields and this ``message``; None if it is not one of ours. Missing
+    fields, as in operations of earlier versions, are blank."""
     kind = class_of(name)
     return None if kind is None else make(kind, fields, message)
 
 
 def class_of(name: str) -> type[GravelerError] | None:
-    """The class of this name among the public ones."""
+    """Return the public error class of this name, or None."""
     kind = getattr(errors, name, None)
     return kind if isinstance(kind, type) and issubclass(kind, GravelerError) else None

@@ -1,4 +1,4 @@
-"""The kinds of operations that there are, by name."""
+"""All kinds of operations, by name."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,7 @@
-"""The operation *import-listing*: what a listing names that a client has uploaded, taken over as one commit.
+"""The operation *import-listing*: a zero-copy import of the objects in a listing that a client has uploaded, as one commit.
 
 The listing is a CSV as :mod:`graveler.lake.importing.sent_listing` writes it: in order, with paths below the destination and
-physical addresses. Whoever sent it may have written anything, so all of it is checked here.
+physical addresses. Its sender may have written anything, so all of it is checked here.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ KIND: Final = "import-listing"
 
 
 class ImportListingRequest(msgspec.Struct, frozen=True):
-    """``address`` is the uploaded listing's, inside of the namespace. ``sources`` are lists of folders: an object's address must
-    lie in one of each list, and in none of the folders ``others``."""
+    """``address`` is the uploaded listing's, inside the namespace. ``sources`` are lists of folders: an object's address must lie
+    in one of each list, and in none of the folders ``others``."""
 
     branch: str
     address: str
@@ -43,10 +43,10 @@ class ImportListingRequest(msgspec.Struct, frozen=True):
 
 def import_listing(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
     """Import, on condition that the operation still runs, and return the commit's ID (nothing for a dry run). Run again, it finds
-    the commit that was made. The listing is on disk meanwhile.
+    the existing commit. The listing is on disk meanwhile.
 
-    Cost: one object read, and as :class:`ImportListing`. :class:`ForbiddenError` for an address that is in none of
-    the sources."""
+    Cost: one object read, and as :class:`ImportListing`. :class:`ForbiddenError` for an address that is in none of the sources.
+    """
     asked = msgspec.json.decode(request, type=ImportListingRequest)
     key = asked.address.removeprefix(f"{repository.repository.namespace}/")
     with SpooledFile("fetching the listing", "listing-") as file:
@@ -77,7 +77,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
 def _expect_allowed(
     listing: Path, sources: tuple[tuple[str, ...], ...], others: tuple[str, ...], report: Report
 ) -> None:
-    """:class:`ForbiddenError` for a listing that names what may not be imported."""
+    """Check that a listing names only importable objects. :class:`ForbiddenError` otherwise."""
     for number, address in enumerate(addresses(listing)):
         if not number % 10_000:
             report.check()

@@ -1,16 +1,16 @@
-"""The steps of operations in parts for a worker that forgets everything between them: a state machine whose steps are functions.
+"""The steps of operations in parts for a stateless worker: a state machine whose steps are functions.
 
 ::
 
     plan ── parts ──> part, part, part … ──> publish ── commit ──> done
       ^                                         │
-      └────────────── another round ────────────┘        whatever fails for good: fail
+      └────────────── another round ────────────┘        any permanent failure: fail
 
-Each step gets repository, operation, attempt and round, and returns a small value with which the next one goes on; ``state``
-says which that is. Everything else is in the object store and the table. A step may be run twice, also at the same time. What
-fails for good (a conflict, say) is noted in the operation's item, and the step returns ``ended``; what may succeed later is
-raised, for the state machine to repeat: :class:`graveler.errors.BusyError`, :class:`graveler.errors.UnavailableError`, and what
-nobody expected. When it gives up, it calls :meth:`Machine.fail`.
+Each step gets repository, operation, attempt and round, and returns a small value for the next one; its ``state`` says which that
+is. Everything else is in the object store and the table. A step may run twice, also concurrently. A permanent failure (such as a
+conflict) is noted in the operation's item, and the step returns ``ended``; a failure that may pass is raised, for the state
+machine to retry: :class:`graveler.errors.BusyError`, :class:`graveler.errors.UnavailableError`, and any unexpected error. When it
+gives up, it calls :meth:`Machine.fail`.
 """
 
 import logging
@@ -39,7 +39,7 @@ from graveler.operations.work import CANCELLED, CancelledError, Report
 from graveler.requests.importing import Imported
 
 LEASE: Final = 300.0
-"""Seconds after a sign of life in which an operation counts as worked on: longer than the state machine's pause before it repeats
+"""Seconds after a sign of life in which an operation counts as worked on: longer than the state machine's pause before it retries
 a step that broke down."""
 
 RENEWAL: Final = 60.0
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class Next(str, Enum):
-    """Which step comes next."""
+    """The step that comes next."""
 
     PARTS = "parts"
     PUBLISH = "publish"
@@ -60,8 +60,8 @@ class Next(str, Enum):
 
 
 class Task(Struct, frozen=True):
-    """Which operation, and where it is: what passes between steps. ``attempt`` is that of the operation's item when this
-    execution was started: an older execution ends at its next step."""
+    """The operation and its position, passed between steps. ``attempt`` is that of the operation's item when this execution was
+    started: an older execution ends at its next step."""
 
     repository: str
     operation: str
@@ -70,7 +70,7 @@ class Task(Struct, frozen=True):
 
 
 class Planned(Struct, frozen=True):
-    """After *plan*: ``state`` is ``parts``, with the ``numbers`` of the parts of this ``round`` that are not done; or
+    """The result of *plan*: ``state`` is ``parts``, with the ``numbers`` of the unfinished parts of this ``round``; or
     ``ended``."""
 
     state: Next
@@ -82,14 +82,14 @@ class Planned(Struct, frozen=True):
 
 
 class PartDone(Struct, frozen=True):
-    """After a part: ``state`` is ``publish``, or ``ended`` (then *publish* says so too)."""
+    """The result of a part: ``state`` is ``publish``, or ``ended`` (then *publish* returns that too)."""
 
     state: Next
     records: int = 0
 
 
 class Published(Struct, frozen=True):
-    """After *publish*: ``state`` is ``ended``, or ``plan``, for another ``round``."""
+    """The result of *publish*: ``state`` is ``ended``, or ``plan``, for another ``round``."""
 
     state: Next
     repository: str
@@ -99,7 +99,7 @@ class Published(Struct, frozen=True):
 
 
 class Machine:
-    """Runs single steps on the repositories of a lake. ``sizes`` is how large parts are."""
+    """Runs single steps on the repositories of a lake. ``sizes`` sets how large parts are."""
 
     def __init__(self, lake: Lake, *, clock: Clock | None = None, sizes: Sizes | None = None) -> None:
         self._lake = lake
@@ -115,7 +115,7 @@ class Machine:
             if found is None:
                 return ended
             repository, operation = found
-            number = max(task.round, operation.round)  # where an earlier attempt came to
+            number = max(task.round, operation.round)  # the round that an earlier attempt reached
             try:
                 planned = Steps(repository, operation, self._sizes).plan(number)
             except GravelerError as error:
@@ -125,7 +125,7 @@ class Machine:
 
     def part(self, task: Task, number: int) -> PartDone:
         """Work on a part. :class:`BusyError` while another process does. Cost: as :meth:`Steps.run_part`, two table reads, one
-        write a minute for all who work on the operation, and as :meth:`PartClaims.working_on`."""
+        write a minute for all workers on the operation, and as :meth:`PartClaims.working_on`."""
         with self._working(task) as found:
             if found is None:
                 return PartDone(Next.ENDED)
@@ -158,8 +158,8 @@ class Machine:
         return ended
 
     def note(self, task: Task, failure: PartFailure) -> None:
-        """Note what ended a part for good, for :meth:`noted`: where parts have executions of their own, nobody else is told. Does
-        nothing if the operation has ended, or another attempt is under way. Cost: two table reads and two writes."""
+        """Note the permanent failure of a part, for :meth:`noted`: if parts have executions of their own, it is reported nowhere
+        else. Does nothing if the operation has ended, or another attempt is at work. Cost: two table reads and two writes."""
         found = self._open(task)
         if found is not None:
             repository, operation = found
@@ -169,7 +169,7 @@ class Machine:
             self._operations(repository).note_failure(operation, failure)
 
     def noted(self, task: Task) -> PartFailure | None:
-        """What ended a part of this attempt, as far as that was noted. Cost: three table reads and a write."""
+        """Return the noted failure of a part of this attempt, or None. Cost: three table reads and a write."""
         found = self._open(task)
         if found is None:
             return None
@@ -179,7 +179,7 @@ class Machine:
     def fail(self, task: Task, why: str) -> None:
         """Note that the state machine gave up, ``why`` in words for a user. If a try has published, the operation is completed
         instead, and otherwise none will: :meth:`Operations.end`. Does nothing if the operation has ended, or another attempt is
-        under way. Cost: three table reads and one transaction; for a commit some more."""
+        at work. Cost: three table reads and one transaction; for a commit some more."""
         found = self._open(task)
         if found is not None:
             repository, operation = found
@@ -188,8 +188,8 @@ class Machine:
             self._let_go(repository, operation)
 
     def _open(self, task: Task) -> tuple[OpenRepository, Operation] | None:
-        """The operation, claimed for a while; None if it has ended, is gone with its repository, or if this is no longer the
-        execution that works on it."""
+        """Return the operation, claimed for a while; None if it has ended, is gone with its repository, or has passed to another
+        execution."""
         try:
             repository = self._lake.repository(task.repository)
         except RepositoryNotFoundError:
@@ -205,7 +205,7 @@ class Machine:
         return repository, operation
 
     def _renew(self, operations: Operations, task: Task) -> Operation:
-        """Claim the operation for a while, or give a sign of life if this process knows of none for some time. One table read,
+        """Claim the operation for a while, or give a sign of life if this process has seen none for some time. One table read,
         now and then one write."""
         owner = f"machine-{task.attempt}"
 
@@ -222,7 +222,7 @@ class Machine:
 
     @contextmanager
     def _working(self, task: Task) -> Iterator[tuple[OpenRepository, Operation] | None]:
-        """As :meth:`_open`; while the body works, a thread gives signs of life."""
+        """Open the operation as :meth:`_open`; while the body works, a thread gives signs of life."""
         found = self._open(task)
         if found is None:
             yield None
@@ -246,7 +246,7 @@ class Machine:
             thread.join()
 
     def _settle(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
-        """Note an error that is for good; raise one that is not."""
+        """Note a permanent error; raise one that may pass."""
         if may_pass(type(error)):
             raise error
         if not isinstance(error, CancelledError):
@@ -286,7 +286,7 @@ class Machine:
 
 
 class _Renewals:
-    """When this process saw operations change last: whoever works on one gives a sign of life for all."""
+    """The times when this process last saw operations change: any worker on an operation gives a sign of life for all."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -294,7 +294,7 @@ class _Renewals:
         self._seen: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def saw(self, operation: Operation) -> None:
-        """It was read, or written, just now."""
+        """Note that the operation was read, or written, just now."""
         with self._lock:
             seen = self._seen.pop(operation.id, None)
             if seen is None or seen[0] != operation.version:
@@ -304,7 +304,7 @@ class _Renewals:
                 self._seen.popitem(last=False)
 
     def is_due(self, operation: Operation) -> bool:
-        """Is there no sign of life of the last :data:`RENEWAL` seconds that this process knows of?"""
+        """Return whether this process has seen no sign of life in the last :data:`RENEWAL` seconds."""
         with self._lock:
             seen = self._seen.get(operation.id)
         if seen is None:
@@ -313,7 +313,7 @@ class _Renewals:
 
 
 class Watch(Report):
-    """Sees, every few seconds while a part is worked on, whether somebody asked to cancel."""
+    """A report that checks for cancellation every few seconds while a part is worked on."""
 
     def __init__(self, operations: Operations, operation: Operation, clock: Clock, every: float = 5.0) -> None:
         super().__init__()
@@ -324,7 +324,7 @@ class Watch(Report):
         self._next = clock.monotonic() + every
 
     def check(self) -> None:
-        """:class:`CancelledError` if somebody asked to cancel. A table read every few seconds."""
+        """Raise :class:`CancelledError` if the operation was cancelled. A table read every few seconds."""
         now = self._clock.monotonic()
         if now >= self._next:
             self._next = now + self._every

@@ -1,4 +1,4 @@
-"""Operations as those who ask for them see them: started, joined, looked at, cancelled; and those whose workers died, found."""
+"""Operations from the client's point of view: start, join, query and cancel them, and find those whose workers died."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -17,20 +17,20 @@ from graveler.operations.work import CANCELLED
 from graveler.storage.tables import Tables
 
 MAX_ATTEMPTS: Final = 5
-"""How often somebody begins to work on an operation, before it is given up because its workers die."""
+"""Number of times that a worker begins an operation before it is given up because its workers die."""
 
 SILENT: Final = 60.0
-"""Seconds without a sign, after a claim ran out or before the first one, from which on an operation is dead to who sweeps."""
+"""Seconds without a sign, after a claim ran out or before the first one, from which on a sweep considers an operation dead."""
 
 LONGEST_WAIT: Final = 12 * 3600.0
-"""Seconds for which an attempt may wait, in a queue behind others, say, for somebody to begin."""
+"""Seconds for which an attempt may wait for a worker, for example in a queue behind others."""
 
 _UNSEEN: Final = 3
-"""Attempts for which nobody came, one after the other, before word is only sent again of the last one: another one would take the
-place of what waits in a queue."""
+"""Number of consecutive attempts that no worker took up, after which only the message of the last one is sent again: a further
+attempt would take the place of the one that waits in a queue."""
 
 MAX_REQUEST_BYTES: Final = 300_000
-"""Of what an operation is asked for, as its kind encodes it: it is noted in one item of the table."""
+"""Maximum size in bytes of an operation's request, as its kind encodes it: it is stored in one item of the table."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Operator(ABC):
     """Starts operations of the given ``kinds``. ``tables`` is the lake's. Safe to share between threads."""
 
     _hands_over: ClassVar[bool] = True
-    """Are there others who work on it, who come later?"""
+    """True if other workers do the work, which begin later."""
 
     def __init__(self, tables: Tables, kinds: Collection[str], *, clock: Clock | None = None) -> None:
         self._tables = tables
@@ -50,9 +50,9 @@ class Operator(ABC):
     def start(
         self, repository: OpenRepository, kind: str, request: bytes, operation_id: str = "", *, branch: str = ""
     ) -> Operation:
-        """Write an operation down and have somebody begin. With an ID of an operation that there is, nothing new begins, and that
-        one is the answer. One table write, one read more if it is there. ``branch`` is what it changes.
-        :class:`ForbiddenError` for a kind that nobody here would work on."""
+        """Record an operation and make a worker begin. With the ID of an existing operation, nothing new begins, and that one is
+        returned. One table write, one read more if it exists. ``branch`` is the branch that it changes. :class:`ForbiddenError`
+        for a kind that this deployment does not run."""
         operation = self._new(kind, request, operation_id, branch=branch)
         if not self._operations(repository).add(operation):
             return self._joined(repository, self.look(repository, operation.id))
@@ -70,9 +70,9 @@ class Operator(ABC):
         branch: str = "",
         request_id: str = "",
     ) -> Operation:
-        """As :meth:`start`, but if an operation that was ``asked`` for in the same words is there and ``joins``, that one is the
-        answer. ``request_id`` is what the client knows the request by (promise C4). Two table reads at most and one transaction.
-        """
+        """Start an operation as :meth:`start`, unless one that was ``asked`` for in the same words exists and ``joins`` it: then
+        return that one. ``request_id`` is the client's ID of the request (promise C4). Two table reads at most and one
+        transaction."""
         operation = self._new(kind, request, "", branch=branch, asked=asked, request_id=request_id)
         found = self._operations(repository).begin(operation, joins)
         if found.id != operation.id:
@@ -81,17 +81,17 @@ class Operator(ABC):
         return operation
 
     def of_request(self, repository: OpenRepository, asked: str) -> Operation | None:
-        """The newest operation that was ``asked`` for in these words, if there is one. One table read, one more if there is."""
+        """Return the newest operation that was ``asked`` for in these words, or None. One table read, one more if it exists."""
         return self._operations(repository).of_request(asked)
 
     def look(self, repository: OpenRepository, operation_id: str) -> Operation:
-        """How far an operation is. One table read. :class:`NotFoundError`."""
+        """Return the present state of an operation. One table read. :class:`NotFoundError`."""
         return self._operations(repository).get(operation_id)
 
     def cancel(self, repository: OpenRepository, operation_id: str) -> Operation:
-        """End an operation; who works on it sees that at the next sign of life. From now on its commit cannot be published; what
-        it built is left as garbage. If the commit is there already, the operation is completed. Cancelling twice is once. Two
-        table reads and one transaction. :class:`PreconditionError` if it has ended otherwise."""
+        """End an operation; its worker notices at the next sign of life. From now on its commit cannot be published; what it
+        built is left as garbage. If the commit exists already, the operation is completed. Cancelling twice has the effect of
+        once. Two table reads and one transaction. :class:`PreconditionError` if it has ended otherwise."""
         now = self._clock.now()
 
         def cancelled(found: Operation) -> Operation | None:
@@ -106,11 +106,11 @@ class Operator(ABC):
         return operation
 
     def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:
-        """Find operations whose workers died: those that were begun often are marked as failed, others begin again, as do those
-        for which nobody has come. How many there were. A worker has died if an earlier sweep by this process found the same sign
-        of life, the claim's length and a minute ago. ``only``: of these IDs. One that cannot be begun, or read, is left to the
-        next sweep, and keeps nobody from the others. One table read for each thousand operations; two and two writes for each
-        dead one."""
+        """Find operations whose workers died, and return their number: those begun often are marked as failed, others begin
+        again, as do those that no worker has taken up. A worker has died if an earlier sweep by this process found the same sign
+        of life, the claim's length and a minute ago. ``only`` limits it to these IDs. An operation that cannot be begun, or read,
+        is left to the next sweep, and does not stop the others. One table read for each thousand operations; two and two writes
+        for each dead one."""
         dead = 0
         for operation in self._operations(repository).all(self._damaged):
             if operation.is_finished or (only is not None and operation.id not in only):
@@ -125,10 +125,11 @@ class Operator(ABC):
         return dead
 
     def _revive(self, repository: OpenRepository, operation: Operation) -> None:
-        """What a sweep does about one that is dead. Only who has begun can have died: word that was sent does not count."""
+        """Restart or give up a dead operation. Only a worker that has begun can have died: a message that was sent does not
+        count."""
         if operation.is_waited_for and operation.unseen >= _UNSEEN and self._hands_over:
             if self._clock.now() - operation.updated < LONGEST_WAIT:
-                self._begin(repository, operation)  # word of the same attempt, which may have been lost
+                self._begin(repository, operation)  # a message for the same attempt, since the first may have been lost
             else:
                 self._give_up(repository, operation)
         elif operation.begun >= MAX_ATTEMPTS and not operation.is_waited_for:
@@ -141,8 +142,8 @@ class Operator(ABC):
         _log.error("an operation cannot be swept: %s", error)
 
     def believed(self, repository: OpenRepository) -> dict[str, int]:
-        """Operations that have not ended and seem to be worked on, as far as this process knows, and the version of each. One
-        table read for each thousand."""
+        """Return the operations that have not ended and seem to have a worker, as far as this process knows, with their versions.
+        One table read for each thousand."""
         all_of_them = self._operations(repository).all(self._damaged)
         alive = (one for one in all_of_them if not one.is_finished and one.kind in self._known)
         return {one.id: one.version for one in alive if not self._is_dead(repository, one, SILENT)}
@@ -153,14 +154,14 @@ class Operator(ABC):
 
     @abstractmethod
     def _claimed(self, operation: Operation) -> Operation:
-        """The operation, claimed by who is to begin."""
+        """Return the operation, claimed by the worker that is to begin."""
 
     @abstractmethod
     def _begin(self, repository: OpenRepository, operation: Operation) -> None:
-        """Have it worked on."""
+        """Make a worker begin."""
 
     def _joined(self, repository: OpenRepository, operation: Operation) -> Operation:
-        """Somebody else asks for an operation that there is."""
+        """Handle a repeated request for an existing operation."""
         del repository
         return operation
 
@@ -193,12 +194,12 @@ class Operator(ABC):
         )
 
     def _is_dead(self, repository: OpenRepository, operation: Operation, silent: float) -> bool:
-        """Has nobody given a sign of life for so long, by this process's clock, as it was watched here?"""
+        """Return whether the operation has given no sign of life for so long, by this process's clock, as it was watched here."""
         held = self._operations(repository).is_held(operation, self._leases, silent)
         return operation.kind in self._known and not held
 
     def _begin_again(self, repository: OpenRepository, operation: Operation, silent: float = 0.0) -> Operation:
-        """Have a dead operation worked on by somebody new; of several who find it, by one."""
+        """Make a new worker begin a dead operation; of several callers that find it, one succeeds."""
 
         def adopt(now: Operation) -> Operation | None:
             if now.is_finished or not self._is_dead(repository, now, silent):

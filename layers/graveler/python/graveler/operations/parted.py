@@ -1,9 +1,8 @@
 """Operations in parts: merge, commit, revert, cherry-pick, import and rewriting, by the steps of :mod:`graveler.lake.in_parts`.
 
 :class:`Steps` are the steps of one operation, each of which may be repeated and run anywhere: *plan*, *run a part*, *publish*.
-Beside what they leave in the object store for each other, they note in the table how far the operation is. :func:`do_in_parts`
-does them all, for a worker that stays until the end; :mod:`graveler.operations.machine` is for one that
-does not.
+Besides leaving results in the object store for each other, they record the operation's progress in the table. :func:`do_in_parts`
+runs them all, for a worker that stays until the end; :mod:`graveler.operations.machine` is for one that does not.
 """
 
 import logging
@@ -56,14 +55,14 @@ LAST_IMPORT: Final = ".lakefs.last.import.timestamp"
 """Repository metadata: when the newest import was committed, in Unix seconds. Clients look for it."""
 
 MAX_ROUNDS: Final = 100
-"""How often the branch may move under an operation before it is given up."""
+"""Number of times that the branch may move under an operation before it is given up."""
 
 AT_ONCE: Final = 2
-"""Parts that a worker which stays works on at the same time. Most of each is done by processes that all parts share
-(:mod:`graveler.runtime.crew`); what one part reads, waits for or joins leaves none of them idle. Each holds some ranges."""
+"""Number of parts that a long-lived worker processes at the same time. Processes shared by all parts do most of the work
+(:mod:`graveler.runtime.crew`); reads, waits and joins of one part leave none of them idle. Each holds some ranges."""
 
 _PAUSES: Final = (0.5, 2.0)
-"""Seconds to wait before a step is tried again."""
+"""Seconds to wait before each retry of a step."""
 
 
 class Steps:
@@ -127,7 +126,8 @@ class Steps:
         return commit
 
     def _note_import(self, commit: Commit, *, force: bool) -> None:
-        """Its time, in the repository's metadata. A repository that takes no metadata any more has the commit all the same."""
+        """Record the import's time in the repository's metadata. If the repository takes no metadata any more, the commit stays
+        valid."""
         try:
             self._repository.set_metadata({LAST_IMPORT: str(commit.created)}, force=force)
         except GravelerError as error:
@@ -136,15 +136,15 @@ class Steps:
             _log.warning("the time of import %s could not be noted in the repository's metadata: %s", commit.id, error)
 
     def give_up(self) -> None:
-        """Let go of what others wait for: the operation failed."""
+        """Release what others wait for, after the operation failed."""
         self._parted.give_up()
 
 
 def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Do all the steps of an operation, :data:`AT_ONCE` parts at a time; returns its commit's ID (nothing for a dry run). Run
-    again, it goes on with the first part that is not done, and finds the commit if there is one (promise C4). What others stand
-    in the way of, or what a resource refuses, or a worker process that died over it, is tried some times."""
-    del request  # it stands in the operation's item, with what else is needed
+    """Run all the steps of an operation, :data:`AT_ONCE` parts at a time; return its commit's ID (nothing for a dry run). Run
+    again, it goes on with the first unfinished part, and finds an existing commit (promise C4). Failures due to concurrent
+    writers, a resource's refusal, or a dead worker process are retried a few times."""
+    del request  # it is in the operation's item, with everything else needed
     operation = Operations(repository.tables, repository.repository.uid).get(operation_id)
     try:
         steps = Steps(repository, operation)
@@ -159,7 +159,7 @@ def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, r
                 return commit.id
         raise AssertionError("planning ends it")
     except GravelerError:
-        with suppress(GravelerError):  # what it holds is let go of by itself, later
+        with suppress(GravelerError):  # it is released by itself, later
             give_up(repository, operation)
         raise
 
@@ -167,7 +167,7 @@ def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, r
 def _run_parts(
     repository: OpenRepository, report: Report, steps: Steps, numbers: Sequence[int], round_number: int
 ) -> None:
-    """These parts of a round. What one raises is raised here, when those that are worked on at that time have ended."""
+    """Run these parts of a round. The error of one is raised here, after those that run at the same time have ended."""
     if len(numbers) < 2:
         for number in numbers:
             _tried(repository, report, partial(steps.run_part, number, round_number, report))
@@ -195,13 +195,13 @@ def _run_parts(
 
 
 def give_up(repository: OpenRepository, operation: Operation) -> None:
-    """Let go of what others wait for, if the operation works in parts: it failed, or was cancelled."""
+    """Release what others wait for, if the operation works in parts: it failed, or was cancelled."""
     if operation.kind in REQUESTS:
         Steps(repository, operation).give_up()
 
 
 def _tried(repository: OpenRepository, report: Report, step: Callable[[], T]) -> T:
-    """What a step returns. Others in the way, and refusals of a resource, may pass."""
+    """Return the step's result, retrying failures due to concurrent writers or a resource's refusal."""
     for pause in _PAUSES:
         report.check()
         try:

@@ -1,7 +1,7 @@
-"""Working on operations in threads of this process, for as long as it lives.
+"""Running operations in threads of this process, for as long as it lives.
 
-While it works, a heartbeat renews the claim, writes down the progress, and sees whether somebody asked to cancel. When the
-process dies, the claim runs out, and whoever asks after the operation next takes it over, or whoever sweeps.
+Meanwhile a heartbeat renews the claim, records the progress, and checks for cancellation. When the process dies, the claim runs
+out, and the next process that queries the operation, or sweeps, takes it over.
 """
 
 import logging
@@ -27,7 +27,7 @@ LEASE: Final = 20.0
 """Seconds without a sign of life after which a worker counts as dead."""
 
 HEARTBEAT: Final = 1.0
-"""Seconds between two signs of life, which is also how old a progress can be."""
+"""Seconds between two signs of life, which is also the maximum age of a reported progress."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ class Runner(Operator):
         self._closing = False
 
     def look(self, repository: OpenRepository, operation_id: str) -> Operation:
-        """How far an operation is. One table read. If its worker has died, this process takes it over: one write more. It has
-        died if this process has seen the same sign of life for the claim's length; nobody waits here.
+        """Return the present state of an operation. One table read. If its worker has died, this process takes it over: one write
+        more. It has died if this process has seen the same sign of life for the claim's length; the call does not wait for that.
         :class:`NotFoundError`."""
         operation = super().look(repository, operation_id)
         if operation.is_finished or not self._is_dead(repository, operation, 0.0):
@@ -68,7 +68,7 @@ class Runner(Operator):
         return self._begin_again(repository, operation)
 
     def cancel(self, repository: OpenRepository, operation_id: str) -> Operation:
-        """See :meth:`Operator.cancel`. What this process works on ends at once."""
+        """See :meth:`Operator.cancel`. An operation running in this process ends at once."""
         operation = super().cancel(repository, operation_id)
         with self._lock:
             report = self._reports.get(operation_id)
@@ -77,7 +77,7 @@ class Runner(Operator):
         return operation
 
     def close(self) -> None:
-        """Stop working; operations under way are given up, for others to take over at once."""
+        """Stop working; running operations are given up, for other processes to take over at once."""
         with self._lock:
             self._closing = True
             reports = list(self._reports.values())
@@ -134,7 +134,7 @@ class Runner(Operator):
                 self._reports.pop(operation.id, None)
 
     def _failed(self, operation: Operation, failure: Exception) -> Callable[[Operation], Operation]:
-        """How the operation is after a failure, or after somebody has cancelled it."""
+        """Return a function that gives the operation its state after a failure, or after it was cancelled."""
         kind, fields = "", dict[str, Any]()
         if isinstance(failure, CancelledError):
             state, error = OperationState.CANCELLED, CANCELLED

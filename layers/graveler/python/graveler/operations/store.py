@@ -1,8 +1,8 @@
-"""The items that operations leave in the table, and the compare-and-set by which workers agree whose turn it is.
+"""The items of operations in the table, and the compare-and-set by which workers agree whose turn it is.
 
-An operation's end is true. Its commit is published on condition that it still runs (:meth:`Operations.running`), and an end
-without a commit is written on condition that there is none (:meth:`Operations.end`): of the two transactions one comes first, and
-the other one fails.
+An operation's recorded end is true. Its commit is published on condition that it still runs (:meth:`Operations.running`), and an
+end without a commit is written on condition that no commit exists (:meth:`Operations.end`): one of the two transactions comes
+first, and the other one fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,20 +37,20 @@ from graveler.storage.tables import (
 from graveler.storage.walking import walk
 
 KEEP: Final = 7 * 86_400
-"""Seconds for which a finished operation can still be asked after."""
+"""Seconds for which a finished operation can still be queried."""
 
 _TRIES: Final = 16
 _PAGE: Final = 1000
 
 _CLAIMS: Final = b"\xfe"
 _FAILURE: Final = b"\xff" * 8
-"""Where it is noted who works on a part, and what ended one: behind the places of all parts of all rounds."""
+"""Sort keys of the claims on parts and of a part's failure: behind those of all parts of all rounds."""
 
 COMMITTING: Final = frozenset(("merge", "revert", "cherry-pick", "commit", "import", "rewrite", "import-listing"))
-"""The kinds of operations that come to one commit, and change nothing else."""
+"""The kinds of operations that result in one commit, and change nothing else."""
 
 _ENDED: Final = "expires"
-"""The attribute that the item of an operation has from its end on, and not before. Every version wrote it so."""
+"""The attribute that the item of an operation has from its end on, and not before. Every version wrote it this way."""
 
 _RUNNER_LEASE: Final = 20.0
 _MACHINE_LEASE: Final = 1_200.0
@@ -58,7 +58,7 @@ _MACHINE_LEASE: Final = 1_200.0
 
 
 class OperationState(str, Enum):
-    """How far an operation is. ``running`` includes those whose worker has died and that nobody took over yet."""
+    """The state of an operation. ``running`` includes those whose worker has died and that no other has taken over yet."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -67,7 +67,7 @@ class OperationState(str, Enum):
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """How many parts of an operation are done, and how many ``records`` of how many ``bytes`` they went through."""
+    """The number of finished parts of an operation, and the ``records`` and ``bytes`` that they went through."""
 
     parts: int = 0
     records: int = 0
@@ -75,18 +75,17 @@ class WorkDone(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One operation. ``request`` is what is asked for, as its kind encodes it; ``owner`` claims it for ``seconds`` after each
-    sign of life, which is a new ``version``, and with 0 nobody does (any more). ``lease`` is what earlier versions wrote instead:
-    until when the claim lasts, by the owner's clock. ``created`` and ``updated`` are Unix seconds.
-    ``attempt`` numbers how often word was sent to begin; ``begun`` is how often somebody began, and ``unseen`` how many attempts
-    there were since then. ``certain``: it has ended without a commit, and none can be published any more. ``objects`` counts
-    progress; ``result`` is the ID of what was made (a commit, a dump), ``error`` a sentence for a user, and ``error_kind`` the
-    name of its class, with the ``error_fields`` of that.
+    """One operation. ``request`` is the request as its kind encodes it; ``owner`` claims it for ``seconds`` after each sign of
+    life, which is a new ``version``; 0 means no claim (any more). ``lease`` is what earlier versions wrote instead: until when
+    the claim lasts, by the owner's clock. ``created`` and ``updated`` are Unix seconds. ``attempt`` counts the messages to begin;
+    ``begun`` counts how often a worker began, and ``unseen`` the attempts since then. ``certain``: it has ended without a commit,
+    and none can be published any more. ``objects`` counts progress; ``result`` is the ID of the result (a commit, a dump),
+    ``error`` a sentence for a user, and ``error_kind`` the name of its class, with the ``error_fields`` of that.
 
-    ``branch`` is what it changes, if anything. ``asked`` names what is asked for, and ``request_id`` is what the client knows its
-    request by, if it does; ``told``: somebody who waited has got the answer. Of one that works in parts, ``round`` is the current
+    ``branch`` is the branch that it changes, if any. ``asked`` names the request's contents, and ``request_id`` is the client's
+    ID of it, if any; ``told``: a waiting client has received the response. For one that works in parts, ``round`` is the current
     plan, with ``parts``, and ``records`` of ``bytes`` to read, of which those ``skipped`` were done before. ``changes`` are those
-    of an import that is completed; a dry run has these, and no ``result``.
+    of a completed import; a dry run has these, and no ``result``.
     """
 
     id: str
@@ -122,17 +121,18 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def claim(self) -> float:
-        """The length of the owner's lease in seconds; 0 if nobody claims it."""
+        """The length of the owner's lease in seconds; 0 if it has no owner."""
         if self.seconds or not self.lease:
             return self.seconds
         return _MACHINE_LEASE if self.owner.startswith("machine-") else _RUNNER_LEASE
 
     def completed(self, result: str, changes: ImportChanges | None, now: float) -> "Operation | None":
-        """As it is when it has come to this result, if any; None if it is so already.
+        """Return the operation completed with this result, if any; None if it is so already.
 
-        What is there is there: also if the operation was said to have ended otherwise, by a version that did not look before, or
-        of a kind whose result does not depend on it. An end that is ``certain`` stays: the commit is then somebody else's, who
-        took the changes."""
+        An existing result counts: even if the operation was recorded to have ended otherwise, by a version that did not check
+        before, or is of a kind whose result does not depend on it. An end that is ``certain`` stays: the commit then belongs to a
+        concurrent committer, which took the changes.
+        """
         if self.is_finished and (self.certain or not (result or self.state is OperationState.COMPLETED)):
             return None
         if self.state is OperationState.COMPLETED and (changes is None or self.changes is not None):
@@ -150,33 +150,33 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_waited_for(self) -> bool:
-        """Has nobody come yet to work on this attempt? Then nobody died of it."""
+        """True if no worker has begun this attempt yet, so that none can have died of it."""
         return self.unseen > 0 or not self.owner
 
     def claimed(self, owner: str, seconds: float) -> "Operation":
-        """As it is when somebody begins to work on this attempt, or gives a sign of life."""
+        """Return the operation after a worker begins this attempt, or gives a sign of life."""
         begun = self.begun + (owner != self.owner or self.unseen > 0)
         return replace(self, owner=owner, lease=0.0, seconds=seconds, begun=begun, unseen=0)
 
     @property
     def known_by(self) -> str:
-        """The ID of the request that its commit is known by (promise C4)."""
+        """The request ID under which its commit is recorded (promise C4)."""
         return self.request_id or self.id
 
     @property
     def left(self) -> str:
-        """What there is of it after an end without a result, in words: "nothing was changed"."""
+        """What remains of it after an end without a result, in words: "nothing was changed"."""
         return "nothing was changed" if self.kind in COMMITTING else "what it had done until then stays"
 
     @property
     def is_finished(self) -> bool:
-        """Has it come to an end, whichever?"""
+        """True if it has ended, with or without success."""
         return self.state is not OperationState.RUNNING
 
 
 class PartFailure(msgspec.Struct, frozen=True):
-    """What ended a part for which an execution of its own was begun: its ``number``, the error's name, and what was said of it,
-    as the state machine has them."""
+    """The failure of a part with an execution of its own: its ``number``, the error's name, and its cause, as the state machine
+    has them."""
 
     number: int
     error: str
@@ -184,7 +184,7 @@ class PartFailure(msgspec.Struct, frozen=True):
 
 
 class OperationPage(msgspec.Struct, frozen=True):
-    """Some operations by ID, why others of them cannot be read, and the ID behind which there are more (None: there are not)."""
+    """Some operations by ID, the errors of unreadable ones, and the ID behind which more follow (None: none do)."""
 
     results: list[Operation]
     damaged: list[CorruptError]
@@ -201,7 +201,7 @@ class Operations:
         self._results = RequestResults(tables, uid, Outcomes(tables, uid))
 
     def add(self, operation: Operation) -> bool:
-        """Write down a new one; False if there is one with this ID, which then stays as it is. One table write."""
+        """Record a new operation; return False if one with this ID exists, which then stays as it is. One table write."""
         try:
             self._tables.put(self._key(operation.id), _encode(operation), Absent())
         except ConditionFailedError:
@@ -209,8 +209,8 @@ class Operations:
         return True
 
     def begin(self, operation: Operation, joins: Callable[[Operation], bool]) -> Operation:
-        """Write down a new one, unless one that asks for the same is there and ``joins``: then that one is the answer. Two table
-        reads at most and one transaction, again after losing a race."""
+        """Record a new operation, unless one with the same request exists and ``joins``: then return that one. Two table reads at
+        most and one transaction, again after losing a race."""
         key = self._asked_key(operation.asked)
         for _ in range(_TRIES):
             seen, found = self._asked(key)
@@ -227,7 +227,7 @@ class Operations:
         raise BusyError("too many ask for the same operation at once; try again")
 
     def of_request(self, asked: str) -> Operation | None:
-        """The newest operation that asks for this, if there is one. One table read, one more if there is."""
+        """Return the newest operation with this request, or None. One table read, one more if it exists."""
         return self._asked(self._asked_key(asked))[1]
 
     def _asked(self, key: Key) -> tuple[str | None, Operation | None]:
@@ -239,22 +239,23 @@ class Operations:
         return name, None if found is None else _decode(name, found)
 
     def note_part(self, operation: Operation, number: int, records: int, size: int) -> None:
-        """Write down that a part of the current round is done. Twice is once. One table write."""
+        """Record that a part of the current round is done. Idempotent. One table write."""
         item: Item = {"records": records, "bytes": size, "expires": int(operation.created) + KEEP}
         self._tables.put(Key(self._parts_partition(operation), _place(operation.round, number)), item)
 
     def progress(self, operation: Operation) -> WorkDone:
-        """How much of the current round is done. One table read for each thousand parts, none for what has no parts."""
+        """Return how much of the current round is done. One table read for each thousand parts, none for an operation without
+        parts."""
         done = operation.skipped
         for item in self._noted(operation).values() if operation.parts else ():
             done = WorkDone(
                 done.parts + 1, done.records + _number(item, "records"), done.bytes + _number(item, "bytes")
             )
-        # One that was being noted while others looked which are done may have been counted twice.
+        # A part that was being noted while others checked which are done may have been counted twice.
         return msgspec.structs.replace(done, parts=min(done.parts, operation.parts))
 
     def noted_parts(self, operation: Operation) -> AbstractSet[int]:
-        """The numbers of the parts of the current round that are noted as done. One table read for each thousand."""
+        """Return the numbers of the parts of the current round that are noted as done. One table read for each thousand."""
         return self._noted(operation).keys()
 
     def _noted(self, operation: Operation) -> dict[int, Item]:
@@ -268,8 +269,8 @@ class Operations:
             start = page.items[-1][0] + b"\0"
 
     def claim_part(self, operation: Operation, number: int, beat: str, before: str | None) -> bool:
-        """Note who works on a part of the current round, by a ``beat`` that was never written, on condition that its claim was
-        ``before`` (None: nobody had one); whether it was. One table write."""
+        """Claim a part of the current round by a ``beat`` that was never written, on condition that its claim was ``before``
+        (None: no claim); return whether it succeeded. One table write."""
         item: Item = {"beat": beat, "expires": int(operation.created) + KEEP}
         try:
             self._tables.put(
@@ -280,43 +281,44 @@ class Operations:
         return True
 
     def part_claim(self, operation: Operation, number: int) -> str | None:
-        """The last beat of who works on a part of the current round. One table read."""
+        """Return the last beat of the worker on a part of the current round, or None. One table read."""
         item = self._tables.get(self._claim_key(operation, number))
         return None if item is None else str(item["beat"])
 
     def free_part(self, operation: Operation, number: int, beat: str) -> None:
-        """Nobody works on it any more. One table write. :class:`ConditionFailedError` if somebody else does."""
+        """Release a claim. One table write. :class:`ConditionFailedError` if another worker has claimed the part."""
         self._tables.delete(self._claim_key(operation, number), Matches({"beat": beat}))
 
     def part_lease(self, operation: Operation, number: int) -> str:
-        """Names the claim on a part of the current round, uniquely in the lake."""
+        """Return the name of the claim on a part of the current round, unique in the lake."""
         return f"{self._lease(operation)}/{operation.round}/{number}"
 
     def _claim_key(self, operation: Operation, number: int) -> Key:
         return Key(self._parts_partition(operation), _CLAIMS + _place(operation.round, number))
 
     def note_failure(self, operation: Operation, failure: PartFailure) -> None:
-        """Write down what ended a part of this attempt for good. Of several the last one stays. One table write."""
+        """Record the permanent failure of a part of this attempt. Of several the last one stays. One table write."""
         packed = msgspec.msgpack.encode(failure)
         item: Item = {"failure": packed, "attempt": operation.attempt, "expires": int(operation.created) + KEEP}
         self._tables.put(Key(self._parts_partition(operation), _FAILURE), item)
 
     def failure(self, operation: Operation) -> PartFailure | None:
-        """What ended a part of this attempt, if that was noted. One table read."""
+        """Return the recorded failure of a part of this attempt, or None. One table read."""
         item = self._tables.get(Key(self._parts_partition(operation), _FAILURE))
         packed = None if item is None or _number(item, "attempt") != operation.attempt else item.get("failure")
         return msgspec.msgpack.decode(packed, type=PartFailure) if isinstance(packed, bytes) else None
 
     def get(self, operation_id: str) -> Operation:
-        """The operation. One table read. :class:`NotFoundError`."""
+        """Return the operation. One table read. :class:`NotFoundError`."""
         item = self._tables.get(self._key(operation_id)) if 0 < len(operation_id) <= 128 else None
         if item is None:
             raise NotFoundError(f"operation {operation_id!r} not found; it never was, or ended over a week ago")
         return _decode(operation_id, item)
 
     def change(self, operation_id: str, how: Callable[[Operation], Operation | None]) -> Operation:
-        """Replace the operation by what ``how`` makes of it, on condition that nobody did so meanwhile; ``how`` sees the newest
-        and says None to leave it. One table read and one write, again after losing a race. The result is as stored then."""
+        """Replace the operation by the result of ``how``, on condition that it has not changed meanwhile; ``how`` gets the newest
+        version and returns None to leave it. One table read and one write, again after losing a race. Returns the operation as
+        stored then."""
         for _ in range(_TRIES):
             now = self.get(operation_id)
             changed = how(now)
@@ -331,12 +333,13 @@ class Operations:
         raise BusyError(f"operation {operation_id!r} is being changed by too many at once; try again")
 
     def end(self, operation_id: str, how: Callable[[Operation], Operation | None]) -> Operation:
-        """As :meth:`change`, for an end without a result: failed, or cancelled.
+        """Change the operation as :meth:`change`, for an end without a result: failed, or cancelled.
 
-        If the commit of its request is there, the operation is completed, with that commit, whatever ``how`` says. Otherwise what
-        ``how`` says is written on condition, in the same transaction, that there still is none; from then on nobody can publish
-        it. Two table reads and one transaction, again after losing a race. What cannot be read or written is raised, and the
-        operation goes on: nobody says then that it has ended."""
+        If the commit of its request exists, the operation is completed with that commit, whatever ``how`` returns. Otherwise the
+        result of ``how`` is written on condition, in the same transaction, that no commit exists yet; from then on none can be
+        published. Two table reads and one transaction, again after losing a race. Read and write errors are raised, and the
+        operation goes on: then no end is recorded.
+        """
         for _ in range(_TRIES):
             now = self.get(operation_id)
             ended = how(now)
@@ -360,23 +363,23 @@ class Operations:
         raise BusyError(f"operation {operation_id!r} is being changed by too many at once; try again")
 
     def running(self, operation_id: str) -> Check:
-        """The condition, for the transaction that publishes its commit, that the operation has not ended."""
+        """Return the condition, for the transaction that publishes its commit, that the operation has not ended."""
         return Check(self._key(operation_id), Matches({_ENDED: None}))
 
     def commits(self, operations: Sequence[Operation]) -> list[str]:
-        """The ID of each one's commit, as far as there is one by now; nothing for the others. One table read for each hundred
-        that are not completed, and none for kinds that make no commit."""
+        """Return the ID of each one's commit, if it exists by now, otherwise an empty text. One table read for each hundred that
+        are not completed, and none for kinds that make no commit."""
         asked = [one for one in operations if one.kind in COMMITTING and one.state is not OperationState.COMPLETED]
         found = self._results.find_many([one.known_by for one in asked])
         commits = {one.id: commit or "" for one, commit in zip(asked, found, strict=True)}
         return [commits.get(one.id, one.result if one.kind in COMMITTING else "") for one in operations]
 
     def commit(self, operation: Operation) -> str:
-        """The ID of its commit, as :meth:`commits`."""
+        """Return the ID of its commit, as :meth:`commits`."""
         return self.commits([operation])[0]
 
     def is_held(self, operation: Operation, leases: LeaseWatch, silent: float = 0.0) -> bool:
-        """Whether its worker may still be at work, as far as this process knows, which has read it just now: it gave a sign of
+        """Return whether its worker may still be at work, as far as this process knows, which has just read it: it gave a sign of
         life less than the claim's length and ``silent`` seconds ago, by this process's clock. No request."""
         return leases.is_held(self._lease(operation), str(operation.version), operation.claim + silent)
 
@@ -394,7 +397,7 @@ class Operations:
         return f"{self._partition}/{operation.id}"
 
     def all(self, damaged: Callable[[CorruptError], None] | None = None) -> Iterator[Operation]:
-        """All operations that can still be asked after, by ID; ``damaged`` is told of those that cannot be read, which otherwise
+        """Yield all operations that can still be queried, by ID; ``damaged`` is called for unreadable ones, which otherwise
         raise. One table read for each thousand."""
         for _, operation in self._read(b"", _PAGE):
             if isinstance(operation, Operation):
@@ -405,8 +408,7 @@ class Operations:
                 damaged(operation)
 
     def page(self, after: str, amount: int) -> OperationPage:
-        """Operations that can still be asked after, by ID, behind ``after``. One table read, two more for each that is
-        damaged."""
+        """Return operations that can still be queried, by ID, behind ``after``. One table read, two more for each damaged one."""
         found = list(islice(self._read(after.encode() + b"\0" if after else b"", min(amount + 1, _PAGE)), amount + 1))
         shown = found[:amount]
         return OperationPage(
@@ -416,7 +418,7 @@ class Operations:
         )
 
     def _read(self, start: bytes, page_size: int) -> Iterator[tuple[str, Operation | CorruptError]]:
-        """IDs and operations; of one that cannot be read, the error."""
+        """Yield IDs and operations; for an unreadable one, the error."""
         for sort, item in walk(self._tables, self._partition, start, page_size):
             name = _name(sort)
             if isinstance(item, DamagedItemError):

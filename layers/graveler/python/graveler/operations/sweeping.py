@@ -1,4 +1,4 @@
-"""Finding operations whose workers died, in all repositories of a lake: now, or again and again from a thread."""
+"""Finding operations whose workers died, in all repositories of a lake: once, or periodically from a thread."""
 
 import logging
 import random
@@ -15,17 +15,17 @@ from graveler.storage.tables import DamagedItemError
 from graveler.storage.walking import walk
 
 EVERY: Final = 300.0
-"""Seconds between two sweeps of a process that stays."""
+"""Seconds between two sweeps of a long-lived process."""
 
 LOOK: Final = 10.0
-"""Seconds between two looks at operations that are watched."""
+"""Seconds between two looks at watched operations."""
 
 _log = logging.getLogger(__name__)
 
 
 def sweep(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda: True) -> int:
-    """Have dead operations begun again by ``operator``, or marked as failed; how many there were. Stops between two repositories
-    when ``go_on`` says so. One table read for each repository and each thousand of its operations; others as
+    """Make ``operator`` begin dead operations again, or mark them as failed; return their number. Stops between two repositories
+    once ``go_on`` returns False. One table read for each repository and each thousand of its operations; others as
     :meth:`Operator.sweep`."""
     found = 0
     for name in _repositories(lake):
@@ -36,10 +36,10 @@ def sweep(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda:
 
 
 def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda: True) -> int:
-    """As :func:`sweep`, for a process that does not stay, and has seen no sign of life yet: it watches each operation that has
-    not ended until its worker gives one, or has died. Takes no time where all have ended; a minute at most where somebody is at
-    work; where nobody is, the claim's length and a minute more (six minutes). One table read for each repository with such
-    operations every :data:`LOOK` seconds."""
+    """Sweep as :func:`sweep`, for a short-lived process, which has seen no sign of life yet: it watches each operation that has
+    not ended until its worker gives one, or has died. Takes no time if all have ended; a minute at most if a worker is at work;
+    otherwise the claim's length and a minute more (six minutes). One table read for each repository with such operations every
+    :data:`LOOK` seconds."""
     found = sweep(lake, operator, go_on=go_on)
     watched: dict[str, dict[str, int]] = {}
     for name in _repositories(lake):
@@ -56,7 +56,7 @@ def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool]
 
 
 def _repositories(lake: Lake) -> Iterator[str]:
-    """The names of all; one whose item is damaged keeps nobody from the others. One table read for each thousand."""
+    """Yield the names of all repositories; one with a damaged item does not stop the others. One table read for each thousand."""
     for sort, item in walk(lake.tables, PARTITION):
         if isinstance(item, DamagedItemError):
             _log.error("operations of a repository cannot be swept: %s", item)
@@ -67,7 +67,7 @@ def _repositories(lake: Lake) -> Iterator[str]:
 def _swept(lake: Lake, operator: Operator, name: str, only: Collection[str] | None = None) -> int:
     try:
         return operator.sweep(lake.repository(name), only)
-    except GravelerError as error:  # the others are to be swept all the same
+    except GravelerError as error:  # sweep the others nevertheless
         _log.warning("operations of repository %s could not be swept: %s", name, error)
         return 0
 
@@ -92,7 +92,7 @@ class Sweeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop, between two repositories if need be."""
+        """Stop, between two repositories if necessary."""
         self._closed.set()
         self._thread.join()
 

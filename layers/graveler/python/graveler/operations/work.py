@@ -1,4 +1,4 @@
-"""What the work of an operation tells while it goes on, and what it is told."""
+"""The communication with the work of an operation while it runs: progress, cancellation, interruption."""
 
 from threading import Event, Lock
 from typing import Final, Protocol
@@ -17,11 +17,11 @@ class CancelledError(PreconditionError):
 
 
 class GivenUpError(Exception):
-    """The process is going down; somebody else will take the operation over. For this room only."""
+    """The process is shutting down; another one will take the operation over. For this room only."""
 
 
 class Report:
-    """What the work tells while it goes on, from any of its threads; and at its end the ``changes`` of an import."""
+    """Progress that the work reports while it runs, from any of its threads; and at its end the ``changes`` of an import."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -32,14 +32,14 @@ class Report:
         self.interrupted = Event()
 
     def __call__(self, objects: int, size: int) -> None:
-        """So many more objects (and bytes) are done. :class:`CancelledError` if there is no point in going on."""
+        """Count more finished objects (and bytes). :class:`CancelledError` or :class:`GivenUpError` if going on is pointless."""
         with self._lock:
             self.objects += objects
             self.bytes += size
         self.check()
 
     def check(self) -> None:
-        """:class:`CancelledError` if somebody asked to cancel."""
+        """Raise :class:`CancelledError` if the operation was cancelled, :class:`GivenUpError` if it was interrupted."""
         if self.cancelled.is_set():
             raise CancelledError(CANCELLED)
         if self.interrupted.is_set():
@@ -47,8 +47,7 @@ class Report:
 
 
 class Work(Protocol):
-    """A kind of operation: does what the request asks for and returns what came of it, an ID, or nothing if nothing came of it
-    that has one. It may be run again from the
-    beginning, with the same ``operation_id``, and must then have the effect of one (promise C4)."""
+    """A kind of operation: does the request's work and returns the ID of its result, or nothing if the result has none. It may be
+    run again from the beginning, with the same ``operation_id``, and must then have the effect of one run (promise C4)."""
 
     def __call__(self, repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str: ...
