@@ -1,6 +1,6 @@
-"""graveler in Lambda: what stands between an event and the rooms that answer it.
+"""graveler in Lambda: the code between an event and the rooms that respond to it.
 
-``functions/<verb>/handler.py`` of the repository is the entry point of each function, a line long; which function answers which
-operation stands in ``infra/routes.py``. All are this room, with other rights. What a deployment decides comes as environment
+``functions/<verb>/handler.py`` of the repository is the entry point of each function, a line long; ``infra/routes.py`` assigns
+the API's operations to functions. All are this room, with different rights. A deployment's settings come as environment
 variables, which only :mod:`graveler.functions.configuration` reads.
 """

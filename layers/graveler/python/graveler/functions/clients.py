@@ -1,4 +1,4 @@
-"""Clients of the services that functions send word to, which must not keep a function waiting that has other things to do."""
+"""Clients of the services that functions notify, which must not keep a busy function waiting."""
 
 from typing import Any, Final, Literal
 
@@ -10,8 +10,8 @@ ATTEMPTS: Final = 3
 
 
 def client(service: Literal["sqs", "stepfunctions", "secretsmanager"]) -> Any:
-    """A client of a service, which gives up after :data:`ATTEMPTS` of some seconds each. (By itself, botocore waits for a minute,
-    four or five times.) No request."""
+    """Return a client of a service, which gives up after :data:`ATTEMPTS` of some seconds each. (By itself, botocore waits for a
+    minute, four or five times.) No request."""
     import boto3  # not on the path of a cold start
     from botocore.config import Config
 

@@ -1,4 +1,4 @@
-"""What a deployment decides, from the environment variables that it gives its functions."""
+"""A deployment's settings, from the environment variables that it gives its functions."""
 
 import re
 import sys
@@ -22,21 +22,20 @@ _SHARED_CACHE_BYTES: Final = 64 << 30
 
 class Configuration(Struct, frozen=True, kw_only=True):
     """``objects`` (``s3://bucket``) is where new repositories lie, ``tables`` (``dynamodb://table``) the lake's table;
-    ``data_buckets`` may hold repositories too, and what is imported, ``import_buckets`` only the latter; each is a bucket, or a
-    folder in one (``bucket/folder/``). What lands in ``ingest_buckets`` may be ingested. Files of
-    trees are kept in the folder ``cache``, up to ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system
-    that functions share.
+    ``data_buckets`` may hold repositories too, and import sources, ``import_buckets`` only the latter; each is a bucket, or a
+    folder in one (``bucket/folder/``). Objects that arrive in ``ingest_buckets`` may be ingested. Files of trees are cached in
+    the folder ``cache``, up to ``cache_bytes``, and behind it in ``shared_cache``, if functions share a file system.
 
-    ``read_seconds`` is how long S3 is waited for: for the next byte of an answer, less than the function's own time.
+    ``read_seconds`` is how long to wait for the next byte of a response from S3, less than the function's own time.
 
-    ``operations_queue`` is the URL of the queue that long operations go to, ``operations_machine`` the ARN of the state machine
-    for those that are cut into parts, such as read ``part_records`` each: verbs that read more than ``operation_records``.
-    Without both, all is done in the request. ``ingest_queue`` is the URL of the queue whose messages are ingested,
-    ``ingest_dead_letters`` of the one for those that cannot be; None: they come again, when the queue itself says so, until it
-    gives them up. ``kms_key`` is the ARN of the key that seals the secrets in the table; without one none is opened.
-    The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the table. AWS principals log in if
-    their clients sign one of the names ``aws_login``. With ``front_door``, secrets, only requests that have one of them are
-    answered (:mod:`graveler.functions.front_door`).
+    ``operations_queue`` is the URL of the queue for long operations, ``operations_machine`` the ARN of the state machine for
+    those that are cut into parts of ``part_records`` each: verbs that read more than ``operation_records``. Without both, the
+    request does all the work. ``ingest_queue`` is the URL of the queue whose messages are ingested, ``ingest_dead_letters`` that
+    of the one for messages that cannot be; None: they come again, at the queue's own intervals, until it gives them up.
+    ``kms_key`` is the ARN of the key that seals the secrets in the table; without one no secret can be opened. The uncommitted
+    changes of a branch are spread over ``staging_shards`` partitions of the table. AWS principals log in if their clients sign
+    one of the names ``aws_login``. With ``front_door``, secrets, functions only respond to requests that have one of them
+    (:mod:`graveler.functions.front_door`).
     """
 
     objects: str
@@ -70,8 +69,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return (self.objects.removeprefix(_S3).partition("/")[0], *self.data_buckets)
 
     def api_settings(self) -> Settings:
-        """What the API is told. Only the other buckets are sources of imports: through the own one a repository could read what
-        is another's."""
+        """Return the settings of the API. Only the other buckets are sources of imports: through its own one a repository could
+        read another's data."""
         names = "|".join(re.escape(source.rstrip("/")) for source in self.sources)
         return Settings(
             namespace_prefix=f"{self.objects.rstrip('/')}/",
@@ -81,7 +80,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
             import_sources=_sources((*self.data_buckets, *self.import_buckets)),
             ingest_sources=_sources((*self.data_buckets, *self.ingest_buckets)),
             operation_records=self.operation_records,
-            # Without anybody to hand it to, all is done in the request.
+            # Without a worker to hand it to, the request does all the work.
             hands_over=bool(self.operations_queue or self.operations_machine),
         )
 
@@ -91,7 +90,7 @@ def _sources(sources: tuple[str, ...]) -> ImportSources:
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:
-    """The configuration that these variables tell. :class:`InvalidError` names the one that is missing or makes no sense."""
+    """Return the configuration in these variables. :class:`InvalidError` names a missing or malformed one."""
 
     def text(name: str) -> str:
         value = environ.get(_PREFIX + name, "")

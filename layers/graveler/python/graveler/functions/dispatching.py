@@ -1,4 +1,4 @@
-"""Who works on long operations in a deployment: the state machine on those in parts, the function of the queue on others."""
+"""The workers on long operations in a deployment: the state machine for those in parts, the queue's function for others."""
 
 from graveler.functions.configuration import Configuration
 from graveler.functions.executions import ExecutionStarter
@@ -12,8 +12,8 @@ from graveler.storage.tables import Tables
 
 
 def dispatcher(tables: Tables, configuration: Configuration) -> Dispatcher:
-    """Hands over to whom the configuration names; without a state machine, the queue has all kinds. A function that is told of
-    neither starts no operations, and looks at those of others."""
+    """Return a dispatcher to the workers in the configuration; without a state machine, the queue has all kinds. A function
+    configured with neither starts no operations, and queries those of others."""
     starters: dict[str, Starter] = {}
     if configuration.operations_queue is not None:
         starters.update(dict.fromkeys(ALL_KINDS, QueueStarter(SqsQueue(configuration.operations_queue))))

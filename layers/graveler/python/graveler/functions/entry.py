@@ -1,7 +1,7 @@
-"""The entry points: an event of API Gateway in, its answer out, by the application that every face runs.
+"""The entry points: an event of API Gateway in, its response out, by the application that every face runs.
 
-Lambda carries 6 MB each way. What comes in is refused here with a sentence before it gets so large that the gateway refuses it
-without one; a page that would not get out is made shorter.
+Lambda carries 6 MB each way. Larger requests are refused here with an explanation, before the gateway refuses them without one; a
+page that would be too large is shortened.
 """
 
 import json
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from graveler.access.aws_login import AwsLogin
 
 Event = dict[str, Any]
-"""As Lambda hands it over: JSON."""
+"""The JSON that Lambda passes."""
 
 MAX_BODY: Final = DEFAULT_MAX_BODY
-"""Bytes of a request's body, as of an object that is answered with its bytes; base64 makes a third more of them."""
+"""Maximum size in bytes of a request's body, and of an object returned in the response; base64 makes it a third larger."""
 MAX_ANSWER: Final = 6 * 1024 * 1024
-"""Bytes of an answer as JSON, the body's own escapes included: Lambda's limit."""
+"""Maximum size in bytes of a response as JSON, including the escapes in its body: Lambda's limit."""
 _SMALL: Final = MAX_ANSWER // 6
-"""Characters of a body that fits whatever is in it: the longest escape of one has six."""
+"""Characters of a body that fits whatever its contents: the longest escape of a character has six."""
 
 _RESERVE: Final = 3.0
-"""Seconds before the end of its function's time at which a request has its answer."""
+"""Seconds before the end of the function's time at which a request must have its response."""
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]|%(?![0-9A-Fa-f]{2})")
 _REPOSITORY: Final = re.compile(r"^/api/v1/repositories/([^/]+)")
 _UPLOAD: Final = re.compile(r"^/api/v1/repositories/[^/]+/branches/[^/]+/objects$")
 _REPLACED: Final = "\N{REPLACEMENT CHARACTER}"
-"""What stands in a text where bytes were not UTF-8."""
+"""The replacement for bytes that were not UTF-8."""
 
 
 class Context(Protocol):
@@ -56,16 +56,17 @@ class Context(Protocol):
     aws_request_id: str
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the process is stopped."""
+        """Return the milliseconds until the process is stopped."""
         ...
 
 
 INITIALIZATION: Final = "AWS_LAMBDA_INITIALIZATION_TYPE"
-"""Lambda says so in the environment of a function's process: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html"""
+"""Lambda sets it in the environment of a function's process:
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html"""
 
 
 class Function:
-    """What one function needs between events. Making it asks nobody for anything."""
+    """The state of one function between events. Making it makes no request."""
 
     def __init__(self, verb: str) -> None:
         self.configuration: Configuration = read_configuration(os.environ)
@@ -75,27 +76,29 @@ class Function:
         self.lake: Lake = open_deployed_lake(self.configuration, self.traffic)
 
     def close(self) -> None:
-        """Count no more requests."""
+        """Stop counting requests."""
         unobserve(self.traffic.note_request)
 
 
 class Opened(Protocol):
-    """What opens a function when it is first called, and remembers it: a function without arguments under ``functools.cache``."""
+    """A function that opens a Lambda function on the first call, and caches it: one without arguments under
+    ``functools.cache``."""
 
     def __call__(self) -> tuple[Any, ...]:
-        """The :class:`Function` first, and what it works with."""
+        """Return the :class:`Function` first, and then its collaborators."""
         ...
 
     def cache_clear(self) -> None:
-        """Forget it."""
+        """Drop the cached result."""
         ...
 
 
 def initialise(opened: Opened) -> None:
     """Open a function while Lambda initialises its process, and make its clients, so that the first event finds them: a process
-    that is kept ready has done it before anybody waits. Elsewhere, as where a handler is only imported, the first event does.
+    that is kept ready has done it before any request waits. Elsewhere, as where a handler is only imported, the first event does.
 
-    Of a process that Lambda takes a snapshot of, each copy renews what must not be the same in two of them."""
+    If Lambda takes a snapshot of the process, each copy renews whatever must not be the same in two of them.
+    """
     initialization = os.environ.get(INITIALIZATION)
     if initialization is None:
         return
@@ -108,7 +111,7 @@ def initialise(opened: Opened) -> None:
 
 
 def reopen(opened: Opened) -> None:
-    """Open a function anew in the copy of a process: nothing that it has read stays, as keys, tokens and secrets; nor do
+    """Open a function again in the copy of a process: drop everything that it has read, such as keys, tokens and secrets, and its
     connections, credentials and the state of random generators. Some 20 ms."""
     opened()[0].close()
     opened.cache_clear()
@@ -117,8 +120,8 @@ def reopen(opened: Opened) -> None:
 
 
 def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
-    """The handler of a function that clients ask. Which of the API's operations reach it is the deployment's choice
-    (``infra/routes.py``), and what it may do there its role's. Without a context nothing stops the process."""
+    """Return the handler of a function for clients. The deployment chooses which of the API's operations reach it
+    (``infra/routes.py``), and the function's role limits what it may do. Without a context nothing stops the process."""
 
     @cache
     def opened() -> tuple[Function, FrontDoor, Application]:
@@ -165,14 +168,15 @@ def _aws_login(configuration: Configuration) -> "AwsLogin | None":
 
 
 def seconds_left(context: Context) -> float:
-    """Seconds that a request may still take: those of its function, but for what the answer takes."""
+    """Return the seconds that a request may still take: those of its function, less the time for the response."""
     return context.get_remaining_time_in_millis() / 1000 - _RESERVE
 
 
 def answered(application: Callable[[Event], Event], event: Event) -> Event:
-    """The application's answer, of a size that Lambda lets through: a page that is longer is asked for again with fewer results,
-    of which a client may get less than it asked for. What cannot be shorter is a 400 that says so, instead of Lambda's own 502;
-    and a request that is too large a 413. A text body that is not known to be what was sent is a 400."""
+    """Return the application's response, of a size that Lambda lets through: a page that is too long is requested again with
+    fewer results, so that a client may get fewer than it asked for. A response that cannot be shortened becomes a 400 with an
+    explanation, instead of Lambda's own 502; a request that is too large, a 413. A text body that may differ from what was sent
+    is a 400."""
     if (received := _body_bytes(event)) > MAX_BODY:
         return _refused(
             413,
@@ -202,7 +206,7 @@ def _request_id(event: Event) -> str:
 
 
 def _told(event: Event) -> dict[str, str]:
-    """Headers of an answer that is not the application's."""
+    """Return the headers of a response that is not the application's."""
     return {"x-request-id": _request_id(event)}
 
 
@@ -223,13 +227,14 @@ def _body_bytes(event: Event) -> int:
 
 
 def _is_as_sent(event: Event, received: int) -> bool:
-    """Whether a body of ``received`` bytes is what the client sent, as far as can be told. API Gateway decides by the content
-    type what is text, and decodes that: text/*, JSON, XML and JavaScript
+    """Return whether a body of ``received`` bytes is what the client sent, as far as can be told. API Gateway decides by the
+    content type what is text, and decodes that: text/*, JSON, XML and JavaScript
     (https://aws.amazon.com/blogs/compute/handling-binary-data-using-amazon-api-gateway-http-apis/).
 
-    Lengths tell of most bytes that were replaced. Not of all: the character for them has three bytes, as what it replaces can
-    have. So an object's bytes may not have it, nor may a body whose length is not known; JSON may, since a client that sends it
-    writes UTF-8."""
+    A different length reveals most replaced bytes, but not all: the replacement character has three bytes, as the bytes that it
+    replaces may have. So an object's bytes must not contain it, nor must a body of unknown length; JSON may, since a client that
+    sends it writes UTF-8.
+    """
     body = event.get("body") or ""
     if event.get("isBase64Encoded") or not body:
         return True
@@ -243,7 +248,7 @@ def _is_as_sent(event: Event, received: int) -> bool:
 
 
 def _shorter(event: Event, response: Event, size: int) -> Event | None:
-    """The request for a page of fewer results, if it is one for a page of several."""
+    """Return the request for a page of fewer results, if this is one for a page of several."""
     if event["requestContext"]["http"]["method"] != "GET" or response["isBase64Encoded"]:
         return None
     document = json.loads(response["body"])
@@ -256,6 +261,6 @@ def _shorter(event: Event, response: Event, size: int) -> Event | None:
 
 
 def raw_path(path: str) -> str:
-    """The path, percent-encoded. An HTTP API hands it over decoded, whatever its name; other gateways do not. What cannot stand
-    in a path is encoded again, and the rest stays: no name of ours but a user's has a percent sign."""
+    """Return the path, percent-encoded. An HTTP API passes it decoded, despite its name; other gateways do not. Characters that a
+    path cannot contain are encoded again, and the rest stays: only users' names contain percent signs, ours never do."""
     return _UNSAFE.sub(lambda found: quote(found[0], safe=""), path)

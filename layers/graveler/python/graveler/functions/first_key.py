@@ -1,12 +1,12 @@
 """The first access key of a deployment: made once, and kept in a secret of AWS Secrets Manager. And the key that seals the
 secrets in the table, which no other function may make.
 
-A custom resource of the stack (``infra/api.py``) has it made when the stack is created, and asks again when it is updated. A lake
-that ever had a key gets none: no update changes a key or brings back one that was revoked. Nothing is deleted with the resource,
+A custom resource of the stack (``infra/api.py``) triggers this when the stack is created, and again when it is updated. A lake
+that ever had a key gets none: no update changes a key or restores one that was revoked. Nothing is deleted with the resource,
 since the lake stays, too.
 
-The key is written down before it is made. Whoever is killed between the two leaves a secret that opens nothing yet, and the next
-run makes the key that it holds.
+The key is recorded before it is made. A process killed between the two leaves a secret that opens nothing yet, and the next run
+makes the key that it holds.
 """
 
 import json
@@ -29,11 +29,11 @@ from graveler.storage.keyring import TOKEN_SECRET
 from graveler.storage.tables import Tables
 
 SECRET: Final = "GRAVELER_FIRST_KEY_SECRET"
-"""Names the secret that the key is kept in, by its ARN."""
+"""Names the variable with the ARN of the secret that holds the key."""
 
 _NAME: Final = "admin"
 _VERSION: Final = "graveler-first-access-key-of-the-lake"
-"""Of the secret: a version is written once, whoever tries again."""
+"""The secret's version: it is written once, however often the function runs."""
 _TAKEN: Final = "ResourceExistsException"
 _ANSWER_TRIES: Final = 3
 
@@ -44,17 +44,17 @@ class _Kept(msgspec.Struct):
 
 
 class Secrets(Protocol):
-    """What is asked of botocore's client."""
+    """The methods used of botocore's client."""
 
     def put_secret_value(self, *, SecretId: str, ClientRequestToken: str, SecretString: str) -> object:  # noqa: N803
-        """Write a version of a secret, which may be there only if it says the same."""
+        """Write a version of a secret; an existing one must have the same contents."""
 
     def get_secret_value(self, *, SecretId: str, VersionId: str) -> dict[str, Any]:  # noqa: N803
-        """A version of a secret."""
+        """Return a version of a secret."""
 
 
 def first_key_handler() -> Callable[[Event, object], None]:
-    """The handler of ``setup``: events are those of a custom resource of CloudFormation, each of which it answers."""
+    """Return the handler of ``setup``: events are those of a custom resource of CloudFormation, and each gets a response."""
 
     @cache
     def opened() -> tuple[Function, Secrets]:
@@ -68,7 +68,7 @@ def first_key_handler() -> Callable[[Event, object], None]:
         try:
             if event["RequestType"] != "Delete":
                 function.lake.keyring.ready()
-                function.lake.keyring.shared(TOKEN_SECRET)  # others may not write it, or make a key
+                function.lake.keyring.shared(TOKEN_SECRET)  # other functions may not write it, or make a key
                 ensure_first_key(function.lake.tables, secrets, os.environ[SECRET], now=time.time())
         except GravelerError as error:
             reason = str(error)
@@ -84,8 +84,8 @@ def first_key_handler() -> Callable[[Event, object], None]:
 
 def ensure_first_key(tables: Tables, secrets: Secrets, secret: str, *, now: float) -> bool:
     """Make an admin's key for a lake that never had one, and keep it in ``secret``: JSON, as of ``graveler keys create --json``.
-    Whether one was made. One table read; for a new lake another one, a write, and two requests to Secrets Manager.
-    :class:`graveler.errors.UnavailableError` for what cannot be reached."""
+    Returns whether one was made. One table read; for a new lake another one, a write, and two requests to Secrets Manager.
+    :class:`graveler.errors.UnavailableError` for a service that cannot be reached."""
     keys = Keys(tables)
     if keys.any():
         return False
@@ -102,7 +102,7 @@ def ensure_first_key(tables: Tables, secrets: Secrets, secret: str, *, now: floa
                 Retries(),
             )
         except FAILURES as error:
-            if error_code(error) != _TAKEN:  # if it is, somebody began before: then it is their key
+            if error_code(error) != _TAKEN:  # if it is, an earlier run began: then its key counts
                 raise
         answer = send(lambda: secrets.get_secret_value(SecretId=secret, VersionId=_VERSION), what, Retries())
     except FAILURES as error:
@@ -112,14 +112,14 @@ def ensure_first_key(tables: Tables, secrets: Secrets, secret: str, *, now: floa
 
 
 def _answer(event: Event, reason: str) -> None:
-    """Tell CloudFormation how it went: without an answer it waits for an hour."""
+    """Report the outcome to CloudFormation: without a response it waits for an hour."""
     import urllib3  # botocore's own
 
     told: dict[str, Any] = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
     told |= {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason[:1000],
-        "PhysicalResourceId": "first-key",  # always the same: another one would have the old one deleted
+        "PhysicalResourceId": "first-key",  # always the same: a new one would have the old one deleted
     }
     with urllib3.PoolManager(retries=urllib3.Retry(_ANSWER_TRIES, backoff_factor=1)) as http:
         http.request("PUT", event["ResponseURL"], body=json.dumps(told).encode(), headers={"content-type": ""})

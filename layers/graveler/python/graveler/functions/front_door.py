@@ -1,7 +1,7 @@
-"""The way around CloudFront, closed: where a firewall stands before the API, CloudFront adds a secret header to each request, and
-functions answer none without it, since an HTTP API cannot be kept from being asked by its own name.
+"""Closing the way around CloudFront: with a firewall before the API, CloudFront adds a secret header to each request, and
+functions refuse requests without it, since an HTTP API always accepts requests under its own name.
 
-CloudFront replaces what a client sends under that header's name:
+CloudFront replaces any header of that name from a client:
 https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/add-origin-custom-headers.html
 """
 
@@ -17,15 +17,15 @@ REFUSAL: Final = "the API answers under the name of its deployment's domain only
 
 
 class FrontDoor:
-    """Lets in what has one of ``secrets`` in its header: of two, the ones before and after a rotation. Without secrets there is
-    no door, and all are let in."""
+    """Admits requests that have one of ``secrets`` in their header: of two, the ones before and after a rotation. Without
+    secrets, all requests are admitted."""
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
         self._secrets = tuple(secret.encode() for secret in secrets)
 
     def let_in(self, event: Event) -> Event | None:
-        """The event without the secret, which is nobody else's business; None if it has none that is right. All secrets are
-        compared, and how long that takes does not tell how much was right. No request."""
+        """Return the event without the secret, which later code must not see; None without a right one. All secrets are compared,
+        and the time that takes does not reveal how much was right. No request."""
         if not self._secrets:
             return event
         headers = dict(event.get("headers", {}))

@@ -1,9 +1,9 @@
-"""Ingest in a function: messages of a queue in, the IDs of those that are to come again out; and the clock, for commits.
+"""Ingest in a function: messages of a queue in, the IDs of those to deliver again out; and the clock, for commits.
 
-What cannot succeed goes to the queue of dead letters at once, and what failed too often when it comes for the last time, with
-its reason as the attribute ``reason``: so a person sees why, and nothing is tried in vain. Where that queue is not named, or
-cannot be reached, the message comes again, and ends there by itself. What may succeed later comes again after a while, each time
-a longer one.
+A message that cannot succeed goes to the queue of dead letters at once, and one that failed too often when it comes for the last
+time, with its reason as the attribute ``reason``: so an operator sees why, and nothing is tried in vain. If that queue is not
+configured, or cannot be reached, the message comes again, and ends there by itself. A message that may succeed later comes again
+after a while, each time a longer one.
 """
 
 import random
@@ -27,18 +27,18 @@ from graveler.lake.clock import SystemClock
 OVERDUE: Final = "a commit is due and cannot be made"
 PENDING: Final = "something has been pending for too long"
 UNREAD: Final = "an item of ingest cannot be read"
-"""The lines of the log that alarms are about."""
+"""The log lines that alarms look for."""
 
 RESERVE: Final = 60.0
-"""Seconds before the end of its time from which on a function begins no more commits. One that it has begun hands over what it
-has not done in half of the time that was left: there is as much again for the range that it is at, and for handing over."""
+"""Seconds before the end of its time from which on a function begins no more commits. A commit that it has begun hands over its
+remaining work in half of the time that was left: the other half is for the current range, and for handing over."""
 
 LONGEST_WAIT: Final = 900
 """Seconds after which a message that failed comes again, at the latest."""
 
 TRIES: Final = 20
-"""How often the queue brings a message, before it gives it up by itself: as infra.ingest.TRIES. The last time, what failed is
-given up here, since the queue would not say why."""
+"""Number of times that the queue delivers a message before it gives it up by itself: as infra.ingest.TRIES. The last time, a
+failed message is given up here, since the queue would not say why."""
 
 _FIRST_WAIT: Final = 5
 _REASON_CHARS: Final = 1000
@@ -56,29 +56,29 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Queues(msgspec.Struct, frozen=True):
-    """The queue that messages come from, and the one for those that cannot be ingested, where they are named."""
+    """The queue that messages come from, and the one for those that cannot be ingested, if configured."""
 
     incoming: Queue | None
     dead_letters: Queue | None
 
 
 class _Time:
-    """What is left of the time of the event that is worked on, in seconds."""
+    """The remaining time of the current event, in seconds."""
 
     def __init__(self) -> None:
         self._end = 0.0
 
     def begin(self, context: Context) -> None:
-        """Work on an event."""
+        """Begin an event."""
         self._end = time.monotonic() + context.get_remaining_time_in_millis() / 1000
 
     def left(self) -> float:
-        """Until Lambda stops the process."""
+        """Return the seconds until Lambda stops the process."""
         return self._end - time.monotonic()
 
 
 def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
-    """The handler of ``ingest``: an event with records is from the queue, any other from the clock."""
+    """Return the handler of ``ingest``: an event with records is from the queue, any other from the clock."""
 
     of_event = _Time()
 
@@ -86,7 +86,7 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
     def opened() -> tuple[Function, Ingester, _Queues]:
         function = Function("ingest")
         configuration, tables = function.configuration, function.lake.tables
-        # Without anybody to hand them to, all commits are made here.
+        # Without a worker to hand them to, all commits are made here.
         operator = dispatcher(tables, configuration) if configuration.operations_machine else None
         long = None if operator is None else OperationCommits(operator, configuration.operation_records, of_event.left)
         queues = _Queues(_queue(configuration.ingest_queue), _queue(configuration.ingest_dead_letters))
@@ -137,8 +137,8 @@ def _queue(url: str | None) -> Queue | None:
 
 
 def _buried(function: Function, dead_letters: Queue | None, message: Message, result: Result, *, last: bool) -> bool:
-    """Whether a message that did not succeed need not come again: it cannot succeed, or it was its ``last`` time. Its fate is in
-    the log in any case."""
+    """Return whether a message that failed need not come again: it cannot succeed, or it was its ``last`` time. The log records
+    its outcome in any case."""
     log = function.telemetry.logger
     log.warning(
         "not ingested", extra={"message_id": message.id, "outcome": result.outcome.value, "reason": result.reason}
@@ -157,7 +157,7 @@ def _buried(function: Function, dead_letters: Queue | None, message: Message, re
 
 
 def _put_off(function: Function, incoming: Queue | None, failed: Sequence[_Record]) -> None:
-    """Have messages come again after :func:`wait`. What cannot be put off comes when the queue itself says so."""
+    """Make messages come again after :func:`wait`. One that cannot be put off comes at the queue's own interval."""
     if incoming is None or not failed:
         return
     waits = {record.receipt_handle: wait(int(record.attributes.received), random.random()) for record in failed}
@@ -166,8 +166,8 @@ def _put_off(function: Function, incoming: Queue | None, failed: Sequence[_Recor
 
 
 def wait(received: int, chance: float) -> int:
-    """Seconds until a message that was received so often comes again: twice as many each time, of which ``chance`` (0 to 1) takes
-    away up to half, so that those that failed together do not come together."""
+    """Return the seconds until a message received so often comes again: twice as many each time, of which ``chance`` (0 to 1)
+    takes away up to half, so that messages that failed together do not come together."""
     longest = min(_FIRST_WAIT << min(max(received, 1), 16), LONGEST_WAIT)
     return longest - int(chance * longest / 2)
 

@@ -1,6 +1,6 @@
-"""What runs without a client that waits: operations from the queue, and the clean-up that the clock starts.
+"""Work without a waiting client: operations from the queue, and the clean-up that the clock starts.
 
-Both are idempotent and may be cut off anywhere; what is not finished is found again by the next run.
+Both are idempotent and may be interrupted anywhere; the next run finds unfinished work again.
 """
 
 import time
@@ -28,13 +28,14 @@ _RESERVE: Final = 20.0
 """Seconds before the end of its time at which a run stops."""
 
 AGAIN_SECONDS: Final = 60
-"""Until a message comes again whose operation has not ended: longer than its worker counts as alive without a sign of life."""
+"""Seconds until a message comes again whose operation has not ended: longer than its worker counts as alive without a sign of
+life."""
 
 _LOOK_EVERY: Final = 1.0
 
 
 def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
-    """The handler of ``maintain``: an event with records is from the queue, any other from the clock."""
+    """Return the handler of ``maintain``: an event with records is from the queue, any other from the clock."""
 
     @cache
     def opened() -> tuple[Function, Dispatcher, Queue | None]:
@@ -73,8 +74,8 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
 
 
 def _bring_again(function: Function, queue: Queue | None, receipt_handle: str) -> None:
-    """Have a message come again soon, since the queue itself would wait for six times as long as a function may take. Where that
-    cannot be said, the sweep finds the operation."""
+    """Make a message come again soon, since the queue itself would wait for six times as long as a function may take. If that
+    fails, the sweep finds the operation."""
     if queue is None or not receipt_handle:
         return
     for reason in queue.put_off({receipt_handle: AGAIN_SECONDS}):
@@ -83,7 +84,7 @@ def _bring_again(function: Function, queue: Queue | None, receipt_handle: str) -
 
 def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
     """Work on an operation until it ends. :class:`UnavailableError` at the ``deadline`` (Unix seconds), or while another process
-    works on it: the queue then brings the message again, and somebody else goes on. One that is gone with its repository is
+    works on it: the queue then delivers the message again, for another run to go on. One that is gone with its repository is
     done."""
     try:
         repository = lake.repository(message.repository)
@@ -104,8 +105,8 @@ def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
 
 
 def sweep(lake: Lake, deadline: float) -> int:
-    """Clean up in all repositories what is due, until the ``deadline`` (Unix seconds). How many tokens were finished. Cost: a
-    table read for each repository, and for each ten tokens; with each token what its items cost."""
+    """Clean up everything that is due in all repositories, until the ``deadline`` (Unix seconds). Returns the number of finished
+    tokens. Cost: a table read for each repository, and for each ten tokens; with each token, the cost of its items."""
     finished = 0
     for repository in _repositories(lake):
         if time.time() >= deadline:

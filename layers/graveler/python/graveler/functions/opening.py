@@ -1,7 +1,7 @@
-"""Opening the lake of a deployment: DynamoDB, S3, and caches that count what they find.
+"""Opening the lake of a deployment: DynamoDB, S3, and caches that count their hits and misses.
 
-A file of a tree is looked for in this process's memory, then in ``/tmp``, then in the file system that functions share (if there
-is one), then in S3. What a cache cannot do, since a disk is full or a file system is not there, is counted, and S3 has it.
+A file of a tree is looked for in this process's memory, then in ``/tmp``, then in the file system that functions share (if any),
+then in S3. A cache's failure, since a disk is full or a file system is missing, is counted, and S3 has the file.
 """
 
 import math
@@ -23,11 +23,11 @@ from graveler.storage.s3_objects import SCHEME, S3Objects, S3Settings
 
 _SCRATCH: Final = Path("/tmp")
 _NOTES_SHARE: Final = 8
-"""One part in so many of the near cache is for what was computed of its files."""
+"""One part in this many of the near cache is for notes computed from its files."""
 
 
 class Counted:
-    """A cache that calls ``found`` for each copy that it has, and ``missed`` for each that it lacks."""
+    """A cache that calls ``found`` for each hit, and ``missed`` for each miss."""
 
     def __init__(
         self, cache: Cache, found: Callable[[], None] = lambda: None, missed: Callable[[], None] = lambda: None
@@ -36,14 +36,14 @@ class Counted:
         self.put, self.confirm, self.drop = cache.put, cache.confirm, cache.drop
 
     def get(self, name: str) -> CachedFile | None:
-        """The copy of this name, or None."""
+        """Return the copy of this name, or None."""
         copy = self._cache.get(name)
         (self._missed if copy is None else self._found)()
         return copy
 
 
 def connect(configuration: Configuration) -> None:
-    """Make the clients of the table and of the bucket that :func:`open_deployed_lake` uses, and load what they need: most of a
+    """Make the clients of the table and of the bucket that :func:`open_deployed_lake` uses, and load their modules: most of a
     function's start. No request of either."""
     DynamoDBTables(settings_of(configuration.tables)).connect()
     bucket = configuration.objects.removeprefix(SCHEME).partition("/")[0]
@@ -55,7 +55,7 @@ def _s3_settings(configuration: Configuration) -> S3Settings:
 
 
 def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
-    """The lake that a configuration names. No request: clients are made when they are first used.
+    """Return the lake in a configuration. No request: clients are made on first use.
 
     One process works for an operation: Lambda has no shared memory for more of them.
     """

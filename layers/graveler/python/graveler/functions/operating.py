@@ -1,7 +1,7 @@
-"""Steps of long operations in a function: what the state machine (``infra/state_machine.py``) calls.
+"""Steps of long operations in a function, called by the state machine (``infra/state_machine.py``).
 
-An event says which step of which operation (:mod:`graveler.operations.machine`), the answer what comes next. Whatever is raised,
-the state machine repeats; when it gives up, it asks for the step ``fail`` with what was raised last.
+An event names the step of an operation (:mod:`graveler.operations.machine`), the response the next one. The state machine retries
+any error; when it gives up, it calls the step ``fail`` with the last error.
 """
 
 import time
@@ -21,20 +21,20 @@ from graveler.operations.store import PartFailure
 
 _WHY_CHARS: Final = 2_000
 _A_PART_FAILED: Final = "States.ExceedToleratedFailureThreshold"
-"""What a map says whose parts have executions of their own when one of them failed, and nothing else
+"""The error of a map whose parts have executions of their own when one of them failed, without any details
 (https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html)."""
 
 
 class Caught(msgspec.Struct, frozen=True, rename="pascal"):
-    """What the state machine knows of the last failure: the error's name, and what the function said, which is JSON."""
+    """The state machine's record of the last failure: the error's name, and the function's output, which is JSON."""
 
     error: str
     cause: str = ""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What the state machine asks for. ``number`` is that of a part, ``error`` what made it give up (``fail``), or what made it
-    give the part up (``note``)."""
+    """A step that the state machine requests. ``number`` is that of a part, ``error`` the reason why it gave up (``fail``), or
+    gave the part up (``note``)."""
 
     step: Literal["plan", "part", "publish", "note", "fail"]
     repository: str
@@ -46,7 +46,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
-    """The handler of ``operate``."""
+    """Return the handler of ``operate``."""
 
     @cache
     def opened() -> tuple[Function, Machine]:
@@ -76,7 +76,7 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
 
 
 def take(machine: Machine, step: Step) -> dict[str, Any]:
-    """Take a step; its answer. Raises errors of public classes only: the state machine knows them by their names
+    """Take a step; return its response. Raises errors of public classes only: the state machine knows them by their names
     (infra/error_names.py)."""
     try:
         return _taken(machine, step)
@@ -109,14 +109,14 @@ def _taken(machine: Machine, step: Step) -> dict[str, Any]:
 
 
 def why(caught: Caught) -> str:
-    """The failure in words for a user, to be told where no try has published: then none will."""
+    """Return the failure in words for a user, shown if no try has published: then none will."""
     message = _message(caught)
     what = f"{caught.error}: {message}" if message else caught.error
     return f"it was tried again and again, and failed each time, at last with {what}; nothing was changed"
 
 
 def _message(caught: Caught) -> str:
-    """What the function said of its error, which Lambda wraps in JSON."""
+    """Return the function's own error message, which Lambda wraps in JSON."""
     try:
         message = str(msgspec.json.decode(caught.cause, type=dict[str, Any])["errorMessage"])
     except (KeyError, *UNREADABLE):

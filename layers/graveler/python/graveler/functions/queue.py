@@ -1,6 +1,6 @@
 """Operations that outlive a request, where the process does not: they go through a queue to a function that has the time.
 
-A function stands still as soon as it has answered, so nothing may be left to its threads. The message names the operation; the
+A function stops as soon as it has responded, so nothing may be left to its threads. The message names the operation; the
 operation itself is in the table, as everywhere.
 """
 
@@ -22,26 +22,27 @@ class Queue(Protocol):
         ...
 
     def put_off(self, seconds: Mapping[str, int]) -> list[str]:
-        """Have messages come again after so many seconds each, by their receipt handles; why some cannot. One request for ten.
-        Raises nothing: what cannot be put off comes when the queue itself says so."""
+        """Make messages come again after so many seconds each, by their receipt handles; return the reasons of failures. One
+        request for ten. Raises nothing: a message that cannot be put off comes at the queue's own interval."""
         ...
 
 
 class OperationMessage(msgspec.Struct, frozen=True):
-    """Which operation somebody is to work on."""
+    """A message that names an operation to work on."""
 
     repository: str
     operation: str
 
 
 class QueueStarter:
-    """Sends word of operations to a queue."""
+    """Sends messages about operations to a queue."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
 
     def begin(self, repository: str, operation: Operation) -> None:
-        """One message. :class:`UnavailableError` if the queue cannot be reached; the sweep finds the operation, and sends one."""
+        """Send one message. :class:`UnavailableError` if the queue cannot be reached; the sweep finds the operation, and sends
+        one."""
         message = OperationMessage(repository, operation.id)
         try:
             self._queue.send(msgspec.json.encode(message).decode())

@@ -1,5 +1,5 @@
-"""What a process renews when it is a copy of another one: SnapStart takes a snapshot of a function that Lambda has initialised,
-and all its processes start from that.
+"""The parts that a process renews when it is a copy of another one: SnapStart takes a snapshot of a function that Lambda has
+initialised, and all its processes start from that.
 
 https://docs.aws.amazon.com/lambda/latest/dg/snapstart-uniqueness.html
 """
@@ -14,18 +14,19 @@ from graveler import random_bytes
 from graveler.storage.aws_requests import renew_clients
 
 SNAPSHOT: Final = "snap-start"
-"""How Lambda calls the initialisation of a function with SnapStart:
+"""Lambda's name for the initialisation of a function with SnapStart:
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html"""
 
 _ENTROPY_BYTES: Final = 64
 
 
 def renew_process() -> None:
-    """Seed the random generators anew, close all connections to AWS, and get new credentials.
+    """Reseed the random generators, close all connections to AWS, and get new credentials.
 
-    IDs, keys and nonces come from the kernel (``os.urandom``), which Lambda seeds anew by itself; some are read ahead, and
-    forgotten here. Two generators have a state in the process: Python's, which chooses pauses before repetitions, and OpenSSL's,
-    for TLS. (``cryptography`` has an OpenSSL of its own, of which only a cipher is used.)"""
+    IDs, keys and nonces come from the kernel (``os.urandom``), which Lambda reseeds by itself; some are read ahead, and forgotten
+    here. Two generators have a state in the process: Python's, which chooses pauses before retries, and OpenSSL's, for TLS.
+    (``cryptography`` has an OpenSSL of its own, of which only a cipher is used.)
+    """
     random.seed()
     random_bytes.forget()
     ssl.RAND_add(os.urandom(_ENTROPY_BYTES), _ENTROPY_BYTES)

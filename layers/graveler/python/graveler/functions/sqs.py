@@ -11,7 +11,7 @@ from graveler.errors import UnavailableError
 from graveler.functions.clients import client
 
 _AT_ONCE: Final = 10
-"""Messages that one request may be about."""
+"""Maximum number of messages per request."""
 
 
 class SqsQueue:
@@ -30,7 +30,8 @@ class SqsQueue:
             raise UnavailableError(str(error)) from error
 
     def put_off(self, seconds: Mapping[str, int]) -> list[str]:
-        """Have messages come again after so many seconds each, by their receipt handles; why some cannot. One request for ten."""
+        """Make messages come again after so many seconds each, by their receipt handles; return the reasons of failures. One
+        request for ten."""
         refused: list[str] = []
         waits = iter(seconds.items())
         while some := list(islice(waits, _AT_ONCE)):

@@ -18,8 +18,8 @@ class StateMachine:
         self._arn = arn
 
     def start(self, name: str, task: str) -> None:
-        """Start the execution of this name on a task, unless it has been started. One request. :class:`UnavailableError` if it
-        cannot be."""
+        """Start the execution of this name on a task, unless it was started already. One request. :class:`UnavailableError` if it
+        cannot be started."""
         try:
             self._client.start_execution(stateMachineArn=self._arn, name=name, input=task)
         except ClientError as error:

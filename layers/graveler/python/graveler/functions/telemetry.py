@@ -1,7 +1,7 @@
-"""What a function tells of itself: lines of JSON in its log, figures (EMF) in them.
+"""A function's telemetry: lines of JSON in its log, figures (EMF) in them.
 
 The figures have one dimension, the function. Operation, repository and request stand beside them as properties, which Logs
-Insights can ask for: as dimensions each of their values would be paid for as a metric of its own.
+Insights can query: as dimensions, each of their values would be billed as a metric of its own.
 """
 
 import logging
@@ -18,13 +18,13 @@ _ROOT: Final = "graveler"
 
 
 class Telemetry:
-    """Logger and figures of one function. Its log takes the lines of all rooms, the audit log among them. ``shares``: there is a
-    cache that functions share, which has a figure too (each is paid for)."""
+    """Logger and figures of one function. Its log takes the lines of all rooms, the audit log among them. ``shares``: functions
+    share a cache, which has a figure too (each is billed)."""
 
     def __init__(self, verb: str, *, shares: bool = False) -> None:
         self._shares = shares
         self.logger = Logger(service=verb)
-        # Of the deployment: several of them in one account tell their figures apart.
+        # Per deployment: several of them in one account keep their figures apart.
         namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or _ROOT
         self._metrics = Metrics(namespace=namespace, service=verb)
         self._cold = True
@@ -39,11 +39,11 @@ class Telemetry:
         audit.propagate = False
 
     def begin(self, correlation_id: str) -> None:
-        """From now on all lines carry this ID."""
+        """Add this ID to all lines from now on."""
         self.logger.set_correlation_id(correlation_id)
 
     def tell(self, counts: Counts, ms: float, properties: dict[str, Any]) -> None:
-        """Write down one event's figures: its requests, and the milliseconds that it took."""
+        """Write one event's figures: its requests, and the milliseconds that it took."""
         metrics = self._metrics
         count = MetricUnit.Count
         metrics.add_metric(name="ObjectRequests", unit=count, value=counts.objects)
@@ -54,7 +54,7 @@ class Telemetry:
         if self._shares:
             metrics.add_metric(name="SharedHits", unit=count, value=counts.shared)
         metrics.add_metric(name="CacheMisses", unit=count, value=counts.missed)
-        if counts.cache_failures:  # it is paid for in the hours only in which it is told
+        if counts.cache_failures:  # it is billed only in the hours in which it is reported
             metrics.add_metric(name="CacheFailures", unit=count, value=counts.cache_failures)
         metrics.add_metric(name="ColdStarts", unit=count, value=int(self._cold))
         metrics.add_metric(name="Time", unit=MetricUnit.Milliseconds, value=round(ms, 3))

@@ -1,5 +1,4 @@
-"""How many requests a function has sent, repetitions among them, where it found the files of trees that it looked for, and what
-its caches could not do."""
+"""Counts of a function's requests, retries included, of where it found the files of trees, and of its caches' failures."""
 
 from enum import Enum, auto
 from threading import Lock
@@ -11,7 +10,7 @@ _TABLES: Final = "DynamoDB"
 
 
 class Counts(Struct):
-    """Since the counts were last taken."""
+    """The counts since they were last taken."""
 
     objects: int = 0
     tables: int = 0
@@ -24,7 +23,7 @@ class Counts(Struct):
 
 
 class Tier(Enum):
-    """Where a file of a tree may be found, the nearest first."""
+    """The places where a file of a tree may be found, the nearest first."""
 
     MEMORY = auto()
     SCRATCH = auto()
@@ -43,7 +42,7 @@ class Traffic:
         self._counts = Counts()
 
     def note_request(self, what: str, repeated: bool) -> None:
-        """A request is sent. ``what`` is its name in errors (:func:`graveler.storage.aws_requests.send`)."""
+        """Count a request being sent. ``what`` is its name in errors (:func:`graveler.storage.aws_requests.send`)."""
         with self._lock:
             if what.startswith(_TABLES):
                 self._counts.tables += 1
@@ -52,7 +51,7 @@ class Traffic:
             self._counts.retries += repeated
 
     def note_file(self, tier: Tier) -> None:
-        """A file of a tree was looked for, and this is where it is."""
+        """Count a file of a tree by where it was found."""
         with self._lock:
             match tier:
                 case Tier.MEMORY:
@@ -65,12 +64,12 @@ class Traffic:
                     self._counts.missed += 1
 
     def note_cache_failure(self) -> None:
-        """A cache could not read, write or remove a copy, and went on without."""
+        """Count a cache's failure to read, write or remove a copy."""
         with self._lock:
             self._counts.cache_failures += 1
 
     def take(self) -> Counts:
-        """The counts, which begin anew."""
+        """Return the counts, and reset them."""
         with self._lock:
             taken, self._counts = self._counts, Counts()
         return taken
