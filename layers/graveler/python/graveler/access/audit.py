@@ -1,8 +1,8 @@
-"""The audit log: who did what, from where, and what came of it.
+"""The audit log: who did what, from where, and with what outcome.
 
-A line of JSON for each changing request and each presigned URL, through the standard logger ``graveler.audit`` at level INFO,
-or to a file (:func:`write_to`); where the lines go is the deployment's choice. A line never holds a secret, a token or the
-signature of a URL: an address is cut at its first ``?``.
+A line of JSON for each changing request and each presigned URL, through the standard logger ``graveler.audit`` at level INFO, or
+to a file (:func:`write_to`); the deployment chooses where the lines go. A line never holds a secret, a token or the signature of
+a URL: an address is cut at its first ``?``.
 """
 
 import logging
@@ -16,9 +16,9 @@ _LOGGER: Final = logging.getLogger("graveler.audit")
 
 
 class AuditLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One line. ``time`` in Unix seconds, ``action`` an operation's ID (``uploadObject``), ``key_id`` and ``name`` of who asked
-    (empty: nobody is known), ``source`` their network address, ``outcome`` an HTTP status or a word. ``principal`` is the AWS
-    principal who logs in, or AWS's ID of the key that it signed with."""
+    """One line. ``time`` in Unix seconds, ``action`` an operation's ID (``uploadObject``), ``key_id`` and ``name`` of the caller
+    (empty: unknown), ``source`` their network address, ``outcome`` an HTTP status or a word. ``principal`` is the AWS principal
+    that logs in, or AWS's ID of the key that it signed with."""
 
     time: float
     action: str
@@ -45,7 +45,7 @@ def write_to(descriptor: int | None) -> None:
 
 
 def record(line: AuditLine) -> None:
-    """Write one line. Costs next to nothing where nobody listens. What it tells of is done, and its answer must say so: a line
+    """Write one line. Costs next to nothing without a listener. The recorded action is done, and its response must say so: a line
     that cannot be written to a file goes to the program's log."""
     if _File.descriptor is not None:
         text = _printable(line)
@@ -62,7 +62,7 @@ def record(line: AuditLine) -> None:
 def _printable(line: AuditLine) -> str:
     if "?" in line.address:
         line = msgspec.structs.replace(line, address=line.address.partition("?")[0])
-    # Paths may hold bytes that are no UTF-8, which arrive as lone surrogates: the encoder refuses those.
+    # Paths may hold bytes that are not UTF-8, which arrive as lone surrogates: the encoder refuses those.
     try:
         return msgspec.json.encode(line).decode()
     except UnicodeEncodeError:

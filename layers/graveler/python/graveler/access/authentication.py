@@ -1,8 +1,8 @@
-"""From what a request carries to who asks: an access key with its secret (Basic), or a token of a login (Bearer, or a cookie).
-Who logs in shows a key and its secret, or is an AWS principal whom a rule lets in.
+"""From a request's credentials to its identity: an access key with its secret (Basic), or a token of a login (Bearer, or a
+cookie). A login takes a key and its secret, or an AWS principal that a rule admits.
 
-A credential that was good within the last seconds costs no request (:mod:`graveler.access.verified`). Any other costs one
-read of the table, whether its key exists or not, and all failures look the same.
+A credential that was good within the last seconds costs no request (:mod:`graveler.access.verified`). Any other costs one read of
+the table, whether its key exists or not, and all failures look the same.
 """
 
 import binascii
@@ -32,17 +32,17 @@ COOKIE: Final = "internal_auth_session"
 """Name of the cookie that holds a token."""
 
 AWS_SECONDS: Final = 3600
-"""How long the token of a login by AWS is good unless its client says otherwise, as the field's do."""
+"""Seconds for which the token of a login by AWS is valid by default, as other implementations have it."""
 MAX_AWS_SECONDS: Final = 12 * 3600
-"""… and at most: as long as the longest session of a role, whose end nobody tells us."""
+"""Maximum of these seconds: as long as the longest session of a role, whose end AWS does not tell."""
 
 _MAX_CREDENTIAL: Final = 4096
 _NO_KEY: Final = ""
-"""Stands for the key of tokens that are not ours, where failures are counted."""
+"""Stands for the key of foreign tokens, where failures are counted."""
 
 
 class AwsLoginToken(Struct, frozen=True):
-    """The token of an AWS ``principal``, whom ``rule`` lets in under ``name``."""
+    """The token of an AWS ``principal``, which ``rule`` admits under ``name``."""
 
     token: LoginToken
     principal: AwsPrincipal
@@ -51,9 +51,9 @@ class AwsLoginToken(Struct, frozen=True):
 
 
 class Access:
-    """The access keys of one lake, whose ``keyring`` seals what must be known to check signatures: without one there are no
-    logins; and its rules about AWS principals, who log in if ``aws`` tells who they are. Safe to share between threads; ``clock``
-    tells Unix seconds."""
+    """The access keys of one lake, whose ``keyring`` seals the secrets for checking signatures: without one logins are
+    impossible; and its rules about AWS principals, which log in if ``aws`` identifies them. Safe to share between threads;
+    ``clock`` returns Unix seconds."""
 
     def __init__(
         self,
@@ -73,10 +73,11 @@ class Access:
         self._failures = Failures(clock)
 
     def authenticate(self, authorization: str | None, cookie: str | None, source: str) -> Identity:
-        """Who asks. ``authorization`` and ``cookie`` are the headers of these names, ``source`` is the network address.
+        """Return the caller's identity. ``authorization`` and ``cookie`` are the headers of these names, ``source`` is the
+        network address.
 
-        Where there is an Authorization header the cookie is not looked at. No request if the credential was verified within
-        :data:`graveler.access.verified.KEEP` seconds, else one table read. :class:`AuthenticationError`;
+        With an Authorization header the cookie is ignored. No request if the credential was verified within
+        :data:`graveler.access.verified.KEEP` seconds, otherwise one table read. :class:`AuthenticationError`;
         :class:`TooManyFailuresError` after too many of them.
         """
         if authorization:
@@ -87,21 +88,21 @@ class Access:
         raise AuthenticationError
 
     def login(self, key_id: str, secret: str, source: str) -> LoginToken:
-        """A token for whoever knows the secret. One table read; two if the signing secret was not read lately. Errors as
-        :meth:`authenticate`."""
+        """Return a token for a caller that knows the secret. One table read; two if the signing secret was not read lately.
+        Errors as :meth:`authenticate`."""
         return self._tokens.issue(self._check_secret(key_id, secret, source).key_id, now=self._clock())
 
     @property
     def takes_aws(self) -> bool:
-        """Whether AWS principals log in here."""
+        """True if AWS principals can log in here."""
         return self._aws is not None
 
     def login_with_aws(self, identity_token: str, source: str, seconds: int | None = None) -> AwsLoginToken:
-        """A token for who has signed ``identity_token``, good for ``seconds`` or as long as it may be; only where
-        :attr:`takes_aws`. One request to AWS for each name of this server, one table read for each megabyte of rules, and what
-        the signing secret asks as for :meth:`login`.
+        """Return a token for the signer of ``identity_token``, valid for ``seconds`` or as long as permitted; only if
+        :attr:`takes_aws`. One request to AWS for each name of this server, one table read for each megabyte of rules, and the
+        requests for the signing secret as for :meth:`login`.
 
-        :class:`IdentityRefusedError` for one who is not believed, or whom no rule lets in; :class:`TooManyFailuresError`; and
+        :class:`IdentityRefusedError` for an unconfirmed signer, or one that no rule admits; :class:`TooManyFailuresError`; and
         errors as of :meth:`graveler.access.aws_login.AwsLogin.read` and ``principal``.
         """
         assert self._aws is not None
@@ -130,16 +131,16 @@ class Access:
         repositories: Sequence[str] = (),
         branches: Sequence[str] = (),
     ) -> PrincipalRule:
-        """Let AWS principals in who match a pattern, limited as keys are. Cost and errors as of
+        """Admit AWS principals that match a pattern, limited as keys are. Cost and errors as of
         :meth:`graveler.access.principal_rules.PrincipalRules.create`."""
         return self._rules.create(principal, name, role, repositories, branches, now=self._clock())
 
     def rules(self) -> list[PrincipalRule]:
-        """The rules about AWS principals, the most exact ones first. One table read for each megabyte of them."""
+        """Return the rules about AWS principals, the most exact ones first. One table read for each megabyte of them."""
         return self._rules.all()
 
     def rule(self, rule_id: str) -> PrincipalRule:
-        """One of them. One table read. :class:`PrincipalRuleNotFoundError`."""
+        """Return one of the rules. One table read. :class:`PrincipalRuleNotFoundError`."""
         return self._rules.get(rule_id)
 
     def remove_rule(self, rule_id: str) -> PrincipalRule:
@@ -149,8 +150,8 @@ class Access:
         return removed
 
     def created(self, identity: Identity) -> int:
-        """When the key or the rule was made that somebody asks with, in Unix seconds. One table read.
-        :class:`KeyNotFoundError`, :class:`PrincipalRuleNotFoundError`."""
+        """Return when the caller's key or rule was made, in Unix seconds. One table read. :class:`KeyNotFoundError`,
+        :class:`PrincipalRuleNotFoundError`."""
         return (self.rule if is_rule(identity.key_id) else self.key)(identity.key_id).created
 
     def logout(self, authorization: str | None, cookie: str | None) -> None:
@@ -175,20 +176,20 @@ class Access:
         s3: bool = False,
     ) -> KeyWithSecret:
         """Make a key for ``name``, limited to repositories and branches that match one of the patterns (none: no limit). With
-        ``s3`` its secret is kept, sealed, to verify requests that it signs. One table write, and for ``s3`` what the keyring asks
-        the first time. :class:`InvalidError` for an empty name or pattern."""
+        ``s3`` its secret is kept, sealed, to verify requests that it signs. One table write, and for ``s3`` the keyring's
+        requests the first time. :class:`InvalidError` for an empty name or pattern."""
         return self._keys.create(name, role, repositories, branches, s3=s3, now=self._clock())
 
     def keys(self) -> list[AccessKey]:
-        """The live keys, by ID. One table read for each 1,000."""
+        """Return the live keys, by ID. One table read for each 1,000."""
         return self._keys.all()
 
     def key(self, key_id: str) -> AccessKey:
-        """A live key. One table read. :class:`KeyNotFoundError`."""
+        """Return a live key. One table read. :class:`KeyNotFoundError`."""
         return self._keys.get(key_id)
 
     def has_keys(self) -> bool:
-        """Did the lake ever have a key? One table read."""
+        """Return whether the lake ever had a key. One table read."""
         return self._keys.any()
 
     def revoke(self, key_id: str) -> AccessKey:
@@ -199,19 +200,20 @@ class Access:
         return revoked
 
     def rotate_signing(self) -> tuple[Rotation, list[str]]:
-        """End all tokens and presigned URLs, as :meth:`Keyring.rotate`; and the IDs of the keys for S3 whose secrets nobody can
-        open, since they were sealed by another key than the lake has now. As many table reads more as :meth:`keys`."""
+        """End all tokens and presigned URLs, as :meth:`Keyring.rotate`; return also the IDs of the keys for S3 whose secrets can
+        no longer be opened, since they were sealed by another key than the lake's present one. As many table reads more as
+        :meth:`keys`."""
         rotation = self._keyring.rotate()
         return rotation, self._keys.unopened()
 
     def ensure_first_key(
         self, key_id: str | None = None, secret: str | None = None, name: str = "admin"
     ) -> KeyWithSecret | None:
-        """See to it that somebody can log in; what was made, or None if there was nothing to do.
+        """Ensure that an admin can log in; return the new key, or None if that was possible already.
 
-        With ``key_id`` and ``secret`` that admin's key is there afterwards. Without, a lake that never had a key gets one, and
-        of several processes that start at once one is told its secret. At most two table requests. :class:`InvalidError` if one
-        of the two is missing or weak; :class:`graveler.errors.AlreadyExistsError` if the key has another secret.
+        With ``key_id`` and ``secret`` that admin's key exists afterwards. Without, a lake that never had a key gets one, and of
+        several processes that start concurrently one receives its secret. At most two table requests. :class:`InvalidError` if
+        one of the two is missing or weak; :class:`graveler.errors.AlreadyExistsError` if the key has another secret.
         """
         if key_id and secret:
             return self._keys.adopt(key_id, secret, name, now=self._clock())
@@ -220,10 +222,10 @@ class Access:
         return self._keys.create_first(name, now=self._clock())
 
     def set_up(self, name: str, chosen: tuple[str, str] | None = None) -> KeyWithSecret | None:
-        """An admin's key for a lake that never had a key, with a ``chosen`` ID and secret or with new ones; None if it had
-        one. At most two table requests. :class:`InvalidError` for an ID or a secret that cannot be used.
+        """Make an admin's key for a lake that never had a key, with a ``chosen`` ID and secret or with new ones; return None if
+        it had one. At most two table requests. :class:`InvalidError` for an unusable ID or secret.
 
-        Unlike :meth:`ensure_first_key` it may be asked for by somebody unknown.
+        Unlike :meth:`ensure_first_key` it may be called for an unauthenticated caller.
         """
         return self._keys.create_first(name, chosen, now=self._clock())
 

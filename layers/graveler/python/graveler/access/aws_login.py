@@ -1,4 +1,4 @@
-"""Logging in by AWS: who has signed a request to STS is who AWS says they are."""
+"""Logging in by AWS: the identity of a signed request to STS is what AWS says."""
 
 import re
 import time
@@ -11,14 +11,14 @@ from graveler.access.sts import Sts
 from graveler.errors import InvalidError
 
 MAX_NAMES: Final = 4
-"""Names of a server: each may cost a request to AWS at a login."""
+"""Maximum number of a server's names: each may cost a request to AWS at a login."""
 
 _NAME: Final = re.compile(r"[!-~]{1,256}")
 
 
 class AwsLogin:
-    """Tells who has signed an identity token for a server of one of ``names``. :class:`InvalidError` for no name, too many, or
-    one that no header can have. Shared by threads."""
+    """Identifies the signer of an identity token for a server of one of ``names``. :class:`InvalidError` for no name, too many,
+    or one that is invalid in a header. Shared by threads."""
 
     def __init__(self, names: Sequence[str], sts: Sts | None = None, clock: Callable[[], float] = time.time) -> None:
         if not 1 <= len(names) <= MAX_NAMES:
@@ -35,9 +35,9 @@ class AwsLogin:
         self._clock = clock
 
     def read(self, token: str) -> SignedRequest:
-        """What a token asks AWS. No request. Errors as :func:`read_identity_token`."""
+        """Return the request that a token makes to AWS. No request. Errors as :func:`read_identity_token`."""
         return read_identity_token(token, self._clock())
 
     def principal(self, request: SignedRequest) -> AwsPrincipal:
-        """Who has signed it. Requests and errors as of :meth:`Sts.caller`."""
+        """Return the signer of the request. Requests and errors as of :meth:`Sts.caller`."""
         return read_principal(self._sts.caller(request, self._names))

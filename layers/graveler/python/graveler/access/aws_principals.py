@@ -1,10 +1,10 @@
 """Names of AWS principals, and patterns of them.
 
-STS names who signed: ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ``arn:aws:iam::ACCOUNT:user/PATH/NAME``,
+STS names the signer: ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ``arn:aws:iam::ACCOUNT:user/PATH/NAME``,
 ``arn:aws:sts::ACCOUNT:federated-user/NAME``, ``arn:aws:iam::ACCOUNT:root``
 (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html). A pattern is such a name with ``*``, ``?`` and
 ``[…]`` in the parts behind the kind, each within its part: ``*`` matches no slash. Partition, account and kind are always
-literal: anybody has an account of their own, with roles of any name.
+literal: anyone can have an account of their own, with roles of any name.
 """
 
 import re
@@ -25,7 +25,8 @@ _MAX: Final = 2048
 
 
 class AwsPrincipal(Struct, frozen=True):
-    """Who signed. ``name`` is the role's or the user's, ``session`` the session's, which whoever takes the role chooses."""
+    """The signer. ``name`` is the role's or the user's, ``session`` the session's, which is chosen by the caller that assumes the
+    role."""
 
     arn: str
     name: str
@@ -33,7 +34,7 @@ class AwsPrincipal(Struct, frozen=True):
 
 
 def read_principal(arn: str) -> AwsPrincipal:
-    """A principal by its ARN, as STS says it. :class:`InvalidError` for another text."""
+    """Return a principal by its ARN, as STS names it. :class:`InvalidError` for any other text."""
     found = _ARN.fullmatch(arn) if len(arn) <= _MAX and arn.isprintable() else None
     parts = found["rest"].split("/")[1:] if found else []
     if found is None or _KINDS.get(found["kind"]) != found["service"] or not _has_parts(found["kind"], parts):
@@ -44,8 +45,9 @@ def read_principal(arn: str) -> AwsPrincipal:
 
 
 def principal_pattern(text: str) -> str:
-    """A pattern as it is kept. That of a role, as IAM writes it (``arn:aws:iam::ACCOUNT:role/PATH/NAME``), is one of its
-    sessions, as is that of a role's sessions without a session. :class:`InvalidError` for one that could match anybody's."""
+    """Return a pattern in its stored form. That of a role, as IAM writes it (``arn:aws:iam::ACCOUNT:role/PATH/NAME``), becomes
+    one of its sessions, as does that of a role's sessions without a session. :class:`InvalidError` for one that could match any
+    account's principals."""
     found = _ARN.fullmatch(text) if len(text) <= _MAX and text.isprintable() else None
     if found is None:
         raise InvalidError(
@@ -71,7 +73,7 @@ def principal_pattern(text: str) -> str:
 
 
 def matches(pattern: str, arn: str) -> bool:
-    """Whether a principal is one of those that a pattern, as :func:`principal_pattern` returns it, is about."""
+    """Return whether a principal matches a pattern, as :func:`principal_pattern` returns it."""
     wanted, found = pattern.split("/"), arn.split("/")
     if len(wanted) != len(found) or wanted[0] != found[0]:
         return False
@@ -79,7 +81,7 @@ def matches(pattern: str, arn: str) -> bool:
 
 
 def literals(pattern: str) -> int:
-    """How many characters of a pattern are themselves: of several that match, the one with the most is the most exact."""
+    """Return the number of literal characters in a pattern: of several that match, the one with the most is the most exact."""
     return len(_WILD.sub("", pattern))
 
 

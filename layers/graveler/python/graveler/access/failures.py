@@ -1,10 +1,10 @@
-"""How often one address may be wrong about one key.
+"""Limits on one address's failures with one key.
 
-After :data:`MOST` failures within :data:`WINDOW` seconds the table is asked no more until the window ends: the digest of the
-key's secret, as the last failure found it, is kept so long, and tells a right try, which goes on as ever, from a wrong one. So
-nobody locks out the holder of a key by being wrong about it. It counts in one process: several workers allow as many times
-more. That is enough, since a secret cannot be guessed anyway; the limit keeps a mistaken script from being expensive, and makes
-an attack visible. Memory is bounded: the oldest window makes room.
+After :data:`MOST` failures within :data:`WINDOW` seconds the table is not read until the window ends: the digest of the key's
+secret, as the last failure found it, is kept that long, and distinguishes a right try, which succeeds as ever, from a wrong one.
+So failures cannot lock out the holder of a key. It counts in one process: several workers allow as many times more. That is
+enough, since a secret cannot be guessed anyway; the limit keeps a mistaken script from being expensive, and makes an attack
+visible. Memory is bounded: the oldest window makes room.
 """
 
 import math
@@ -40,8 +40,8 @@ class Failures:
         self._lock = new_lock()
 
     def check(self, source: str, key_id: str, secret: str | None = None) -> None:
-        """:class:`TooManyFailuresError` if this address was wrong about this key too often, unless ``secret`` is the one that the
-        key had then."""
+        """Raise :class:`TooManyFailuresError` if this address failed with this key too often, unless ``secret`` is the one that
+        the key had then."""
         now = self._clock()
         window = self._windows_of.get((source, key_id))
         if window is None or window.failures < self._most or not self._is_open(window, now):

@@ -1,14 +1,14 @@
-"""What a client sends to log in as an AWS principal: a request to STS that it has signed, and that we send for it.
+"""The client's message to log in as an AWS principal: a request to STS that it has signed, and that we send for it.
 
 The published clients (``lakefs``, ``lakectl``, ``hadoop-lakefs``) presign ``POST /?Action=GetCallerIdentity``, take the URL
-apart, and send its parts as JSON in base64. Nothing else comes of it here than the one request that they make: each part is
-compared with what they write, and the URL is put together anew. So a token chooses no action, no parameter, no header and no
-path, and of hosts only one of AWS's own (:mod:`graveler.access.sts_hosts`).
+apart, and send its parts as JSON in base64. Only that one request is made of it here: each part is compared with what they write,
+and the URL is built anew. So a token chooses no action, no parameter, no header and no path, and of hosts only one of AWS's own
+(:mod:`graveler.access.sts_hosts`).
 
-Among the signed headers is ``X-LakeFS-Server-ID``. Its value is not in the token: who sends the request puts the name of this
+Among the signed headers is ``X-LakeFS-Server-ID``. Its value is not in the token: the sender of the request puts the name of this
 server there, as its settings have it, and AWS finds the signature wrong unless the client signed for that name.
 
-AWS takes a presigned ``GetCallerIdentity`` for 15 minutes, whatever ``X-Amz-Expires`` says
+AWS accepts a presigned ``GetCallerIdentity`` for 15 minutes, whatever ``X-Amz-Expires`` says
 (https://github.com/kubernetes-sigs/aws-iam-authenticator/blob/master/pkg/token/token.go), so that is checked here.
 """
 
@@ -28,7 +28,7 @@ SERVER_HEADER: Final = "X-LakeFS-Server-ID"
 MAX_SECONDS: Final = 900
 """Longest life of a signed request."""
 MAX_AHEAD: Final = 300
-"""Seconds that the clock of who signed may be ahead of ours."""
+"""Seconds that the signer's clock may be ahead of ours."""
 MAX_TOKEN: Final = 15 << 10
 
 _FIXED: Final = {
@@ -64,7 +64,7 @@ class _Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SignedRequest(msgspec.Struct, frozen=True):
-    """A request that says who has signed it. ``target`` is its path with the query; ``access_key_id`` is AWS's, and no secret."""
+    """A request that identifies its signer. ``target`` is its path with the query; ``access_key_id`` is AWS's, and not secret."""
 
     host: str
     target: str
@@ -75,10 +75,10 @@ class SignedRequest(msgspec.Struct, frozen=True):
 
 
 def read_identity_token(token: str, now: float) -> SignedRequest:
-    """The request that a token stands for; ``now`` in Unix seconds. No request.
+    """Return the request in a token; ``now`` in Unix seconds. No request.
 
-    :class:`InvalidError` for one that no client writes; :class:`IdentityRefusedError` for one that is not for us: of another host
-    than AWS's, without the header, expired or of the future.
+    :class:`InvalidError` for one that no client writes; :class:`IdentityRefusedError` for one that is not for us: for a host
+    other than AWS's, without the header, expired or dated in the future.
     """
     claims = _decoded(token)
     for name, value in _FIXED.items():

@@ -1,14 +1,14 @@
-"""Access keys: an ID that everybody may know and a secret that is shown once.
+"""Access keys: a public ID and a secret that is shown only once.
 
 A key is an item of the table: partition ``access-keys``, sorted by ID. Of the secret it holds HMAC-SHA256 under a salt of the
-key's own. That is a fast hash, on purpose. Slow ones (scrypt, Argon2) exist to make guessable passwords dear to guess; a
-secret made here is 40 random characters (238 bits), which no speed of guessing finds, and a slow hash would cost 50 ms
-of processor time on each request that is not in the cache, which anybody could make us spend. Secrets that others chose must
-be long for the same reason (:data:`MIN_CHOSEN_SECRET`). A key for S3 signs its requests with the secret and never sends it:
-whoever verifies that must know it, so its item holds the secret besides, sealed (:mod:`graveler.storage.keyring`).
+key's own. That is a fast hash, on purpose. Slow ones (scrypt, Argon2) exist to make guessable passwords expensive to guess; a
+secret made here is 40 random characters (238 bits), which no speed of guessing finds, and a slow hash would cost 50 ms of
+processor time on each uncached request, which anyone could make us spend. Secrets that others chose must be long for the same
+reason (:data:`MIN_CHOSEN_SECRET`). A key for S3 signs its requests with the secret and never sends it: the verifier must know it,
+so its item also holds the secret, sealed (:mod:`graveler.storage.keyring`).
 
-A revoked key's item stays, without salt and digest, so that its ID never comes to life again: a token that was
-given out for it stays dead, whatever is created later.
+A revoked key's item stays, without salt and digest, so that its ID never becomes valid again: a token issued for it stays
+invalid, whatever is created later.
 """
 
 import hmac
@@ -29,13 +29,13 @@ from graveler.storage.keyring import Keyring
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
 
 MIN_CHOSEN_SECRET: Final = 32
-"""Characters that a secret must have which was not made here."""
+"""Minimum number of characters of a secret that was not made here."""
 MAX_SECRET: Final = 256
 MAX_PATTERNS: Final = 100
 
 _PARTITION: Final = "access-keys"
 _FIRST: Final = Key("access", b"first-key")
-"""Item that says that the lake has made its first key by itself."""
+"""Item that records that the lake has made its first key by itself."""
 _PAGE: Final = 1000
 _UPPER: Final = string.ascii_uppercase + string.digits
 _LETTERS: Final = string.ascii_letters + string.digits
@@ -53,15 +53,15 @@ class AccessKey(Struct, frozen=True):
     branches: tuple[str, ...]
     created: int
     s3: bool = False
-    """Whether the secret is kept, sealed, so that what it signs can be verified."""
+    """True if the secret is kept, sealed, so that its signatures can be verified."""
 
     def identity(self) -> Identity:
-        """Who asks with this key."""
+        """Return the identity of a caller with this key."""
         return Identity(self.key_id, self.name, self.role, self.repositories, self.branches)
 
 
 class KeyWithSecret(Struct, frozen=True):
-    """A key just made. Its secret cannot be had again."""
+    """A key just made. Its secret is never shown again."""
 
     key: AccessKey
     secret: str
@@ -87,7 +87,7 @@ class Keys:
         s3: bool = False,
         now: float,
     ) -> KeyWithSecret:
-        """Make a key and its secret, which is kept sealed for ``s3``. One table write, and for ``s3`` what the keyring asks the
+        """Make a key and its secret, which is kept sealed for ``s3``. One table write, and for ``s3`` the keyring's requests the
         first time. :class:`InvalidError` for an empty name or pattern."""
         key_id, secret = new_pair()
         key = _key(key_id, name, role, repositories, branches, now)
@@ -103,9 +103,9 @@ class Keys:
         return made
 
     def create_first(self, name: str, chosen: tuple[str, str] | None = None, *, now: float) -> KeyWithSecret | None:
-        """Make an admin's key if the lake never had a key, with a ``chosen`` ID and secret or with new ones; of several callers
-        at once, one gets it. One table read, and one write if there is none. :class:`InvalidError` for an ID or a secret
-        that cannot be used."""
+        """Make an admin's key if the lake never had a key, with a ``chosen`` ID and secret or with new ones; of several
+        concurrent callers, one gets it. One table read, and one write if the lake has none. :class:`InvalidError` for an unusable
+        ID or secret."""
         if self.any():
             return None
         if chosen is not None:
@@ -124,10 +124,10 @@ class Keys:
         return made
 
     def adopt(self, key_id: str, secret: str, name: str, *, now: float) -> KeyWithSecret | None:
-        """Make an admin's key with this ID and secret; None if it is there already. One table write, and a read if it is there.
+        """Make an admin's key with this ID and secret; None if it exists already. One table write, and a read if it exists.
 
-        :class:`InvalidError` if one of the two cannot be used; :class:`AlreadyExistsError` if the key has another secret, or
-        was revoked.
+        :class:`InvalidError` if one of the two is unusable; :class:`AlreadyExistsError` if the key has another secret, or was
+        revoked.
         """
         _check_chosen(key_id, secret)
         made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
@@ -144,23 +144,24 @@ class Keys:
         return made
 
     def verify(self, key_id: str, secret: str) -> AccessKey | None:
-        """The key, if it lives and this is its secret. One table read; a key that does not exist takes the same work."""
+        """Return the key, if it is live and this is its secret. One table read; a key that does not exist takes the same work."""
         proof = self.proof(key_id)
         return proof.key if proof.is_of(secret) else None
 
     def proof(self, key_id: str) -> "Proof":
-        """What tells whether a secret is this key's: of no key whatever, if it does not live. One table read."""
+        """Return the proof that checks a secret of this key; one that matches no secret if the key is not live. One table
+        read."""
         return _decode(key_id, self._item(key_id)) or _NOBODYS
 
     def get(self, key_id: str) -> AccessKey:
-        """A live key. One table read. :class:`KeyNotFoundError`."""
+        """Return a live key. One table read. :class:`KeyNotFoundError`."""
         key = self.proof(key_id).key
         if key is None:
             raise KeyNotFoundError(key_id)
         return key
 
     def get_with(self, key_id: str, one: Key, other: Key) -> tuple[AccessKey, Item | None, Item | None]:
-        """A live key and two other items of the table, from one table read. :class:`KeyNotFoundError`."""
+        """Return a live key and two other items of the table, from one table read. :class:`KeyNotFoundError`."""
         item, first, second = self._tables.get_many([_known_address(key_id), one, other])
         stored = _decode(key_id, item)
         if stored is None or stored.key is None:
@@ -168,8 +169,8 @@ class Keys:
         return stored.key, first, second
 
     def signing_secret(self, key_id: str) -> tuple[AccessKey, str]:
-        """A live key and its secret, with which it signs requests. One table read, and what the keyring asks the first time.
-        :class:`KeyNotFoundError` also for a key that was not made for that; errors as of :meth:`Keyring.open`."""
+        """Return a live key and its secret, with which it signs requests. One table read, and the keyring's requests the first
+        time. :class:`KeyNotFoundError` also for a key that was not made for that; errors as of :meth:`Keyring.open`."""
         item = self._item(key_id)
         stored = _decode(key_id, item)
         sealed = None if item is None else item.get("sealed")
@@ -178,11 +179,12 @@ class Keys:
         return stored.key, self._keyring.open(_address(key_id), sealed).decode()
 
     def all(self) -> list[AccessKey]:
-        """The live keys, by ID. One table read for each 1,000, revoked ones included."""
+        """Return the live keys, by ID. One table read for each 1,000, revoked ones included."""
         return [key for key, _ in self._stored()]
 
     def unopened(self) -> list[str]:
-        """IDs of live keys whose sealed secret was sealed by another key than the lake has now. Reads as :meth:`all`, and one."""
+        """Return the IDs of live keys whose secret was sealed by another key than the lake's present one. Reads as :meth:`all`,
+        and one."""
         sealed = {key.key_id: item["sealed"] for key, item in self._stored() if isinstance(item.get("sealed"), bytes)}
         mine = (
             self._keyring.sealed_by_it([each for each in sealed.values() if isinstance(each, bytes)]) if sealed else []
@@ -202,17 +204,17 @@ class Keys:
                 start = page.items[-1][0] + b"\0"
 
     def any(self) -> bool:
-        """Did the lake ever have a key? One table read."""
+        """Return whether the lake ever had a key. One table read."""
         return bool(self._tables.query(_PARTITION, limit=1).items)
 
     def revoke(self, key_id: str, *, now: float) -> AccessKey:
-        """End a key, for good; returns what it was. One table read, one write. :class:`KeyNotFoundError`."""
+        """End a key, for good; return its last state. One table read, one write. :class:`KeyNotFoundError`."""
         key = self.get(key_id)
         item: Item = {"name": key.name, "role": key.role.value, "created": key.created, "revoked": int(now)}
         try:
             self._tables.put(_address(key_id), item, Matches({"revoked": None}))
         except ConditionFailedError as error:
-            if not _ours(error, item):  # somebody else was quicker
+            if not _ours(error, item):  # a concurrent caller was faster
                 raise KeyNotFoundError(key_id) from None
         return key
 
@@ -221,14 +223,14 @@ class Keys:
 
 
 class Proof(Struct, frozen=True):
-    """A digest of the secret of a ``key``, under a salt; of no secret if there is no such key."""
+    """A digest of the secret of a ``key``, under a salt; of no secret if the key does not exist."""
 
     key: AccessKey | None
     salt: bytes
     digest: bytes
 
     def is_of(self, secret: str) -> bool:
-        """Is it this key's? It takes as long if there is none."""
+        """Return whether the secret is this key's. Takes as long without a key."""
         right = hmac.compare_digest(_digest(self.salt, secret), self.digest)
         return right and self.key is not None
 
@@ -240,12 +242,13 @@ _NOBODYS: Final = Proof(None, bytes(16), token_bytes(32))
 
 
 def _ours(error: ConditionFailedError, item: Item) -> bool:
-    """Whether a conditional write failed for what it wrote itself: some adapters send a request again whose answer was lost."""
+    """Return whether a conditional write failed because of its own effect: some adapters send a request again whose response was
+    lost."""
     return error.failures.get(0) == item
 
 
 def new_pair() -> tuple[str, str]:
-    """A new key's ID and its secret."""
+    """Return a new key's ID and its secret."""
     return _new_key_id(), _new_secret()
 
 
@@ -272,7 +275,7 @@ def _address(key_id: str) -> Key:
 
 
 def _known_address(key_id: str) -> Key:
-    """What cannot be a key's ID is looked up as one that is not there."""
+    """Return the address of a key's item; for an impossible ID, that of a missing one."""
     return _address(key_id if _KEY_ID.fullmatch(key_id) else "-")
 
 
@@ -288,7 +291,7 @@ def _key(
 
 
 def check_rights(name: str, repositories: Sequence[str], branches: Sequence[str]) -> None:
-    """:class:`InvalidError` for a holder's name, or patterns, that cannot be used."""
+    """Check a holder's name and patterns. :class:`InvalidError` for unusable ones."""
     if not 0 < len(name) <= 256 or not name.isprintable():
         raise InvalidError(f"the name {name[:256]!r} of a key's holder must be 1 to 256 printable characters")
     for kind, patterns in (("repository", repositories), ("branch", branches)):
@@ -308,7 +311,7 @@ def _encode(made: KeyWithSecret) -> dict[str, Value]:
         "salt": salt,
         "digest": _digest(salt, made.secret),
     }
-    # Left out where there is none: no limit is a key's usual state.
+    # Left out if empty: no limit is a key's usual state.
     if key.repositories:
         item["repositories"] = list(key.repositories)
     if key.branches:
@@ -317,7 +320,7 @@ def _encode(made: KeyWithSecret) -> dict[str, Value]:
 
 
 def _decode(key_id: str, item: Item | None) -> Proof | None:
-    """What the item says; None if there is none or the key is revoked. :class:`CorruptError` for one that makes no sense."""
+    """Return the item's proof; None without an item or if the key is revoked. :class:`CorruptError` for a malformed one."""
     if item is None or "revoked" in item:
         return None
     name, role, created = item.get("name"), item.get("role"), item.get("created")

@@ -1,8 +1,8 @@
-"""What a role may do, and where: the whole permission model.
+"""The permissions of roles, and where they apply: the whole permission model.
 
 A key has one role. It may be limited to repositories and to branches, each by glob patterns (``*``, ``?``, ``[…]``; ``*`` also
-matches slashes). Limits to branches concern changes only: whoever may read a repository reads all of it, since
-every commit can be reached from many branches.
+matches slashes). Limits to branches concern changes only: a key that may read a repository reads all of it, since every commit
+can be reached from many branches.
 """
 
 from enum import Enum
@@ -16,7 +16,7 @@ from graveler.requests.base import Permission
 
 
 class Role(Enum):
-    """What a key's holder is."""
+    """The role of a key's holder."""
 
     READER = "reader"
     WRITER = "writer"
@@ -31,7 +31,7 @@ _GRANTS: Final = {
 
 
 class Identity(Struct, frozen=True):
-    """Who asks: the key, the name of its holder, the role, and the patterns that limit it (none: no limit)."""
+    """The caller: the key, the name of its holder, the role, and the patterns that limit it (none: no limit)."""
 
     key_id: str
     name: str
@@ -40,21 +40,21 @@ class Identity(Struct, frozen=True):
     branches: tuple[str, ...] = ()
 
     def allows(self, permission: Permission, repository: str = "", branch: str = "") -> bool:
-        """Whether this identity may do it. No request.
+        """Return whether this identity has the permission. No request.
 
-        Without ``repository`` the whole lake is concerned: then a key that is limited to repositories may read only (what it
-        reads must be filtered with :meth:`sees`). Without ``branch`` more than one branch is concerned: then a key that is
-        limited to branches may not change anything.
+        Without ``repository`` the whole lake is concerned: then a key that is limited to repositories may only read (filter the
+        results with :meth:`sees`). Without ``branch`` more than one branch is concerned: then a key that is limited to branches
+        may not change anything.
         """
         return not self._why_not(permission, repository, branch)
 
     def require(self, permission: Permission, repository: str = "", branch: str = "") -> None:
-        """:class:`NotPermittedError` unless :meth:`allows`. No request."""
+        """Raise :class:`NotPermittedError` unless :meth:`allows`. No request."""
         if why := self._why_not(permission, repository, branch):
             raise NotPermittedError(why)
 
     def sees(self, repository: str) -> bool:
-        """Whether a list of repositories shows this one to it."""
+        """Return whether a list of repositories shows it this one."""
         return not self.repositories or _matches(repository, self.repositories)
 
     def _why_not(self, permission: Permission, repository: str, branch: str) -> str:

@@ -1,9 +1,8 @@
-"""Rules about AWS principals: who may log in with AWS's credentials instead of a key, as whom, and for what.
+"""Rules about AWS principals: which may log in with AWS's credentials instead of a key, as whom, and for what.
 
 A rule is an item of the table: partition ``access-principals``, sorted by an ID. IDs are random and begin with ``aws:``, which no
-access key's does, so that one of a rule that was removed never comes back: tokens that were given out by it stay dead. Of
-several rules that match, the most exact one counts: the one whose pattern has the most characters besides wildcards, and of those
-the oldest.
+access key's does, so that the ID of a removed rule never returns: tokens issued by it stay invalid. Of several rules that match,
+the most exact one counts: the one whose pattern has the most characters besides wildcards, and of those the oldest.
 """
 
 import re
@@ -22,7 +21,7 @@ from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Tables, Value
 
 MAX_RULES: Final = 1000
-"""Of one lake: each login reads them all."""
+"""Maximum number of rules per lake: each login reads them all."""
 PREFIX: Final = "aws:"
 
 _PARTITION: Final = "access-principals"
@@ -32,9 +31,9 @@ _WORDS: Final = ("principal", "session")
 
 
 class PrincipalRule(Struct, frozen=True):
-    """Who logs in by AWS as one of ``principal``, a pattern of ARNs, has this ``role`` within these patterns, and commits under
-    ``name``, in which ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's session.
-    ``created`` is in Unix seconds."""
+    """A rule that gives AWS principals matching ``principal``, a pattern of ARNs, this ``role`` within these patterns. They
+    commit under ``name``, in which ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's
+    session. ``created`` is in Unix seconds."""
 
     rule_id: str
     principal: str
@@ -45,12 +44,12 @@ class PrincipalRule(Struct, frozen=True):
     created: int
 
     def name_of(self, principal: AwsPrincipal) -> str:
-        """Under what name a principal commits."""
+        """Return the name under which a principal commits."""
         words = {"principal": principal.name, "session": principal.session or principal.name}
         return _NAMED.sub(lambda found: words[found[1]], self.name)
 
     def identity(self, name: str) -> Identity:
-        """Who asks after a login by this rule."""
+        """Return the identity of a caller that logged in by this rule."""
         return Identity(self.rule_id, name, self.role, self.repositories, self.branches)
 
 
@@ -63,8 +62,8 @@ class PrincipalRules:
     def create(
         self, principal: str, name: str, role: Role, repositories: Sequence[str], branches: Sequence[str], *, now: float
     ) -> PrincipalRule:
-        """Make a rule. One table read, one write. :class:`InvalidError` for a name or pattern that cannot be used, or too many
-        rules; :class:`AlreadyExistsError` if there is one about the same pattern."""
+        """Make a rule. One table read, one write. :class:`InvalidError` for an unusable name or pattern, or too many rules;
+        :class:`AlreadyExistsError` if a rule with the same pattern exists."""
         pattern = principal_pattern(principal)
         check_rights(name, repositories, branches)
         for word in _NAMED.findall(name):
@@ -81,12 +80,12 @@ class PrincipalRules:
         try:
             self._tables.put(_address(rule_id), item, Absent())
         except ConditionFailedError as error:
-            if error.failures.get(0) != item:  # else a repeated write has found itself
+            if error.failures.get(0) != item:  # otherwise a repeated write has found itself
                 raise
         return rule
 
     def all(self) -> list[PrincipalRule]:
-        """All rules, the most exact ones first. One table read for each megabyte of them."""
+        """Return all rules, the most exact ones first. One table read for each megabyte of them."""
         found: list[PrincipalRule] = []
         start, more = b"", True
         while more:
@@ -98,28 +97,28 @@ class PrincipalRules:
         return sorted(found, key=lambda rule: (-literals(rule.principal), rule.created, rule.rule_id))
 
     def get(self, rule_id: str) -> PrincipalRule:
-        """One rule. One table read. :class:`PrincipalRuleNotFoundError`."""
+        """Return one rule. One table read. :class:`PrincipalRuleNotFoundError`."""
         return _found(rule_id, self._tables.get(_known_address(rule_id)))
 
     def get_with(self, rule_id: str, one: Key, other: Key) -> tuple[PrincipalRule, Item | None, Item | None]:
-        """A rule and two other items of the table, from one table read. :class:`PrincipalRuleNotFoundError`."""
+        """Return a rule and two other items of the table, from one table read. :class:`PrincipalRuleNotFoundError`."""
         item, first, second = self._tables.get_many([_known_address(rule_id), one, other])
         return _found(rule_id, item), first, second
 
     def remove(self, rule_id: str) -> PrincipalRule:
-        """Remove a rule; returns what it was. One table read, one write. :class:`PrincipalRuleNotFoundError`."""
+        """Remove a rule; return its last state. One table read, one write. :class:`PrincipalRuleNotFoundError`."""
         rule = self.get(rule_id)
         self._tables.delete(_address(rule_id))
         return rule
 
 
 def rule_for(rules: Sequence[PrincipalRule], arn: str) -> PrincipalRule | None:
-    """Which of the rules, in the order of :meth:`PrincipalRules.all`, counts for a principal."""
+    """Return the first of the rules, in the order of :meth:`PrincipalRules.all`, that matches a principal."""
     return next((rule for rule in rules if matches(rule.principal, arn)), None)
 
 
 def is_rule(holder: str) -> bool:
-    """Whether this is the ID of a rule, and not of an access key."""
+    """Return whether this is the ID of a rule, and not of an access key."""
     return holder.startswith(PREFIX)
 
 
@@ -128,7 +127,7 @@ def _address(rule_id: str) -> Key:
 
 
 def _known_address(rule_id: str) -> Key:
-    """What cannot be a rule's ID is looked up as one that is not there."""
+    """Return the address of a rule's item; for an impossible ID, that of a missing one."""
     return _address(rule_id if _ID.fullmatch(rule_id) else "-")
 
 
@@ -145,7 +144,7 @@ def _found(rule_id: str, item: Item | None) -> PrincipalRule:
 
 
 def _decode(rule_id: str, item: Item) -> PrincipalRule:
-    """:class:`CorruptError` for an item that makes no sense."""
+    """Return the rule in an item. :class:`CorruptError` for a malformed one."""
     try:
         return msgspec.convert({"rule_id": rule_id, **item}, PrincipalRule)
     except msgspec.ValidationError as error:

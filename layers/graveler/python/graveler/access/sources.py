@@ -1,9 +1,10 @@
-"""From where objects may be imported, staged or linked: nobody reads through graveler what they were not given.
+"""The places from which objects may be imported, staged or linked: graveler gives no caller access to data that was not given to
+them.
 
-A deployment has a list of address prefixes, empty unless somebody fills it (in AWS the same list is the role's policy), which a
-repository can narrow. Prefixes and addresses are compared as the plain text that they are: nothing is decoded or cleaned
-first, so what is not spelled as the list spells it is refused. Addresses that could mean another place to somebody who does
-decode or clean them are refused whatever the list says. What a symbolic link in an allowed folder points at is allowed with it.
+A deployment has a list of address prefixes, empty by default (in AWS the same list is the role's policy), which a repository can
+narrow. Prefixes and addresses are compared as the plain text that they are: nothing is decoded or cleaned first, so an address
+spelled differently from the list is refused. Addresses that could mean another place to a reader that does decode or clean them
+are refused whatever the list says. The target of a symbolic link in an allowed folder is allowed with it.
 """
 
 from collections.abc import Sequence
@@ -14,31 +15,31 @@ from graveler.storage.plain_addresses import is_plain
 
 
 class ImportSources:
-    """Prefixes of addresses that are allowed, such as ``s3://bucket/raw/``; each names a folder, with or without its slash.
-    :class:`InvalidError` for a prefix that is no address."""
+    """Prefixes of allowed addresses, such as ``s3://bucket/raw/``; each names a folder, with or without its slash.
+    :class:`InvalidError` for a prefix that is not an address."""
 
     def __init__(self, prefixes: Sequence[str]) -> None:
         self._levels: tuple[tuple[str, ...], ...] = (_folders(prefixes),)
 
     def narrowed(self, prefixes: Sequence[str]) -> "ImportSources":
-        """What both this and ``prefixes`` allow; no list of a repository can widen its deployment's."""
+        """Return what both this and ``prefixes`` allow; no list of a repository can widen its deployment's."""
         narrow = ImportSources(prefixes)
         narrow._levels = (*self._levels, *narrow._levels)
         return narrow
 
     @property
     def folders(self) -> tuple[tuple[str, ...], ...]:
-        """Lists of folders: what is allowed lies in one of each list."""
+        """Lists of folders: an allowed address lies in one of each list."""
         return self._levels
 
     def allows(self, address: str) -> bool:
-        """Whether the object, or the folder (its address ends with a slash), lies below an allowed prefix."""
+        """Return whether the object, or the folder (its address ends with a slash), lies below an allowed prefix."""
         if not is_plain(address):
             return False
         return all(any(address.startswith(folder) for folder in level) for level in self._levels)
 
     def require(self, address: str) -> None:
-        """:class:`SourceNotAllowedError` unless :meth:`allows`."""
+        """Raise :class:`SourceNotAllowedError` unless :meth:`allows`."""
         if not self.allows(address):
             raise SourceNotAllowedError(address)
 

@@ -1,7 +1,7 @@
-"""Asking AWS's STS who has signed a request.
+"""Asking AWS's STS for the signer of a request.
 
-The connection is TLS, to the host that the request is signed for, whose certificate is checked. No redirect is followed, no proxy
-used, an answer of more than 64 KB not read, and none waited for longer than some seconds, however slowly it comes.
+The connection is TLS, to the host that the request is signed for, whose certificate is checked. It follows no redirect, uses no
+proxy, reads no response of more than 64 KB, and waits some seconds at most, however slowly the response comes.
 """
 
 import re
@@ -20,12 +20,12 @@ from graveler.access.identity_tokens import SERVER_HEADER, SignedRequest
 from graveler.errors import UNREADABLE, BusyError, UnavailableError
 
 SECONDS: Final = 5.0
-"""That an answer may take in all, from the first packet on."""
+"""Seconds that a response may take in all, from the first packet on."""
 MAX_ANSWER: Final = 64 << 10
 AT_ONCE: Final = 8
-"""Requests under way at the same time, of one process: anybody may ask for one."""
+"""Concurrent requests of one process: anyone may cause one."""
 WAITING: Final = 16
-"""… and waiting for one to end, a second at most: threads that do nothing else."""
+"""Requests waiting for one of these to end, a second at most: threads that do nothing else."""
 
 _CODE: Final = re.compile(r"[A-Za-z]{1,60}")
 _OTHER_NAME: Final = "SignatureDoesNotMatch"
@@ -57,8 +57,8 @@ def _itself(host: str) -> tuple[str, int]:
 
 
 class Sts:
-    """AWS's STS. ``context`` says which certificates are believed (None: the system's), ``locate`` where a host is reached, and
-    ``seconds`` how long an answer may take. Shared by threads."""
+    """AWS's STS. ``context`` determines which certificates are trusted (None: the system's), ``locate`` where a host is reached,
+    and ``seconds`` how long a response may take. Shared by threads."""
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class Sts:
         self._free = BoundedSemaphore(AT_ONCE)
 
     def caller(self, request: SignedRequest, names: tuple[str, ...]) -> str:
-        """The ARN of who has signed a request for a server of one of these ``names``. One request to AWS for each name until one
-        fits.
+        """Return the ARN of the signer of a request for a server of one of these ``names``. One request to AWS for each name
+        until one fits.
 
-        :class:`IdentityRefusedError` if AWS finds the signature wrong, for all of the names, or knows nobody of this key, or its
-        credentials have expired; :class:`BusyError` if AWS has too much to do, or we have;
-        :class:`UnavailableError` without an answer that can be read.
+        :class:`IdentityRefusedError` if AWS finds the signature wrong, for all of the names, or does not know the key, or its
+        credentials have expired; :class:`BusyError` if AWS, or this process, is overloaded; :class:`UnavailableError` without a
+        readable response.
         """
         code = ""
         for name in names:
@@ -102,7 +102,7 @@ class Sts:
                 OSError,
                 HTTPException,
                 ValueError,
-            ) as error:  # ValueError: of a socket that the deadline has closed
+            ) as error:  # ValueError: from a socket that the deadline has closed
                 raise UnavailableError(f"no answer from {request.host} ({error}); try again") from None
 
     def _answer(self, request: SignedRequest, name: str) -> tuple[int, bytes]:
@@ -128,7 +128,7 @@ class Sts:
 
 
 class _Connection(HTTPSConnection):
-    """To ``address``, where the certificate must be ``host``'s. Who connects shakes hands, which is when that is checked."""
+    """A connection to ``address``, where the certificate must be ``host``'s. The caller does the handshake, which checks that."""
 
     sock: ssl.SSLSocket
 
@@ -143,7 +143,7 @@ class _Connection(HTTPSConnection):
 
 @contextmanager
 def _taken(slots: BoundedSemaphore, seconds: float) -> Iterator[None]:
-    """One of the places; :class:`BusyError` if none gets free so soon."""
+    """Take one of the slots; :class:`BusyError` if none gets free in time."""
     if not slots.acquire(timeout=seconds):
         raise BusyError("too many logins by AWS at the same time; try again")
     try:
@@ -154,7 +154,7 @@ def _taken(slots: BoundedSemaphore, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _deadline(connected: socket.socket, seconds: float) -> Iterator[None]:
-    """Shut the socket when the time is over: its own timeout begins anew with each byte."""
+    """Shut the socket down when the time is over: its own timeout begins anew with each byte."""
 
     def end() -> None:
         try:
@@ -179,7 +179,8 @@ def _arn(body: bytes) -> str:
 
 
 def _code(status: int, body: bytes) -> str:
-    """AWS's word for why not. :class:`BusyError`, :class:`UnavailableError` for what says nothing about who signed."""
+    """Return AWS's code for a refusal. :class:`BusyError`, :class:`UnavailableError` for a response that says nothing about the
+    signer."""
     if not 400 <= status < 500:
         raise UnavailableError(f"AWS's STS answered with status {status}, which says nothing; try again")
     try:

@@ -1,8 +1,8 @@
 """The hosts of AWS's Security Token Service, and the region whose name stands in the signature of a request to each.
 
-A client that logs in names its own host (:mod:`graveler.access.identity_tokens`), and whoever answers there tells who the client
-is. So this is a list and no pattern: ``sts.s3.amazonaws.com`` would fit any pattern of the hosts below, and is a bucket that
-somebody owns. The hosts are those of the service's endpoint rules in AWS's own SDKs, and of
+A client that logs in names its own host (:mod:`graveler.access.identity_tokens`), and that host's response identifies the client.
+So this is a list and not a pattern: ``sts.s3.amazonaws.com`` would fit any pattern of the hosts below, and is a bucket with some
+owner. The hosts are those of the service's endpoint rules in AWS's own SDKs, and of
 https://docs.aws.amazon.com/general/latest/gr/sts.html: by region, with FIPS, with both kinds of addresses (``api.aws``), and the
 one that is for all regions.
 """
@@ -69,7 +69,7 @@ _HOSTS: Final = {region: host for host, region in REGIONS.items() if host == f"s
 
 
 def host_of(region: str | None) -> tuple[str, str]:
-    """Host and region of the service for whoever works in ``region``: us-east-1's for none, and for one that is not known."""
+    """Return host and region of the service for a caller in ``region``: us-east-1's for none, and for an unknown one."""
     known = region if region in _HOSTS else "us-east-1"
     assert known is not None
     return _HOSTS[known], known

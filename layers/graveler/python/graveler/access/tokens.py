@@ -1,9 +1,9 @@
-"""Bearer tokens: what a login hands out, so that a client need not send its secret again and again.
+"""Bearer tokens, which a login returns, so that a client need not send its secret again and again.
 
 A token is a JSON web token of one fixed shape, ``header.payload.signature`` with HS256. Nothing in it chooses how it is checked:
 the header must be, byte for byte, the one that is written here, and the signature is compared as text, so that each token has one
-spelling. The payload is read only after the signature was found to be ours. What a token may do is not in it; that is
-read from its key, which must still be alive.
+spelling. The payload is read only after the signature was found to be ours. A token does not contain its permissions; they are
+read from its key, which must still be live.
 """
 
 import hmac
@@ -19,12 +19,12 @@ from graveler.storage.keyring import SharedSecret
 from graveler.storage.tables import Item, Key, Tables
 
 LIFETIME: Final = 7 * 24 * 3600
-"""Seconds for which a token is good, unless its key is revoked before."""
+"""Seconds for which a token is valid, unless its key is revoked before."""
 MAX_TOKEN: Final = 2048
 
 _ENDED: Final = "access/ended-tokens"
 _HEADER: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
-"""Of ``{"alg":"HS256","typ":"JWT"}``, in base64."""
+"""``{"alg":"HS256","typ":"JWT"}`` in base64."""
 
 
 class LoginToken(msgspec.Struct, frozen=True):
@@ -38,9 +38,9 @@ class LoginToken(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a token says: the ID of its key, or of the rule that let an AWS principal in, when it was made and when it ends, in
-    Unix seconds; what tells it from another one of the same second, which earlier versions did not say; and the principal's
-    name."""
+    """The payload of a token: the ID of its key, or of the rule that admitted an AWS principal, when it was made and when it
+    ends, in Unix seconds; a value that distinguishes it from another one of the same second, absent in earlier versions; and the
+    principal's name."""
 
     sub: str
     iat: int
@@ -57,51 +57,53 @@ class Tokens:
         self._secret = secret
 
     def issue(self, holder: str, *, now: float, lifetime: int = LIFETIME, name: str = "") -> LoginToken:
-        """A token for a key, or for a rule and the name of who logs in by it. No request, if the secret was read lately
-        (:data:`graveler.storage.keyring.KEEP`), else one table read; two writes and a read more for the first token of a lake."""
+        """Return a token for a key, or for a rule and the name of the principal that logs in by it. No request if the secret was
+        read lately (:data:`graveler.storage.keyring.KEEP`), otherwise one table read; two writes and a read more for the first
+        token of a lake."""
         claims = Claims(holder, int(now), int(now) + lifetime, token_hex(8), name)
         payload = urlsafe_b64encode(msgspec.json.encode(claims)).rstrip(b"=").decode()
         signed = f"{_HEADER}.{payload}"
         return LoginToken(f"{signed}.{self._signature(self._secret.fresh(), signed)}", claims.exp)
 
     def verify(self, token: str, *, now: float) -> Claims | None:
-        """What a token says, if it is ours and not expired. No request, once the secret is known; for a token that is not ours,
-        a table read now and then: the secret may be another one by now."""
+        """Return a token's claims, if it is ours and not expired. No request, once the secret is known; for a token that is not
+        ours, a table read now and then: the secret may have been replaced."""
         header, _, rest = token.partition(".")
         payload, _, signature = rest.partition(".")
         if len(token) > MAX_TOKEN or not token.isascii() or header != _HEADER:
             return None
         signed = f"{header}.{payload}"
-        # One after the other: what was read lately is looked at first, and is mostly all there is.
+        # One after the other: the last secret read is tried first, and mostly suffices.
         secrets = (secret() for secret in (self._secret.known, self._secret.fresh))
         if not any(hmac.compare_digest(self._signature(secret, signed), signature) for secret in secrets):
             return None
         try:
             claims = msgspec.json.decode(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=Claims)
-        except UNREADABLE:  # signed by a version that says something else
+        except UNREADABLE:  # signed by a version with other claims
             return None
         return claims if now < claims.exp else None
 
     def still_signed(self, token: str, item: Item | None) -> bool:
-        """Is a token that :meth:`verify` let pass signed by the secret of now, of whose row ``item`` was just read? No request if
-        that is the one that is known."""
+        """Return whether a token that :meth:`verify` accepted is signed by the present secret, whose row was just read as
+        ``item``. No request if that is the known one."""
         signed, _, signature = token.rpartition(".")
         return hmac.compare_digest(self._signature(self._secret.renew(item), signed), signature)
 
     @property
     def row(self) -> Key:
-        """Where the secret is kept."""
+        """The address of the secret in the table."""
         return self._secret.row
 
     def end(self, token: str, *, now: float) -> None:
-        """End a token of ours for good; another one, or one that is over, is left. One table write."""
+        """End a token of ours for good; ignore any other one, and an expired one. One table write."""
         claims = self.verify(token, now=now)
         if claims is not None:
             self._tables.put(self.ended(token), {"expires": claims.exp})
 
     @staticmethod
     def ended(token: str) -> Key:
-        """Where there is an item if a token was ended before its time. Whoever reads the table cannot tell the token."""
+        """Return the address of the item that exists if a token was ended before its time. A reader of the table cannot derive
+        the token."""
         return Key(_ENDED, sha256(token.encode("utf-8", "surrogatepass")).digest())
 
     @staticmethod

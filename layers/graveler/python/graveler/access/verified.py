@@ -1,4 +1,4 @@
-"""What was verified a moment ago, so that a request does not cost a read of the table.
+"""Recently verified credentials, so that a request does not cost a read of the table.
 
 An entry is found by a keyed digest of the whole credential, under a key that is made anew in each process: memory holds no secret
 and no token in clear. Only successes are kept, for a few seconds: a revoked key ends in every other process within that time, and
@@ -16,7 +16,7 @@ from graveler.access.permissions import Identity
 from graveler.forks import new_lock
 
 KEEP: Final = 5.0
-"""Seconds for which a credential is taken as verified."""
+"""Seconds for which a credential counts as verified."""
 MAX_ENTRIES: Final = 10_000
 
 
@@ -34,11 +34,11 @@ class Verified:
         self._secret = token_bytes(32)
         self._entries: dict[bytes, _Entry] = {}
         self._ended: set[str] = set()
-        """IDs of keys that were revoked here; none comes to life again."""
+        """IDs of keys that were revoked here; none becomes valid again."""
         self._lock = new_lock()
 
     def find(self, credential: str) -> Identity | None:
-        """Whose credential this was, if it was verified lately."""
+        """Return the identity of this credential, if it was verified lately."""
         entry = self._entries.get(self._digest(credential))
         # A clock that was set back must not lengthen anything.
         if entry is None or not entry.since <= self._clock() < entry.expires:
@@ -48,8 +48,8 @@ class Verified:
     def keep(self, credential: str, identity: Identity, verified: float, expires: float | None = None) -> None:
         """Remember a credential that was good at the time ``verified``, at most until it ``expires``; the oldest one makes room.
 
-        ``verified`` is when the table was asked, not when it answered: a key that was revoked between lives no longer for it, and
-        not at all if that was here.
+        ``verified`` is when the table was asked, not when it responded: a key that was revoked between is not accepted longer
+        because of this, and not at all if it was revoked here.
         """
         expires = verified + self._keep if expires is None else min(verified + self._keep, expires)
         digest = self._digest(credential)
@@ -62,7 +62,7 @@ class Verified:
             self._entries[digest] = _Entry(identity, verified, expires)
 
     def drop(self, credential: str) -> None:
-        """Remember a credential no more: it was ended."""
+        """Drop a credential: it was ended."""
         with self._lock:
             self._entries.pop(self._digest(credential), None)
 
