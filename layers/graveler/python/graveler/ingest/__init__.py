@@ -1,26 +1,26 @@
-"""Ingest: objects that land in a bucket or a folder appear on a branch, and become commits, by themselves.
+"""Ingest: objects that arrive in a bucket or a folder appear on a branch, and become commits, automatically.
 
 ==================  ====================================================================================
-:mod:`.rules`       what is taken, where it goes, and when it is committed; kept in the table
-:mod:`.events`      what object stores say when an object comes or goes
+:mod:`.rules`       which objects are taken, where they go, and when they are committed; kept in the table
+:mod:`.events`      the events that object stores send when an object is created or deleted
 :mod:`.windows`     clock windows, as ``2026/01/31/14:00/``
 :mod:`.ledger`      the last event of each object, so that an older one never undoes a newer one
-:mod:`.pending`     what was staged since the last commit of a rule, and whether a commit is due
-:mod:`.waiting`     which repositories have something pending, so that the clock looks at no others
-:mod:`.autocommit`  the commit that is due, once, whoever dies meanwhile
-:mod:`.due`         the clock: what is due in all repositories
-:mod:`.status`      what there is to say of a rule at work
-:mod:`.handover`    commits that are too much for one call, to whoever works on operations
-:mod:`.source`      looking at what the store holds now
-:mod:`.matching`    which rules take an object
-:mod:`.judging`     what the events of one object come to
-:mod:`.results`     what became of events, as values
+:mod:`.pending`     changes staged since the last commit of a rule, and whether a commit is due
+:mod:`.waiting`     the repositories with pending changes, so that the clock checks no others
+:mod:`.autocommit`  the commit that is due, made once even if processes die
+:mod:`.due`         the clock: the commits that are due in all repositories
+:mod:`.status`      the status of a rule
+:mod:`.handover`    the hand-over of commits that are too much for one call to background operations
+:mod:`.source`      reads of the store's current contents
+:mod:`.matching`    the rules that take an object
+:mod:`.judging`     the outcome of an object's events
+:mod:`.results`     the results of events, as values
 :mod:`.ingester`    a batch of events in, a result for each out
-:mod:`.reconcile`   comparing a source with its branch, and repairing
+:mod:`.reconcile`   comparison of a source with its branch, and repair
 :mod:`.operation`   the same in the background
-:mod:`.watch`       events of a folder, by looking at it
-:mod:`.watching`    ingest by these events; what fails is tried again
+:mod:`.watch`       events of a folder, by polling it
+:mod:`.watching`    ingest by these events; failures are retried
 ==================  ====================================================================================
 
-Nothing is copied: entries link to where the objects landed.
+Nothing is copied: entries link to where the objects arrived.
 """

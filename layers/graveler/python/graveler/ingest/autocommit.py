@@ -1,13 +1,14 @@
-"""The commit that a rule's policy asks for: made once, whoever dies, and however many find it due.
+"""The commit that a rule's policy asks for: made once, even if processes die, and however many find it due.
 
-1. What is pending is taken aside, under a number (compare-and-set).
-2. The ordinary commit, with a request id that was drawn with it: whoever repeats it gets the same commit.
-3. What was taken is forgotten, unless somebody did so already.
+1. The pending changes are set aside, under a number (a conditional write).
+2. The ordinary commit, with a request id drawn in step 1: a repetition returns the same commit.
+3. The changes set aside are deleted, unless another process has done so.
 
-A process that dies after 1 or 2 leaves it to the next one that looks at the rule, which goes on from there.
+If a process dies after 1 or 2, the next one that checks the rule continues from there.
 
-A commit that reads more than one call may (:class:`graveler.ingest.handover.LongCommits`) becomes an operation, whose ID is noted
-beside what was taken: 3 is done by whoever looks at the rule when it has ended. Should it fail, the next look begins another.
+A commit that reads more than one call may (:class:`graveler.ingest.handover.LongCommits`) becomes an operation, whose ID is
+stored with the changes set aside: step 3 is done by the process that checks the rule after its end. If it fails, the next check
+starts another one.
 """
 
 from typing import Final
@@ -32,7 +33,7 @@ COMMITTER: Final = "ingest"
 
 
 class AutoCommitter:
-    """Commits what rules have staged. Without ``long``, a commit is made in the call however long it takes."""
+    """The committer of rules' staged changes. Without ``long``, a commit is made in the call however long it takes."""
 
     def __init__(self, tables: Tables, clock: Clock, long: LongCommits | None = None) -> None:
         self._tables = tables
@@ -40,14 +41,14 @@ class AutoCommitter:
         self._long = long
 
     def pending(self, repository: OpenRepository, rule: Rule) -> Pending:
-        """What a rule has staged. One table read."""
+        """Return a rule's pending changes. One table read."""
         key = pending_key(repository.repository.uid, rule.id)
         return decode_pending(key, self._tables.get(key))
 
     def commit_if_due(self, repository: OpenRepository, rule: Rule) -> list[Commit]:
-        """Finish the commit that somebody began, and make the one that is due; of one that is worked on as an operation there is
-        nothing to tell yet. One table read; for each commit, two table reads, two writes and :class:`Commit`, of
-        which those errors are; for an operation one table read more, and its error if it failed."""
+        """Finish a commit that was begun, and make the one that is due; returns neither for one that still runs as an operation.
+        One table read; per commit, two table reads, two writes and :class:`Commit`, with its errors; for an operation one table
+        read more, and its error if it failed."""
         made: list[Commit] = []
         backoff = Backoff(self._clock)
         key = pending_key(repository.repository.uid, rule.id)
@@ -71,7 +72,7 @@ class AutoCommitter:
                     ) from None
 
     def _finish(self, repository: OpenRepository, rule: Rule, taken: Taken, made: list[Commit]) -> bool:
-        """Make the commit of what was taken, and forget that; False if somebody works on it."""
+        """Commit the changes set aside, and delete them; False while an operation works on it."""
         try:
             if taken.operation:
                 commit = self._handed_over(repository, rule, taken)
@@ -81,11 +82,11 @@ class AutoCommitter:
                 return False
             made.append(commit)
         except NoChangesError:
-            pass  # somebody else's commit has taken it, or it was no change
+            pass  # another commit included them, or they changed nothing
         return self._note(repository, rule, taken, None)
 
     def _commit_taken(self, repository: OpenRepository, rule: Rule, taken: Taken) -> Commit | None:
-        """The commit; None if it is so much that it was handed over."""
+        """Return the commit; None if it was handed over."""
         message = _filled(rule.message, rule, taken)
         metadata = {name: _filled(value, rule, taken) for name, value in rule.metadata.items()}
         info = CommitInfo(message, COMMITTER, metadata, request_id=taken.request_id(rule.id))
@@ -101,18 +102,19 @@ class AutoCommitter:
         return None
 
     def _handed_over(self, repository: OpenRepository, rule: Rule, taken: Taken) -> Commit | None:
-        """The commit that an operation made; None while it is worked on, also where nobody here can tell."""
+        """Return the commit that an operation made; None while it runs, or if this process cannot tell."""
         if self._long is None:
             return None
         found = self._long.look(repository, taken.operation)
         if found.failure is not None:
-            # The next look begins anew.
+            # The next check starts anew.
             self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=""))
             raise found.failure
         return None if found.commit_id is None else repository.commit_of(found.commit_id)
 
     def _note(self, repository: OpenRepository, rule: Rule, taken: Taken, after: Taken | None) -> bool:
-        """Replace what was taken, unless somebody did so already. False if too many change the rule: who looks next does it."""
+        """Replace the changes set aside, unless another process has done so. False under too much contention: the next check does
+        it."""
         key = pending_key(repository.repository.uid, rule.id)
         backoff = Backoff(self._clock)
         while True:

@@ -1,7 +1,7 @@
-"""The clock of ingest: the commits that are due by now, in all repositories that have something pending.
+"""The clock of ingest: the commits that are due by now, in all repositories with pending changes.
 
-What concerns one repository or one rule is told with its name, and stops no other. Who has less time than there is to do begins
-with another repository each minute, so that none waits for ever.
+A failure in one repository or rule is reported with its name, and stops no other. A clock with too little time for all starts
+with another repository each minute, so that each gets its turn.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from graveler.storage.tables import DamagedItemError, Item
 from graveler.storage.walking import walk
 
 LATE: Final = 900
-"""Seconds after which a commit that the clock made due, and nobody made, is told of."""
+"""Seconds after which a commit that the clock made due, and that was not made, is reported."""
 
 _MINUTE: Final = 60
 
@@ -36,7 +36,7 @@ class Made(Struct, frozen=True):
 
 
 class NotMade(Struct, frozen=True):
-    """A commit that is due and could not be made; whoever looks at the rule next tries again."""
+    """A commit that is due and could not be made; the next check of the rule retries it."""
 
     repository: str
     rule: str
@@ -44,7 +44,7 @@ class NotMade(Struct, frozen=True):
 
 
 class Unread(Struct, frozen=True):
-    """A repository, or a rule of it, that cannot be read: its events come again, and its commits wait."""
+    """A repository, or one of its rules, that cannot be read: its events are delivered again, and its commits wait."""
 
     repository: str
     rule: str
@@ -52,7 +52,7 @@ class Unread(Struct, frozen=True):
 
 
 class Overdue(Struct, frozen=True):
-    """A rule of which something should have been committed so many ``seconds`` ago, by its windows or its seconds."""
+    """A rule whose commit has been due for ``seconds``, by its windows or its seconds."""
 
     repository: str
     rule: str
@@ -60,7 +60,7 @@ class Overdue(Struct, frozen=True):
 
 
 class Looked(Struct, frozen=True):
-    """What came of a look at what is due."""
+    """The result of a check for due commits."""
 
     commits: tuple[Made, ...] = ()
     commits_failed: tuple[NotMade, ...] = ()
@@ -69,7 +69,7 @@ class Looked(Struct, frozen=True):
 
 
 class DueCommits:
-    """Looks for what is due in a lake, and commits it."""
+    """The check of a lake for due commits, which makes them."""
 
     def __init__(self, lake: Lake, clock: Clock, committer: AutoCommitter) -> None:
         self._lake = lake
@@ -78,12 +78,12 @@ class DueCommits:
         self._committer = committer
 
     def all(self, go_on: Callable[[], bool]) -> Looked:
-        """Commit what is due in the lake, while ``go_on`` says that there is time. :class:`UnavailableError`, :class:`BusyError`
+        """Commit everything that is due in the lake, while ``go_on`` returns True. :class:`UnavailableError`, :class:`BusyError`
         if not even the rules can be read.
 
-        Cost: one table read for the marks of repositories with something pending. If there are any, one for the rules, one for
-        each of these repositories, and what commits cost; a write for each of which nothing is pending any more. Every
-        :data:`graveler.ingest.waiting.ALL_EVERY` seconds one for each repository with rules instead, and a write.
+        Cost: one table read for the marks of repositories with pending changes. If any exist, one for the rules, one for each of
+        these repositories, and the cost of commits; a write per repository with nothing pending any more. Every
+        :data:`graveler.ingest.waiting.ALL_EVERY` seconds one per repository with rules instead, and a write.
         """
         look = _Look()
         now = self._clock.now()
@@ -107,8 +107,8 @@ class DueCommits:
         return look.finished()
 
     def of(self, repository: Repository, go_on: Callable[[], bool]) -> Looked:
-        """Commit what is due by the rules of one repository. Cost: two table reads, and what commits cost. :class:`CorruptError`
-        if a rule cannot be read; :class:`UnavailableError`, :class:`BusyError`."""
+        """Commit everything that is due by the rules of one repository. Cost: two table reads, and the cost of commits.
+        :class:`CorruptError` if a rule cannot be read; :class:`UnavailableError`, :class:`BusyError`."""
         look = _Look()
         rules = self._store.of(repository)
         if rules.rules:
@@ -148,7 +148,7 @@ class DueCommits:
         look: "_Look",
         go_on: Callable[[], bool],
     ) -> bool:
-        """False if the repository is gone, and its rules are left over."""
+        """Commit for the rules; False if the repository is gone, and only its rules are left."""
         repository = opened(self._lake, rules)
         if repository is None:
             return False
@@ -169,7 +169,7 @@ class DueCommits:
 
 
 def opened(lake: Lake, rules: RepositoryRules) -> OpenRepository | None:
-    """The repository of rules, or None if it is gone, or another one has its name. One table read."""
+    """Return the repository of rules, or None if it is gone, or another one has its name. One table read."""
     try:
         found = lake.repository(rules.repository)
     except RepositoryNotFoundError:
@@ -186,7 +186,7 @@ def _state(rules: RepositoryRules, rule: Rule, items: dict[bytes, Item | Damaged
 
 
 class _Look:
-    """What is being collected."""
+    """The results collected so far."""
 
     def __init__(self) -> None:
         self.commits: list[Made] = []
@@ -195,7 +195,7 @@ class _Look:
         self.overdue: list[Overdue] = []
 
     def failed(self, rules: RepositoryRules, error: GravelerError) -> None:
-        """A repository could not be looked at."""
+        """Record that a repository could not be checked."""
         name = rules.repository or rules.uid
         if isinstance(error, CorruptError):
             self.unread.append(Unread(name, "", str(error)))

@@ -1,8 +1,8 @@
-"""What object stores say when an object comes or goes, as typed events.
+"""The events that object stores send when an object is created or deleted, as typed values.
 
-Three shapes are read: a notification of S3 (``{"Records": […]}``, keys URL-encoded, with ``+`` for a space), an event of S3 by
-way of EventBridge (keys as they are), and a plain line ``{"address": …, "kind": …, "sequencer": …}`` for folders and replays. A
-key is decoded exactly once, and only where its shape encodes it: ``a%2Bb`` of EventBridge is a key with a percent sign.
+Three formats are read: a notification of S3 (``{"Records": […]}``, keys URL-encoded, with ``+`` for a space), an event of S3 via
+EventBridge (keys as they are), and a plain line ``{"address": …, "kind": …, "sequencer": …}`` for folders and replays. A key is
+decoded exactly once, and only if its format encodes it: ``a%2Bb`` from EventBridge is a key with a percent sign.
 """
 
 import re
@@ -18,14 +18,14 @@ from graveler.errors import UNREADABLE, InvalidError
 
 _SEQUENCER: Final = re.compile(r"[0-9a-f]{1,128}")
 LAST_TIME: Final = 253_402_300_799.0
-"""The last second of the year 9999, in Unix seconds: no calendar here goes on behind it."""
+"""The last second of the year 9999, in Unix seconds: the limit of the calendars used here."""
 FILES: Final = "file://"
 """The bucket of this machine's files."""
 
 
 class EventKind(str, Enum):
-    """What happened. ``version_deleted``: a version of a versioned object is gone for good; which one counts now, if any, only
-    the store can tell."""
+    """The kind of event. ``version_deleted``: a version of a versioned object was deleted for good; only the store knows which
+    version, if any, is current now."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -33,9 +33,9 @@ class EventKind(str, Enum):
 
 
 class ObjectEvent(msgspec.Struct, frozen=True):
-    """One object came or went. ``bucket`` is the URL of its store, ``s3://name`` or ``file://``, so that its address is
-    ``<bucket>/<key>``. ``sequencer`` orders the events of one key, see :func:`canonical`. ``size`` in bytes, ``time`` in Unix
-    seconds. Without an ``etag``, an object is read for its MD5 when it is staged."""
+    """The creation or deletion of one object. ``bucket`` is the URL of its store, ``s3://name`` or ``file://``, so that its
+    address is ``<bucket>/<key>``. ``sequencer`` orders the events of one key, see :func:`canonical`. ``size`` in bytes, ``time``
+    in Unix seconds. Without an ``etag``, an object is read for its MD5 when it is staged."""
 
     bucket: str
     key: str
@@ -53,7 +53,7 @@ class ObjectEvent(msgspec.Struct, frozen=True):
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """Bucket and key, as :class:`ObjectEvent` has them. :class:`InvalidError` for what is no address."""
+    """Return bucket and key, as in :class:`ObjectEvent`. :class:`InvalidError` for an invalid address."""
     scheme, separator, rest = address.partition("://")
     if scheme == "file" and rest.startswith("/"):
         return FILES, rest[1:]
@@ -66,7 +66,7 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def canonical(sequencer: str) -> str:
-    """A sequencer such that comparing two of them as text is S3's order: hexadecimal, the shorter one padded with zeros on the
+    """Return a sequencer in a form whose order as text is S3's order: hexadecimal, the shorter one padded with zeros on the
     right. :class:`InvalidError` for anything else."""
     lower = sequencer.lower()
     if not _SEQUENCER.fullmatch(lower):
@@ -77,7 +77,7 @@ def canonical(sequencer: str) -> str:
 
 
 def check_event(event: ObjectEvent) -> None:
-    """:class:`InvalidError` for an event that no store could have sent."""
+    """Refuse an event that no store could have sent, with :class:`InvalidError`."""
     if not event.key or event.size < 0:
         raise InvalidError(f"the event names no object: key {event.key!r}, {event.size} bytes")
     if not 0 <= event.time <= LAST_TIME:  # NaN is neither
@@ -87,9 +87,9 @@ def check_event(event: ObjectEvent) -> None:
 
 
 def parse_message(body: str | bytes) -> list[ObjectEvent]:
-    """The events of one message; none for a test message, and for kinds that change no object (tags, restores).
+    """Return the events of one message; none for a test message, and for kinds that change no object (tags, restores).
 
-    :class:`InvalidError` says what is wrong with it.
+    :class:`InvalidError` describes what is wrong with it.
     """
     try:
         text = body.encode() if isinstance(body, str) else body
@@ -112,7 +112,7 @@ def parse_message(body: str | bytes) -> list[ObjectEvent]:
 
 
 def to_line(event: ObjectEvent) -> bytes:
-    """The event as a plain line of JSON, which :func:`parse_message` reads."""
+    """Return the event as a plain line of JSON, which :func:`parse_message` reads."""
     line = _Line(event.address, event.kind, event.sequencer, event.size, event.etag, event.time, event.version)
     return msgspec.json.encode(line)
 
@@ -213,7 +213,7 @@ def _of_bridge(bridge: _Bridge) -> list[ObjectEvent]:
 
 
 def _kind(*, created: bool, deleted: bool, for_good: bool) -> EventKind | None:
-    """``for_good``: a named version is gone, and not only hidden by a delete marker."""
+    """Return the kind of event, or None. ``for_good``: a named version is gone, and not only hidden by a delete marker."""
     if created:
         return EventKind.CREATED
     if not deleted:
@@ -240,7 +240,7 @@ def _event(
 
 
 def _decoded(key: str) -> str:
-    """The key of a notification, which is form-encoded, decoded once."""
+    """Return the key of a notification, which is form-encoded, decoded once."""
     try:
         return unquote_to_bytes(key.replace("+", " ")).decode()
     except UnicodeDecodeError:

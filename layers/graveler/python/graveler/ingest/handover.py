@@ -1,4 +1,4 @@
-"""Commits that are too much for one call: what ingest wants of those who work on long operations, whoever they are."""
+"""The port for commits that are too much for one call, implemented by whatever runs long operations."""
 
 from typing import Protocol
 
@@ -13,31 +13,31 @@ from graveler.tree.writer import Stop
 
 
 class Look(Struct, frozen=True):
-    """How far a commit is that was handed over: made (``commit_id``), failed (``failure``), or neither: it is worked on."""
+    """The state of a commit that was handed over: made (``commit_id``), failed (``failure``), or neither while it runs."""
 
     commit_id: CommitID | None = None
     failure: GravelerError | None = None
 
 
 class LongCommits(Protocol):
-    """Has commits made that are too much for one call: those that are seen to read more than ``limit`` records, and those for
+    """The hand-over of commits that are too much for one call: those known to read more than ``limit`` records, and those for
     which its time is too short."""
 
     @property
     def limit(self) -> int:
-        """Records that the call itself may read, as far as that is seen beforehand."""
+        """Records that the call itself may read, as far as their number is known in advance."""
         ...
 
     def stop(self) -> Stop | None:
-        """The sign by which a commit that begins now leaves the rest to an operation; None: time does not count, and ``limit``
-        counts in any case."""
+        """Return the signal on which a commit that starts now leaves the rest to an operation; None: no time limit. ``limit``
+        applies in any case."""
         ...
 
     def begin(self, repository: OpenRepository, what: Pinned[Commit]) -> str:
-        """Hand a commit over; returns the operation's ID. Asked again for the same request ID while it is worked on, that one
-        is the answer. The commit is known by that ID (promise C4)."""
+        """Hand a commit over and return the operation's ID. A repeated call for the same request ID returns the running
+        operation. The commit is identified by that request ID (promise C4)."""
         ...
 
     def look(self, repository: OpenRepository, operation_id: str) -> Look:
-        """How far it is. One table read."""
+        """Return its state. One table read."""
         ...

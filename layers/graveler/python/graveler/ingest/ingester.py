@@ -1,8 +1,9 @@
-"""A batch of events in, a result for each out: the branch then has what the events say, whatever came twice, late or in pieces.
+"""A batch of events in, a result for each out: afterwards the branch reflects the events, even if they came twice, late or in
+pieces.
 
-All rules of one branch are staged together. Their events are put together by key and compared with the ledger, and what is new is
-staged: last events, the rules' counts and the changes in one transaction for each :data:`CHUNK` keys. What goes wrong concerns
-the events that it is about, and is named in their results; the others go on.
+All rules of one branch are staged together. Their events are grouped by key and compared with the ledger, and new ones are
+staged: last events, the rules' counts and the changes in one transaction per :data:`CHUNK` keys. A failure affects only the
+events concerned, and is named in their results; the others proceed.
 """
 
 from collections import Counter
@@ -34,27 +35,27 @@ from graveler.storage.tables import Item, Key, Write
 from graveler.tree.record import encode_key
 
 CHUNK: Final = 48
-"""Keys of one rule in one transaction: for each its last event and its change, besides the rule's counts and the branch."""
+"""Keys of one rule per transaction: for each its last event and its change, besides the rule's counts and the branch."""
 
 WINDOWS_APART: Final = 24
-"""Windows of one batch and rule that become commits of their own, where they are over already: a day of hours. What is beyond is
-one commit together, so that a backfill of a year is not a year's commits in one call."""
+"""Windows of one batch and rule that become separate commits, if they are already over: a day of hours. The rest becomes one
+commit, so that a backfill of a year is not a year's commits in one call."""
 
 _WRITES: Final = 98
-"""Of rules and keys in one transaction, which takes 100: the branch and the mark of its repository are the others."""
+"""Items of rules and keys per transaction, which allows 100: the branch and its repository's mark are the others."""
 _READS: Final = 98
-"""Of rules and keys in one table read, which takes 100: the branch and its repository are read with them."""
+"""Items of rules and keys per table read, which allows 100: the branch and its repository are read with them."""
 
 
 class _Part(Struct, frozen=True):
-    """What one transaction stages by one rule: tasks, put together by key."""
+    """The share of one rule in a transaction: tasks, grouped by key."""
 
     rule: Rule
     groups: list[list[Task]]
 
 
 class _Work(Struct, frozen=True):
-    """What a batch has to do for one branch: for each rule its tasks, in portions that are staged one after another."""
+    """The work of a batch for one branch: for each rule its tasks, in portions that are staged one after another."""
 
     repository: OpenRepository
     branch: str
@@ -62,8 +63,8 @@ class _Work(Struct, frozen=True):
 
 
 class Ingester:
-    """Applies events to the branches of a lake. Safe to make anew for each batch, and to run many of at once. Commits that are
-    too much for one call go to ``long``, if there is one."""
+    """The application of events to the branches of a lake. May be created for each batch, and many may run at once. Commits that
+    are too much for one call go to ``long``, if given."""
 
     def __init__(self, lake: Lake, clock: Clock, long: LongCommits | None = None) -> None:
         self._lake = lake
@@ -74,23 +75,24 @@ class Ingester:
     def process(
         self, events: Sequence[ObjectEvent], of: Repository | None = None, go_on: Callable[[], bool] = lambda: True
     ) -> Batch:
-        """Stage what the events say, and commit what is due by the rules that they concern: all rules of the lake, or those
-        ``of`` one repository. Raises nothing for what concerns an event; :class:`UnavailableError`, :class:`BusyError` if not
-        even the rules can be read. When ``go_on`` says that the time is over, no more commits are begun: all events are staged
-        still, and what is due is left to :meth:`commit_due`. An event that a rule may be about which cannot be read is to come
-        again; with ``of``, :class:`CorruptError` for such a rule.
+        """Stage the events' changes, and commit what is due by the rules they concern: all rules of the lake, or those ``of`` one
+        repository. Raises nothing for a failing event; :class:`UnavailableError`, :class:`BusyError` if not even the rules can be
+        read. Once ``go_on`` returns False, no more commits are begun: all events are still staged, and due commits are left to
+        :meth:`commit_due`. An event that an unreadable rule may concern must be delivered again; with ``of``,
+        :class:`CorruptError` for such a rule.
 
-        Windows that are over when their objects come, as of a backfill, become commits one by one, the oldest first, up to
-        :data:`WINDOWS_APART`; what is beyond is one commit. Where objects of a window wait that is not over, these join it.
+        Windows that are over when their objects arrive, as in a backfill, become separate commits, oldest first, up to
+        :data:`WINDOWS_APART`; the rest becomes one commit. If objects of a window that is not over are waiting, these join it.
 
-        Cost: the rules, one table read for each thousand repositories that have some (they are not kept: what lands after a rule
-        was made must find it); one for each hundred of these repositories that have rules about the events' buckets; and for each
-        branch, and so many keys of its rules as go into one transaction, a table read and a transaction. A rule without suffixes
-        has :data:`CHUNK` keys there; of several rules of one branch each takes the room of half a key more. Then what commits
-        cost, with one table read for each rule of which one is due. Both again where others were in the way. An object read for
-        each event without ETag, an object request for each of a rule with ``verify``, for each version that was deleted, and for
-        each event from before the last reconciling of its rule, or from before that was made; of the latter, where deletes are
-        kept and nothing was seen of the object, two table reads, too, and for all of a branch what of its tree has to be read.
+        Cost: the rules, one table read per thousand repositories that have some (they are not cached: an object that arrives
+        after a rule was made must find it); one per hundred of these repositories that have rules about the events' buckets; and
+        per branch, and as many keys of its rules as fit into one transaction, a table read and a transaction. A rule without
+        suffixes has :data:`CHUNK` keys there; of several rules of one branch each takes the room of half a key more. Then the
+        cost of commits, with one table read per rule for which one is due. All of it again after conflicts with concurrent
+        writers. An object read for each event without ETag, an object request for each of a rule with ``verify``, for each
+        version that was deleted, and for each event from before the last reconciliation or the creation of its rule; of the
+        latter, if deletes are kept and the object was never seen, two table reads, too, and once per branch the parts of its tree
+        that have to be read.
         """
         events = list(events)
         notes = Notes()
@@ -117,22 +119,23 @@ class Ingester:
     def process_messages(
         self, messages: Sequence[Message], of: Repository | None = None, go_on: Callable[[], bool] = lambda: True
     ) -> tuple[list[Result], Batch]:
-        """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order, and all results."""
+        """Process a queue's messages as :meth:`process`; returns the worst result of the events in each, in order, and all
+        results."""
         return by_message(messages, partial(self.process, of=of, go_on=go_on))
 
     def commit_due(self, of: Repository | None = None, go_on: Callable[[], bool] = lambda: True) -> Batch:
-        """Make every commit that is due, of all rules or those ``of`` one repository, while ``go_on`` says that there is time:
-        for a clock that calls now and then. Cost and errors as of :meth:`DueCommits.all` and :meth:`DueCommits.of`."""
+        """Make every commit that is due, of all rules or those ``of`` one repository, while ``go_on`` returns True: for a clock
+        that calls it regularly. Cost and errors as :meth:`DueCommits.all` and :meth:`DueCommits.of`."""
         due = DueCommits(self._lake, self._clock, self._committer)
         found = due.all(go_on) if of is None else due.of(of, go_on)
         return Batch((), found.commits, found.commits_failed, found.unread, found.overdue)
 
-    # What is to be done
+    # The work to do
 
     def _work(
         self, tree: RuleTree, events: Sequence[tuple[int, ObjectEvent]], opened: "_Opened", notes: Notes
     ) -> Iterator[_Work]:
-        """The work for each branch. What could never become an object of it is refused by itself."""
+        """Yield the work for each branch. Events that could never become an object of it are refused individually."""
         now = self._clock.now()
         wanted: dict[tuple[RepositoryUID, str], dict[str, tuple[Rule, list[Task]]]] = {}
         for at, event in events:
@@ -145,7 +148,7 @@ class Ingester:
                     continue
                 repository = opened.found.get(uid)
                 if repository is None:
-                    continue  # its rules are left over
+                    continue  # only its rules are left
                 try:
                     _expect_possible(repository, rule, event)
                 except GravelerError as error:
@@ -158,8 +161,8 @@ class Ingester:
             yield _Work(opened.found[uid], branch, portions)
 
     def _portions(self, rule: Rule, tasks: Sequence[Task]) -> list[list[Task]]:
-        """Tasks that are staged together. Where all windows are over, those of each, the oldest first: a commit may come between.
-        Where one is not, the others join it."""
+        """Return tasks in groups that are staged together. If all windows are over, a group per window, oldest first: a commit
+        may come between. If one is not over, the others join it."""
         window, now = rule.commit.window, self._clock.now()
         over: dict[int, list[Task]] = {}
         for task in tasks:
@@ -171,7 +174,7 @@ class Ingester:
         joined = [task for begin in begins[WINDOWS_APART - 1 :] for task in over[begin]]
         return [*apart, joined] if joined else apart
 
-    # Doing it
+    # Execution
 
     def _do(self, work: _Work, notes: Notes, go_on: Callable[[], bool]) -> None:
         name = work.repository.repository.name
@@ -180,7 +183,7 @@ class Ingester:
         rules = {rule.id: rule for rule, _ in work.portions}
         for step in zip_longest(*(portions for _, portions in work.portions)):
             asked = [(rule, tasks) for (rule, _), tasks in zip(work.portions, step, strict=True) if tasks is not None]
-            # What is due by the clock is committed before more is staged, so that it has its own.
+            # What is due by the clock is committed before more is staged, so that its commit has only its own changes.
             early = {rule.id for rule, _ in asked if rule.commit.window is not None}
             for parts in _transactions(asked):
                 states.update(self._apply(work, parts, early, left, notes, go_on))
@@ -198,15 +201,15 @@ class Ingester:
         notes: Notes,
         go_on: Callable[[], bool],
     ) -> Mapping[str, Pending]:
-        """Stage, and note what became of the events. The state of each rule then, as far as it is known; ``left`` are the rules
-        of which an event is to come again."""
+        """Stage, and record the events' results. Returns the state of each rule afterwards, as far as it is known; ``left`` are
+        the rules with an event to be delivered again."""
         try:
             return self._stage(work, parts, early, left, notes, go_on)
         except GravelerError as error:
             singles = [_Part(part.rule, [group]) for part in parts for group in part.groups]
             if isinstance(error, (InvalidError, CorruptError)) and len(singles) > 1:
                 states: dict[str, Pending] = {}
-                for single in singles:  # one of them: the others are fine by themselves
+                for single in singles:  # one of them fails: the others succeed by themselves
                     states.update(self._apply(work, [single], early, left, notes, go_on))
                 return states
             result = failed(error)
@@ -226,7 +229,7 @@ class Ingester:
         notes: Notes,
         go_on: Callable[[], bool],
     ) -> Mapping[str, Pending]:
-        """One transaction. The state of each rule then."""
+        """Run one transaction and return the state of each rule afterwards."""
         repository = work.repository
         uid = repository.repository.uid
         keys: list[Key] = []
@@ -258,7 +261,7 @@ class Ingester:
                 made: list[Plan] = []
                 for tasks, last in zip(part.groups, seen, strict=True):
                     if rule.id in again and rule.is_marker(tasks[0].event.key):
-                        for task in tasks:  # it would have half of what it marks committed
+                        for task in tasks:  # only half of what it marks would be committed
                             note(task, Result(Outcome.RETRY, "an object that it marks could not be taken yet"))
                     elif (
                         plan := judge(repository, rule, tasks, last, _unsure(repository, rule, before), note)
@@ -280,7 +283,9 @@ class Ingester:
         while True:
             repository.stage_beside(work.branch, keys, decide)
             if not due:
-                early.difference_update(part.rule.id for part in parts)  # from here on, it is this step's own
+                early.difference_update(
+                    part.rule.id for part in parts
+                )  # from here on, pending changes are this step's own
                 notes.take(found)
                 left.update(again)
                 return states
@@ -291,10 +296,10 @@ class Ingester:
                     notes.commits(name, rule.name, partial(self._committer.commit_if_due, repository, rule))
             due.clear()
 
-    # What is read
+    # Reads
 
     def _opened(self, wanted: Sequence[RepositoryRules]) -> "_Opened":
-        """The repositories of rules. One that is gone, or whose name another one has, is none: its rules are left over."""
+        """Return the repositories of rules, without those that are gone, or whose name another one has."""
         opened = _Opened({}, {}, set())
         for rules, found in zip(wanted, self._lake.look_up([rules.repository for rules in wanted]), strict=True):
             if isinstance(found, RepositoryNotFoundError):
@@ -310,7 +315,7 @@ class Ingester:
 
 
 class _Opened(Struct):
-    """Repositories by uid, errors of those that cannot be opened, and the buckets that rules of both are about."""
+    """Repositories by uid, errors of those that cannot be opened, and the buckets of the rules of both."""
 
     found: dict[RepositoryUID, OpenRepository]
     failed: dict[RepositoryUID, GravelerError]
@@ -318,8 +323,8 @@ class _Opened(Struct):
 
 
 def _unsure(repository: OpenRepository, rule: Rule, state: Pending) -> float:
-    """The time (Unix seconds) up to which events do not say what the source holds: later ones of the same objects may have been
-    seen before the rule began to take them, or replaced by what reconciling found."""
+    """Return the time (Unix seconds) up to which events do not tell what the source holds: later ones of the same objects may
+    have come before the rule existed, or been superseded by the results of a reconciliation."""
     return max(state.reconciled, rule.since + repository.skew if rule.since else 0)
 
 
@@ -332,7 +337,7 @@ def _task(rule: Rule, at: int, event: ObjectEvent, now: float) -> Task:
 
 
 def _expect_possible(repository: OpenRepository, rule: Rule, event: ObjectEvent) -> None:
-    """Refuse what could never become an object of the branch."""
+    """Refuse an event that could never become an object of the branch."""
     address = event.address
     encode_key(rule.path(event.key))
     encode_key(event.key)
@@ -342,7 +347,7 @@ def _expect_possible(repository: OpenRepository, rule: Rule, event: ObjectEvent)
 
 
 def _transactions(work: Sequence[tuple[Rule, Sequence[Task]]]) -> Iterator[list[_Part]]:
-    """The tasks of rules by key, as many together as go into one transaction. Markers come behind what they mark."""
+    """Yield the tasks of rules by key, as many as fit into one transaction. Markers come after the objects they mark."""
     parts: list[_Part] = []
     writes = reads = 0
     for rule, tasks in work:
@@ -365,7 +370,8 @@ def _transactions(work: Sequence[tuple[Rule, Sequence[Task]]]) -> Iterator[list[
 
 
 def _noting(notes: Notes, rule_id: str, again: set[str]) -> Callable[[Task, Result], None]:
-    """Notes what became of a rule's task, and in ``again`` that it is to come again."""
+    """Return a function that records the result of a rule's task, and in ``again`` the rules with a task to be delivered
+    again."""
 
     def note(task: Task, result: Result) -> None:
         notes.note(task.at, result)
@@ -384,7 +390,7 @@ def _ledger_writes(uid: RepositoryUID, rule: Rule, plans: Sequence[Plan], now: f
 
 
 def _with_more(rule: Rule, before: Pending, plans: Sequence[Plan], now: float) -> Pending:
-    """The state of a rule with what these plans stage."""
+    """Return the state of a rule after these plans are staged."""
     amount, ahead = before.amount, before.ahead
     staged = [plan for plan in plans if plan.stages]
     objects = Counter(plan.task.window for plan in staged if plan.entry is not None)

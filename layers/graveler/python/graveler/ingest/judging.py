@@ -1,15 +1,15 @@
-"""What the events of one object come to: what is staged, and what is remembered of them.
+"""The outcome of one object's events: what is staged, and what is recorded of them.
 
-The newest event counts, by its sequencer, and what is older than the last one that was applied is stale. Two things are more:
+The newest event counts, by its sequencer, and one older than the last applied one is stale. Two cases are special:
 
-*What a rule keeps.* Where deletes are kept, no delete of any kind counts, nor is it remembered: the branch has what was created
-last, however the events are ordered and cut into batches.
+*Deletes that a rule ignores.* If deletes are kept, no delete of any kind counts, nor is it recorded: the branch has what was
+created last, however the events are ordered and grouped into batches.
 
-*What was reconciled.* Reconciling looks at the source, not at events, so nobody knows the sequencer of what it found. Until some
-time after it (:attr:`graveler.ingest.pending.Pending.reconciled`), an event does not say what the source holds: it may be older
-than what was found, and its successor lost. So the source is asked, and what is there counts. The same goes for what was
-told before the rule was made: newer events may have come when there was none, or another one of its name.
-docs/design/0008-late-events.md has the reasons.
+*Reconciliation.* It reads the source, not events, so the sequencer of what it found is unknown. Until some time after it
+(:attr:`graveler.ingest.pending.Pending.reconciled`), an event does not tell what the source holds: it may be older than what was
+found, and its successor lost. So the source is read, and its current object counts. The same applies to events from before the
+rule was made: newer ones may have come when it did not exist, or another one had its name. docs/design/0008-late-events.md has
+the reasons.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +29,8 @@ from graveler.model import ObjectEntry
 
 
 class Task(Struct, frozen=True):
-    """An event that a rule wants: ``at`` is its place in the batch, ``window`` the beginning of the clock window that it counts
-    to, if the rule has some, and ``stated`` of the one that it says."""
+    """An event that a rule wants: ``at`` is its position in the batch, ``window`` the beginning of the clock window it counts to,
+    if the rule has windows, and ``stated`` that of the one it names."""
 
     at: int
     event: ObjectEvent
@@ -39,7 +39,7 @@ class Task(Struct, frozen=True):
 
     @property
     def staged(self) -> Result:
-        """The result if its change is staged; of an object that is dated too far in the future, with its name."""
+        """The result if its change is staged; it names an object that is dated too far in the future."""
         if self.stated is None or self.window is None or self.stated == self.window:
             return Result(Outcome.STAGED)
         return Result(
@@ -50,8 +50,8 @@ class Task(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What the events of a key come to: the last of them, the new last event, and what to stage (None: a delete). ``marks``: a
-    marker came, and what was staged before is to be committed."""
+    """The outcome of a key's events: the last of them, the new last event to record, and the entry to stage (None: a delete).
+    ``marks``: a marker came, and what was staged before will be committed."""
 
     task: Task
     before: Seen | None
@@ -67,17 +67,17 @@ class Plan(Struct, frozen=True):
 
 
 Note = Callable[[Task, Result], None]
-"""Is told what became of a task."""
+"""The callback that receives a task's result."""
 
 
 def judge(
     repository: OpenRepository, rule: Rule, tasks: Sequence[Task], before: Seen | None, reconciled: float, note: Note
 ) -> Plan | None:
-    """What the events of one key come to, from the oldest on; None: nothing is new. ``before`` is the last event that was
-    applied, ``reconciled`` the time (Unix seconds) up to which events do not say what the source holds.
+    """Return the outcome of one key's events, from the oldest on; None if none is new. ``before`` is the last applied event,
+    ``reconciled`` the time (Unix seconds) up to which events do not tell what the source holds.
 
     Cost: an object request for such an event, for one of a rule with ``verify``, and for a version that was deleted; an object
-    read for one without ETag. What goes wrong is the event's result.
+    read for one without ETag. A failure is the event's result.
     """
     last: Task | None = None
     seen, marks, missed = before, False, 0
@@ -108,7 +108,7 @@ def judge(
         marks = marks or (created and rule.is_marker(event.key))
         last, seen = task, Seen(task.event.sequencer, created, event.etag if created else "")
     if last is None or seen is None:
-        if missed and before is not None:  # a marker that came before its delete, and whose event comes behind
+        if missed and before is not None:  # a marker that preceded its delete, and whose event comes after it
             return Plan(tasks[0], before, replace(before, marked=missed), False, None, True)
         return None
     marks = marks or bool(missed)
@@ -120,7 +120,7 @@ def judge(
 
 
 class _Judgement:
-    """What the last event of a key means for its branch."""
+    """The meaning of a key's last event for its branch."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Judgement:
         self._after = after
         self._marks = marks
         self._keeps = rule.deletes is Deletes.KEEP
-        # Anybody may give a file any time, so one's events are never known to be young.
+        # A file's time can be set freely, so its events are never known to be young.
         self._old = bool(reconciled) and (event.time <= reconciled or event.bucket == FILES)
 
     def made(self, note: Note) -> Plan | None:
@@ -175,7 +175,7 @@ class _Judgement:
         return Plan(self._task, self._before, after, stages, entry if stages else None, marks)
 
     def _overtaken(self, found: Found | None) -> str:
-        """Why an object that was created is not to be staged, nor its event remembered; empty if it is."""
+        """Return why a created object is neither staged nor its event recorded; empty if it is."""
         event = self._event
         gone = f"it vanished from the source: {event.address!r} does not exist"
         if not self._old:
@@ -200,23 +200,23 @@ class _Judgement:
             and int(event.time) <= before.modified
         ):
             return f"reconciling has found a newer {event.address!r}"
-        return ""  # what was deleted since is kept
+        return ""  # deletions since are ignored
 
     def _is_same(self, found: Found) -> bool:
-        """Is it the object that the event tells of, as far as that can be seen?"""
+        """Return whether it is the object of the event, as far as is visible."""
         event = self._event
         return found.size == event.size and not (found.etag and event.etag and found.etag != event.etag)
 
     def _is_older(self, found: Found) -> bool:
-        """Does an older version show again, since the one that the event tells of was deleted for good, and is kept?"""
+        """Return whether an older version is visible again, because the event's own version was deleted for good, and is kept."""
         event = self._event
         return (
             self._keeps and event.bucket != FILES and not self._is_same(found) and int(found.modified) < int(event.time)
         )
 
     def _has_kept_younger(self, found: Found | None) -> bool:
-        """Has another rule kept a younger object of this address, before this one was made? If that may be, it costs two table
-        reads, and what of the tree has to be read."""
+        """Return whether an earlier rule has kept a younger object of this address. If that is possible, it costs two table
+        reads, and the parts of the tree that have to be read."""
         event, rule = self._event, self._rule
         if not self._keeps or self._before is not None or event.time > rule.since:
             return False
@@ -225,8 +225,8 @@ class _Judgement:
         return there is not None and there.address == event.address and int(time) < there.mtime
 
     def _was_counted(self, found: Found | None) -> bool:
-        """Has reconciling counted this marker, or was it gone by then? By now other objects may be landing, which nobody has
-        marked."""
+        """Return whether reconciliation has counted this marker, or it is gone. By now other objects may be arriving, which no
+        marker covers."""
         before = self._before
         if found is None:
             return True
@@ -238,7 +238,7 @@ class _Judgement:
         )
 
     def _marked(self, found: Found | None, *, marks: bool) -> int | None:
-        """The time (Unix seconds) of the newest marker that was counted, to be remembered."""
+        """Return the time (Unix seconds) of the newest counted marker, to be recorded."""
         event, before = self._event, self._before
         if not self._rule.is_marker(event.key):
             return None
@@ -246,24 +246,24 @@ class _Judgement:
             time = int(event.time if found is None else max(found.modified, event.time))
             return time or None
         if before is not None and before.marked is None and before.present:
-            return None  # an earlier version has counted it, and remembered no time
+            return None  # an earlier version has counted it, and recorded no time
         return 0 if before is None else before.marked or 0
 
     def _told(self) -> ObjectEntry:
-        """The object as the event tells of it. :class:`NotFoundError` if it has to be read, and is gone."""
+        """Return the object that the event describes. :class:`NotFoundError` if it has to be read, and is gone."""
         event = self._event
         etag = event.etag or checksum(self._repository, event.address)
         return ObjectEntry(self._rule.path(event.key), event.address, event.size, etag, int(event.time))
 
 
 def _may_be_newer(rule: Rule, event: ObjectEvent, reconciled: float) -> bool:
-    """May an event come after one with a greater sequencer? Those of files are times, and a clock may be set back. The folder is
-    asked anyway."""
+    """Return whether an event may be newer than one with a greater sequencer. Those of files are times, and a clock may be set
+    back. The folder is read anyway."""
     return bool(reconciled) and event.bucket == FILES and not rule.is_marker(event.key)
 
 
 def _is_uncounted(rule: Rule, event: ObjectEvent, before: Seen | None) -> bool:
-    """Is this marker, which is gone or replaced by now, newer than the one that was counted?"""
+    """Return whether this marker, which is gone or replaced by now, is newer than the counted one."""
     return (
         rule.is_marker(event.key)
         and before is not None
@@ -273,13 +273,13 @@ def _is_uncounted(rule: Rule, event: ObjectEvent, before: Seen | None) -> bool:
 
 
 def is_newer_marker(counted: Seen, found: Found) -> bool:
-    """Is this marker newer than the one that was counted? Stores tell whole seconds; within one, the ETag does."""
+    """Return whether this marker is newer than the counted one. Stores report whole seconds; within one, the ETag decides."""
     modified, marked = int(found.modified), counted.marked or 0
     return modified > marked or (modified == marked and found.etag != counted.etag)
 
 
 def _etag(repository: OpenRepository, rule: Rule, seen: Seen | None, event: ObjectEvent) -> str:
-    """What an event without ETag is compared by, where that matters: the object is read. Empty if it is gone."""
+    """Return the checksum to compare an event without ETag by, if needed: the object is read. Empty if it is gone."""
     if rule.overwrites is not Overwrites.REFUSE or seen is None or not seen.present:
         return ""
     try:
@@ -289,7 +289,7 @@ def _etag(repository: OpenRepository, rule: Rule, seen: Seen | None, event: Obje
 
 
 def _refuses(rule: Rule, seen: Seen | None, etag: str) -> bool:
-    """Is this an overwriting that the rule refuses?"""
+    """Return whether this is an overwrite that the rule refuses."""
     return (
         rule.overwrites is Overwrites.REFUSE and seen is not None and seen.present and (not etag or seen.etag != etag)
     )

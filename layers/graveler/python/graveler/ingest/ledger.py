@@ -1,11 +1,11 @@
-"""The last event of each object that was ingested: what makes a repeated event no change, and an older one harmless.
+"""The last ingested event of each object: it makes a repeated event no change, and an older one harmless.
 
-An item for each rule and key holds the sequencer of the newest event that was applied. It is written in one transaction with the
-change itself, on condition that it is as it was read. So of several processes at work on one key none applies an event over a
-newer one, and whoever dies in between has done both or neither.
+An item per rule and key holds the sequencer of the newest applied event. It is written in one transaction with the change itself,
+on condition that it is unchanged since it was read. So no concurrent process applies an event over a newer one, and one that dies
+in between has done both or neither.
 
-Items expire after :data:`KEEP`: queues keep no message for so long. What is replayed from older records could then undo newer
-events; reconcile instead.
+Items expire after :data:`KEEP`: queues keep no message that long. Replaying older records could then undo newer events; reconcile
+instead.
 """
 
 from typing import Final
@@ -19,20 +19,20 @@ from graveler.model import RepositoryUID
 from graveler.storage.tables import Absent, Item, Key, Matches, Put, Value
 
 KEEP: Final = 60 * 86_400
-"""Seconds for which the last event of an object is remembered; queues keep messages for 14 days, twice at most."""
+"""Seconds for which the last event of an object is kept; queues keep messages for 14 days, twice at most."""
 
 BEFORE_ALL: Final = "-"
-"""A sequencer less than any event's: of what reconciling found where no event was seen."""
+"""A sequencer less than any event's: for what reconciliation found without an event."""
 
 _SHARDS: Final = 16
 
 
 class Seen(Struct, frozen=True):
-    """The newest event of a key: its sequencer in canonical form, whether the object was there after it, and its ETag.
+    """The newest event of a key: its sequencer in canonical form, whether the object existed after it, and its ETag.
 
-    Times are Unix seconds. ``modified`` is that of the object which reconciling has found since; None if it has not. ``marked``
-    is that of the newest marker of this key that was counted, 0 if none was; None of other keys, and in items of earlier
-    versions.
+    Times are Unix seconds. ``modified`` is that of the object which reconciliation has found since; None if it has not.
+    ``marked`` is that of the newest marker of this key that was counted, 0 if none was; None for other keys, and in items of
+    earlier versions.
     """
 
     sequencer: str
@@ -43,22 +43,23 @@ class Seen(Struct, frozen=True):
 
 
 class Ledger:
-    """Where the last events of one rule are. Makes no requests: whoever stages reads and writes these with the rest."""
+    """The location of one rule's last events. Makes no requests: the caller reads and writes these with the rest."""
 
     def __init__(self, uid: RepositoryUID, rule_id: str) -> None:
         self._partition = f"{uid}/ingest/seen/{rule_id}"
 
     def key(self, key: str) -> Key:
-        """Where the last event of an object is."""
+        """Return the key of an object's last event."""
         raw = key.encode()
         return Key(f"{self._partition}/{xxh64_intdigest(raw) % _SHARDS}", raw)
 
     def partitions(self) -> list[str]:
-        """Where all of them are."""
+        """Return the partitions of all of them."""
         return [f"{self._partition}/{shard}" for shard in range(_SHARDS)]
 
     def put_write(self, key: str, seen: Seen, before: Seen | None, now: float, *, for_good: bool) -> Put:
-        """Note an event, on condition that the last one is still ``before``. ``for_good``: it never expires."""
+        """Return the write that records an event, on condition that the last one is still ``before``. ``for_good``: it never
+        expires."""
         item: dict[str, Value] = {"sequencer": seen.sequencer, "present": seen.present, "etag": seen.etag}
         if seen.modified is not None:
             item["modified"] = seen.modified
@@ -71,7 +72,7 @@ class Ledger:
 
 
 def decode_seen(item: Item | None) -> Seen | None:
-    """The last event that an item holds. :class:`CorruptError`."""
+    """Return the last event that an item holds. :class:`CorruptError`."""
     if item is None:
         return None
     try:

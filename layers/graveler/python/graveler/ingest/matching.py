@@ -1,7 +1,7 @@
-"""Which rules take an object: a tree of the folders that they are about, so that an event asks only those above its key.
+"""The match of objects to rules: a tree of the rules' folders, so that an event checks only those above its key.
 
-Rules are compiled once for a batch. Then an event costs as many steps as its key has folders, and what the rules cost that it
-meets there, however many others there are. Sources end with a slash or are whole buckets, so folders are all there is to compare.
+Rules are compiled once per batch. Then an event costs as many steps as its key has folders, and the rules it meets there, however
+many others exist. Sources end with a slash or are whole buckets, so only folders need to be compared.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ class RuleTree:
                 folder.rules.append(Owned(rules, rule))
 
     def taking(self, bucket: str, key: str) -> Iterator[Owned]:
-        """The rules that an object concerns: it becomes part of their branch, or is their marker."""
+        """Yield the rules that an object concerns: it becomes part of their branch, or is their marker."""
         folder = self._buckets.get(bucket)
         begin = 0
         while folder is not None:
@@ -45,7 +45,7 @@ class RuleTree:
             begin = end + 1
 
     def about(self, buckets: Iterable[str]) -> Sequence[RepositoryRules]:
-        """The repositories with rules about any of these buckets."""
+        """Return the repositories with rules about any of these buckets."""
         found: dict[str, RepositoryRules] = {}
         for bucket in buckets:
             folders = [self._buckets[bucket]] if bucket in self._buckets else []
@@ -57,7 +57,7 @@ class RuleTree:
 
 
 class _Folder:
-    """Rules about just this folder, and the folders in it."""
+    """The rules about exactly this folder, and the folders in it."""
 
     __slots__ = ("below", "rules")
 

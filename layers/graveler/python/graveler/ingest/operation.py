@@ -1,4 +1,4 @@
-"""The operation *reconcile*: a rule's source compared with its branch, and repaired, in the background."""
+"""The operation *reconcile*: compares a rule's source with its branch, and repairs it, in the background."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +14,7 @@ KIND: Final = "reconcile"
 
 
 class ReconcileRequest(msgspec.Struct, frozen=True):
-    """Which rule; with ``dry_run``, only what differs."""
+    """The rule to reconcile; with ``dry_run``, only report differences."""
 
     rule: str
     dry_run: bool = False
@@ -23,8 +23,8 @@ class ReconcileRequest(msgspec.Struct, frozen=True):
 def reconcile_rule(
     repository: OpenRepository, operation_id: str, request: bytes, report: Callable[[int, int], None]
 ) -> str:
-    """Reconcile, keep the report in the object store, and return the operation's ID. Run again, it repairs what is left.
-    Costs as :meth:`Reconciler.reconcile`, and one object write."""
+    """Reconcile, store the report in the object store, and return the operation's ID. Run again, it repairs the remaining
+    differences. Costs as :meth:`Reconciler.reconcile`, and one object write."""
     asked = msgspec.json.decode(request, type=ReconcileRequest)
     rule = RuleStore(repository.tables).get(repository.repository, asked.rule)
     reconciler = Reconciler(repository.tables, repository.clock)

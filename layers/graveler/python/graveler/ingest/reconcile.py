@@ -1,13 +1,13 @@
-"""Comparing a source with its branch, and repairing: for events that were lost, and for what landed before there was a rule.
+"""The comparison of a source with its branch, and repair: for lost events, and for objects from before the rule existed.
 
-The listing says where to look; what is staged is decided by looking at the object again, between reading its last event and
-writing on condition that there was no newer one. So reconciling while events come undoes none of them.
+The listing tells where to check; what is staged is decided by reading the object again, between reading its last event and
+writing on condition that no newer one came. So reconciling undoes no concurrent event.
 
-Nor do events that come later undo it. Before it looks at anything, it says in the rule's state that events up to now do not say
-what the source holds (:attr:`graveler.ingest.pending.Pending.reconciled`), so that the source is asked.
+Nor do later events undo it. Before it reads anything, it records in the rule's state that events up to now do not tell what the
+source holds (:attr:`graveler.ingest.pending.Pending.reconciled`), so that the source is read.
 
-Markers are counted last, when all that they may mark is linked: what came into a marker's folder while the listing was under way
-is looked for first.
+Markers are counted last, when everything they may mark is linked: objects that arrived in a marker's folder during the listing
+are looked for first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,15 +42,15 @@ T = TypeVar("T")
 
 
 class Refused(Struct, frozen=True):
-    """A path that was not repaired, and why."""
+    """A path that was not repaired, and the reason."""
 
     path: str
     reason: str
 
 
 class Reconciled(Struct, frozen=True):
-    """What was compared and repaired. ``linked`` are paths that were missing or different, ``deleted`` those whose object is
-    gone: a thousand of each are named, and all counted. ``refused`` are those that stay as they are against the source."""
+    """The result of a reconciliation. ``linked`` are paths that were missing or different, ``deleted`` those whose object is
+    gone: a thousand of each are listed, and all counted. ``refused`` are those that still differ from the source."""
 
     objects: int
     linked_count: int
@@ -62,14 +62,14 @@ class Reconciled(Struct, frozen=True):
 
 
 class _Difference(Struct, frozen=True):
-    """A key of the source of which the branch has something else, or nothing."""
+    """A key of the source for which the branch has something else, or nothing."""
 
     key: str
     there: ObjectEntry | None
 
 
 class Reconciler:
-    """Reconciles rules of a lake, whose ``tables`` these are."""
+    """The reconciliation of rules of the lake whose ``tables`` are given."""
 
     def __init__(self, tables: Tables, clock: Clock) -> None:
         self._tables = tables
@@ -78,13 +78,13 @@ class Reconciler:
     def reconcile(
         self, repository: OpenRepository, rule: Rule, *, dry_run: bool = False, progress: Progress = no_progress
     ) -> Reconciled:
-        """Make the branch have what the source has, as far as the rule is about it; with ``dry_run``, only say what differs.
-        ``progress`` is told of the source's objects and their bytes; what it raises ends it, between two changes.
+        """Make the branch match the source, as far as the rule is about it; with ``dry_run``, only report differences.
+        ``progress`` receives the source's objects and their bytes; an error from it ends the work, between two changes.
 
         Objects at the rule's destination that do not come from its source are left alone. Cost: two table reads and two writes;
-        listing the source, one object request for each thousand, and the branch below the destination; for each difference an
-        object request (a file: it is read), for each :data:`graveler.ingest.ingester.CHUNK` a table read and a transaction; a
-        table read for each hundred markers, and for one that came just now its folder again; what is then due is committed.
+        listing the source, one object request per thousand, and the branch below the destination; per difference an object
+        request (a file: it is read), per :data:`graveler.ingest.ingester.CHUNK` a table read and a transaction; a table read per
+        hundred markers, and for one that came just now its folder again; what is then due is committed.
         :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`UnavailableError`; a path that cannot be repaired is in the
         report.
         """
@@ -92,7 +92,7 @@ class Reconciler:
 
 
 class _Run:
-    """One comparing of one rule."""
+    """One reconciliation of one rule."""
 
     def __init__(
         self, tables: Tables, clock: Clock, repository: OpenRepository, rule: Rule, progress: Progress
@@ -114,12 +114,12 @@ class _Run:
             for difference in self._differences():
                 self._rehearse(difference)
             return self._report.finished(())
-        # Before anything is looked at: an event that is older than what is found comes too late from here on.
+        # Before anything is read: from here on, an event older than what is found comes too late.
         self._ask_the_source_from_now_on()
         began = self._clock.now()
         self._repair_all("")
-        # What landed while the listing was under way may lie before the place where it was, and its marker behind. A marker that
-        # is met only now has to wait for its event: nobody has looked into its folder since.
+        # An object that arrived during the listing may lie before its position, and its marker after. A marker first seen only
+        # now has to wait for its event: its folder has not been read since.
         markers = dict(self._markers)
         self._is_again = True
         for folder in sorted(
@@ -147,7 +147,8 @@ class _Run:
         self._report.note_path(path, linked=there is not None)
 
     def _ask_the_source_from_now_on(self) -> None:
-        """Say that events up to now do not say what the source holds. Whoever has read the rule's state before does not stage."""
+        """Record that events up to now do not tell what the source holds. Processes that read the rule's state before cannot
+        stage."""
         backoff = Backoff(self._clock)
         while True:
             before = decode_pending(self._state, self._tables.get(self._state))
@@ -167,11 +168,11 @@ class _Run:
             self._repair(chunk)
 
     def _differences(self, below: str = "") -> Iterator[_Difference]:
-        """Both listings side by side, in the order of paths' bytes; of what begins with ``below`` behind source and destination.
-        Markers that are met are kept."""
+        """Yield the differences of both listings, in the order of paths' bytes; restricted to ``below`` under source and
+        destination. Found markers are collected."""
         rule, repository = self._rule, self._repository
         listed = everything(repository, rule, below)
-        # A name of a file that is no UTF-8 sorts too, and is refused by name when it is to be linked.
+        # A file name that is not UTF-8 sorts too, and is refused by name when it is to be linked.
         sources = ((rule.path(found.key).encode("utf-8", "surrogatepass"), 0, found) for found in listed)
         listing = repository.objects(rule.branch, rule.destination + below)
         entries = ((entry.path.encode(), 1, entry) for entry in listing)
@@ -202,7 +203,7 @@ class _Run:
         if there.address != address:
             return False
         if self._rule.deletes is Deletes.KEEP and self._rule.bucket != FILES and int(found.modified) < there.mtime:
-            return True  # an older version shows again, since the one that is kept was deleted for good
+            return True  # an older version is visible again, since the kept one was deleted for good
         if there.size != found.size:
             return False
         if found.etag:
@@ -210,7 +211,7 @@ class _Run:
         try:
             return there.mtime == int(found.modified) or there.checksum == checksum(self._repository, address)
         except NotFoundError:
-            return False  # it went meanwhile, and is looked at again
+            return False  # it went meanwhile, and is checked again
 
     def _repair(self, chunk: Sequence[_Difference]) -> None:
         try:
@@ -278,7 +279,7 @@ class _Run:
         self._report.refused += refused
 
     def _count_markers(self, markers: Mapping[str, Found]) -> None:
-        """Have what is pending committed if a marker is there that nobody counted."""
+        """Have pending changes committed if a marker exists that was not counted."""
         named: list[tuple[str, Found]] = []
         for key, found in sorted(markers.items()):
             try:
@@ -308,7 +309,7 @@ class _Run:
             if not writes:
                 return None
             after_all = pending
-            if pending.amount.changes:  # else what it marks is committed, or there is nothing
+            if pending.amount.changes:  # otherwise what it marks is committed, or nothing exists
                 after_all = replace(pending, amount=pending.amount.with_more(0, 0, now, marked=True))
             return Beside(writes=[*writes, *after_all.stage_writes(self._uid, self._rule.id, pending)])
 
@@ -319,14 +320,14 @@ class _Run:
 
 
 def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """:data:`CHUNK` at a time."""
+    """Yield them :data:`CHUNK` at a time."""
     left = iter(items)
     while chunk := list(islice(left, CHUNK)):
         yield chunk
 
 
 def _is_uncounted(before: Seen | None, found: Found) -> bool:
-    """Whether nobody has counted this marker, as far as the ledger tells."""
+    """Return whether this marker was not counted, as far as the ledger tells."""
     if before is None:
         return True
     if before.marked is None:  # of an earlier version
@@ -335,7 +336,7 @@ def _is_uncounted(before: Seen | None, found: Found) -> bool:
 
 
 class _Report:
-    """What is being counted."""
+    """The counts so far."""
 
     def __init__(self) -> None:
         self.objects = 0
@@ -366,7 +367,8 @@ class _Report:
 def _with_one(
     amount: Amount, rule: Rule, path: str, time: float, now: float, *, objects: int = 0, deleted: int = 0
 ) -> Amount:
-    """This and a change of ``path``, which counts to the window that its key says, else to that of ``time``."""
+    """Return the sum of this and a change of ``path``, which counts to the window that its key names, else to that of
+    ``time``."""
     window = rule.commit.window
     below = path.removeprefix(rule.destination)
     begin = None if window is None else window.of(below, time, now)
@@ -374,7 +376,7 @@ def _with_one(
 
 
 def _key_of(rule: Rule, entry: ObjectEntry) -> str | None:
-    """The key of which an entry is by this rule; None if it does not come from its source."""
+    """Return the key whose entry this is by the rule; None if it does not come from its source."""
     address = entry.address
     if not address.startswith(rule.source):
         return None

@@ -1,4 +1,4 @@
-"""What becomes of events and of commits, as values."""
+"""The results of events and of commits, as values."""
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
@@ -16,8 +16,8 @@ _RETRY: Final = (BusyError, CorruptError, UnavailableError)
 
 
 class Outcome(str, Enum):
-    """What became of an event. ``staged``: the branch has it. ``stale``: it was seen before, or a newer one was. ``skipped``: no
-    rule wants it, or it is not there any more. ``retry``: the same event may succeed later. ``poison``: it cannot, until a person
+    """The outcome of an event. ``staged``: the branch has it. ``stale``: it was seen before, or a newer one was. ``skipped``: no
+    rule wants it, or its object is gone. ``retry``: the same event may succeed later. ``poison``: it cannot, until a person
     changes something."""
 
     STAGED = "staged"
@@ -28,7 +28,7 @@ class Outcome(str, Enum):
 
     @property
     def is_done(self) -> bool:
-        """Need the event not be sent again?"""
+        """Whether the event need not be sent again."""
         return self not in (Outcome.RETRY, Outcome.POISON)
 
 
@@ -37,15 +37,15 @@ _WORSE.sort(key=[Outcome.SKIPPED, Outcome.STALE, Outcome.STAGED, Outcome.RETRY, 
 
 
 class Result(Struct, frozen=True):
-    """What became of an event, and why."""
+    """The outcome of an event, and the reason."""
 
     outcome: Outcome
     reason: str = ""
 
 
 class Batch(Struct, frozen=True):
-    """``results`` of the events, in their order, and what was committed meanwhile. ``unread`` are repositories and rules that
-    cannot be read; ``overdue`` is what only :meth:`graveler.ingest.ingester.Ingester.commit_due` tells."""
+    """``results`` of the events, in order, and the commits made meanwhile. ``unread`` are repositories and rules that cannot be
+    read; only :meth:`graveler.ingest.ingester.Ingester.commit_due` reports ``overdue``."""
 
     results: tuple[Result, ...]
     commits: tuple[Made, ...] = ()
@@ -62,7 +62,7 @@ class Message(Struct, frozen=True):
 
 
 class Notes:
-    """Results that are being collected, by the events' places in the batch."""
+    """Results collected by the events' positions in the batch."""
 
     def __init__(self) -> None:
         self._results: dict[int, Result] = {}
@@ -71,30 +71,30 @@ class Notes:
         self._unread: list[Unread] = []
 
     def note(self, at: int, result: Result) -> None:
-        """What became of an event by one rule; the worst of several rules counts."""
+        """Record an event's result by one rule; the worst of several rules counts."""
         noted = self._results.get(at)
         self._results[at] = result if noted is None else worst(noted, result)
 
     def take(self, other: "Notes") -> None:
-        """What was noted in an attempt that went well."""
+        """Add the results of a successful attempt."""
         for at, result in other._results.items():
             self.note(at, result)
 
     def commits(self, repository: str, rule: str, make: Callable[[], Iterable[Commit]]) -> None:
-        """Make commits; that one cannot be made is noted, and no event's fault."""
+        """Make commits; a failure is recorded, and affects no event."""
         try:
             self._made += [Made(repository, rule, commit) for commit in make()]
         except GravelerError as error:
             self._not_made.append(NotMade(repository, rule, str(error)))
 
     def unread(self, rules: RepositoryRules, rule: str, reason: str) -> None:
-        """A rule cannot be read; without a name, all of its repository."""
+        """Record that a rule cannot be read; without a name, all of its repository."""
         told = Unread(rules.repository or rules.uid, rule, reason)
         if told not in self._unread:
             self._unread.append(told)
 
     def finished(self, events: Sequence[ObjectEvent], buckets: set[str]) -> Batch:
-        """All results; ``buckets`` are those that have rules."""
+        """Return all results; ``buckets`` are those that have rules."""
         results = [
             self._results.get(at)
             or (Result(Outcome.SKIPPED, "no rule takes it") if event.bucket in buckets else unwanted(event))
@@ -106,7 +106,7 @@ class Notes:
 def by_message(
     messages: Sequence[Message], process: Callable[[Sequence[ObjectEvent]], Batch]
 ) -> tuple[list[Result], Batch]:
-    """``process`` the events of messages: the worst result of the events in each, in their order, and all results."""
+    """Run ``process`` on the events of messages; returns the worst result of the events in each, in order, and all results."""
     parsed: list[list[ObjectEvent] | Result] = []
     for message in messages:
         try:
@@ -128,15 +128,16 @@ def by_message(
 
 
 def unwanted(event: ObjectEvent) -> Result:
-    """What becomes of an event that comes from where no rule is about."""
+    """Return the result of an event from a source that no rule is about."""
     return Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
 
 
 def failed(error: GravelerError) -> Result:
-    """The result of an event that could not be processed."""
+    """Return the result of an event that could not be processed."""
     return Result(Outcome.RETRY if isinstance(error, _RETRY) else Outcome.POISON, str(error))
 
 
 def worst(one: Result, other: Result) -> Result:
-    """Of two results of an event, or of events that belong together, the one that counts; of equal ones that with a reason."""
+    """Return, of two results of an event, or of events that belong together, the one that counts; of equal ones that with a
+    reason."""
     return max(one, other, key=lambda result: (_WORSE.index(result.outcome), bool(result.reason)))

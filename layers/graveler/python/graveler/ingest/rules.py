@@ -1,7 +1,7 @@
-"""Rules of ingest: which objects are taken, where they go, and when they are committed.
+"""The rules of ingest: which objects are taken, where they go, and when they are committed.
 
-The rules of a repository are one item of the table, with a version: two who change them at once do not lose one another's, and
-no two rules that overlap get in side by side. All such items are in one partition, since who has an event must find its rules.
+The rules of a repository are one item of the table, with a version: concurrent changes are not lost, and no two overlapping rules
+can be added side by side. All such items are in one partition, since an event must find its rules.
 """
 
 import re
@@ -45,7 +45,7 @@ from graveler.storage.walking import walk
 
 PARTITION: Final = INGEST_RULES
 FIELDS: Final = ("rule", "branch", "source", "objects", "deleted", "window", "reason")
-"""What templates may name, in braces."""
+"""The fields that templates may name, in braces."""
 MESSAGE: Final = "Ingest {objects} objects by rule {rule}"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -83,11 +83,11 @@ class CommitPolicy(msgspec.Struct, frozen=True):
 
 class Rule(msgspec.Struct, frozen=True):
     """Objects below ``source`` (``s3://bucket/prefix/`` or ``file:///folder/``) whose key ends with one of ``suffixes`` (none:
-    all) go to ``branch``, to ``destination`` and what of their key is below the source.
+    all) go to ``branch``, to ``destination`` plus the part of their key below the source.
 
     ``message`` and the values of ``metadata`` are templates: see :data:`FIELDS`. With ``verify``, size and ETag are compared with
     the store before an object is staged. ``id`` names this creation of the rule. ``since`` (Unix seconds) is when it began to
-    take what it takes: of what was told before, the newest event may have passed it by. 0: an earlier version has written it.
+    take what it takes: of earlier events, it may have missed the newest. 0: an earlier version has written it.
     """
 
     name: str
@@ -111,41 +111,41 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def prefix(self) -> str:
-        """How the keys begin that the rule is about."""
+        """The prefix of the keys that the rule is about."""
         return split_address(self.source)[1]
 
     def takes(self, key: str) -> bool:
-        """Does an object of the rule's bucket become part of the branch?"""
+        """Return whether an object of the rule's bucket becomes part of the branch."""
         return (
             key.startswith(self.prefix) and not key.endswith("/") and (not self.suffixes or key.endswith(self.suffixes))
         )
 
     def is_marker(self, key: str) -> bool:
-        """Does this object say that what came before is complete?"""
+        """Return whether this object marks what came before as complete."""
         marker = self.commit.marker
         return bool(marker) and key.startswith(self.prefix) and key.rpartition("/")[2] == marker
 
     def path(self, key: str) -> str:
-        """Where in the branch an object goes."""
+        """Return an object's path on the branch."""
         return self.destination + key[len(self.prefix) :]
 
 
 class DamagedRule(msgspec.Struct, frozen=True):
-    """A rule that cannot be read, and why; without a ``name``, all of its repository. It may concern what begins with one of
-    ``sources``: if nobody can tell, everything."""
+    """A rule that cannot be read, and the reason; without a ``name``, all of its repository. It may concern objects that begin
+    with one of ``sources``: everything, if these are unknown."""
 
     name: str
     reason: str
     sources: tuple[str, ...] = ("",)
 
     def may_take(self, address: str) -> bool:
-        """May an object with this address be one of its?"""
+        """Return whether an object with this address may be one of its."""
         return address.startswith(self.sources)
 
 
 class RepositoryRules(msgspec.Struct, frozen=True):
-    """The rules of one repository, by name, those that cannot be read, and the version of their item (0: there is none).
-    ``repository`` is empty if not even that can be read."""
+    """The rules of one repository, by name, those that cannot be read, and the version of their item (0: none). ``repository`` is
+    empty if not even that can be read."""
 
     repository: str
     uid: RepositoryUID
@@ -161,8 +161,8 @@ class RuleStore:
         self._tables = tables
 
     def all(self) -> Iterator[RepositoryRules]:
-        """The rules of every repository that has any; what cannot be read is named, and keeps nobody from reading the others. One
-        table read for each thousand repositories with rules."""
+        """Yield the rules of every repository that has any; unreadable ones are named, and do not prevent reading the others. One
+        table read per thousand repositories with rules."""
         for sort, item in walk(self._tables, PARTITION):
             uid = RepositoryUID(sort.decode(errors="backslashreplace"))
             if isinstance(item, DamagedItemError):
@@ -171,7 +171,7 @@ class RuleStore:
                 yield _decode(uid, item)
 
     def of(self, repository: Repository) -> RepositoryRules:
-        """The rules of one repository. One table read. :class:`CorruptError` if one of them cannot be read."""
+        """Return the rules of one repository. One table read. :class:`CorruptError` if one of them cannot be read."""
         item = self._tables.get(_key(repository.uid))
         if item is None:
             return RepositoryRules(repository.name, repository.uid)
@@ -181,7 +181,7 @@ class RuleStore:
         return found
 
     def left_by(self, uid: RepositoryUID) -> tuple[Rule, ...]:
-        """The rules of a repository that is gone, as far as they can be read. One table read."""
+        """Return the rules of a repository that is gone, as far as they can be read. One table read."""
         try:
             item = self._tables.get(_key(uid))
         except DamagedItemError:
@@ -189,10 +189,10 @@ class RuleStore:
         return () if item is None else _decode(uid, item).rules
 
     def add(self, lake: Lake, repository: str, rule: Rule) -> Rule:
-        """Add a rule; it is given its ID. One table read of the repository, one of the rules, listing the repositories, one table
-        write.
+        """Add a rule, and return it with its new ID. One table read of the repository, one of the rules, listing the
+        repositories, one table write.
 
-        :class:`InvalidError` for a rule that cannot be, overlaps another, or takes from where a repository of the lake writes;
+        :class:`InvalidError` for a rule that is invalid, overlaps another, or takes from where a repository of the lake writes;
         :class:`ForbiddenError` if the repository does not allow the source; :class:`AlreadyExistsError` for the name;
         :class:`RefNotFoundError` for the branch; :class:`BusyError`.
         """
@@ -208,9 +208,9 @@ class RuleStore:
         return made
 
     def put(self, lake: Lake, repository: str, rule: Rule) -> Rule:
-        """Replace the rule of this name, or add it; the same twice is once. It stays the same rule, with its ID, as long as it
-        takes from and writes to the same place: then what it has seen counts on; else it begins anew. Cost and errors as
-        :meth:`add`, but for the name."""
+        """Replace the rule of this name, or add it; idempotent. It remains the same rule, with its ID, as long as its source and
+        destination are the same: then its recorded events still count; else it starts anew. Cost and errors as :meth:`add`,
+        except for the name."""
         known = _checked(lake, repository, rule)
         fresh, now = token_hex(8), ceil(lake.clock.now())
         made = rule
@@ -232,14 +232,14 @@ class RuleStore:
         return made
 
     def get(self, repository: Repository, name: str) -> Rule:
-        """The rule of this name. One table read. :class:`NotFoundError`."""
+        """Return the rule of this name. One table read. :class:`NotFoundError`."""
         for rule in self.of(repository).rules:
             if rule.name == name:
                 return rule
         raise _no_such_rule(repository, name)
 
     def remove(self, repository: Repository, name: str) -> Rule:
-        """Remove a rule; what it has staged stays. One table read, one write. :class:`NotFoundError`, :class:`BusyError`."""
+        """Remove a rule; its staged changes stay. One table read, one write. :class:`NotFoundError`, :class:`BusyError`."""
         removed: list[Rule] = []
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
@@ -258,7 +258,7 @@ class RuleStore:
             item: dict[str, Value] = {
                 "repository": repository.name,
                 "rules": msgspec.msgpack.encode(after),
-                "sources": sorted({rule.source for rule in after}),  # to know whom it concerns if the rules are damaged
+                "sources": sorted({rule.source for rule in after}),  # to know which events damaged rules concern
                 "version": before.version + 1,
             }
             key = _key(repository.uid)
@@ -277,7 +277,7 @@ class RuleStore:
 
 
 def check_rule(rule: Rule) -> None:
-    """:class:`InvalidError` for a rule that cannot be."""
+    """Refuse an invalid rule, with :class:`InvalidError`."""
     if not _NAME.fullmatch(rule.name):
         raise InvalidError(
             f"{rule.name!r} is no name of a rule: 1 to 64 letters, digits, '_', '-', '.', first a letter or digit"
@@ -312,7 +312,7 @@ def check_rule(rule: Rule) -> None:
 
 
 def _checked(lake: Lake, repository: str, rule: Rule) -> Repository:
-    """The repository, if it may have such a rule."""
+    """Return the repository, if it may have such a rule."""
     check_rule(rule)
     opened = lake.repository(repository)
     allowed = opened.repository.settings.import_sources
@@ -332,7 +332,7 @@ def _moved(before: Rule, after: Rule) -> bool:
 
 
 def _takes_the_same(before: Rule, after: Rule) -> bool:
-    """Of the same place."""
+    """Return whether both rules take the same objects of their location."""
     took = [(rule.suffixes, rule.deletes, rule.commit.marker) for rule in (before, after)]
     return took[0] == took[1]
 
@@ -378,7 +378,7 @@ def _nested(one: str, other: str) -> bool:
 
 
 def _suffixes_meet(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Can a key end with one of both? None of them stands for any."""
+    """Return whether a key can end with one of both. An empty sequence matches any key."""
     if not one or not other:
         return True
     return any(left.endswith(right) or right.endswith(left) for left in one for right in other)
@@ -409,7 +409,7 @@ def _key(uid: RepositoryUID) -> Key:
 
 
 def _decode(uid: RepositoryUID, item: Item) -> RepositoryRules:
-    """The rules that an item holds, and the others."""
+    """Return the rules that an item holds, and the damaged ones."""
     packed, version, named = item.get("rules"), item.get("version"), item.get("repository")
     repository = named if isinstance(named, str) else ""
     sources = item.get("sources")
@@ -446,7 +446,7 @@ def _decode_one(uid: RepositoryUID, raw: msgspec.Raw, where: tuple[str, ...]) ->
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """What is looked for in a rule that cannot be read."""
+    """The fields read from a damaged rule."""
 
     name: str = ""
     source: str = ""

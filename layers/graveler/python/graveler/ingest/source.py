@@ -1,4 +1,4 @@
-"""Looking at what a source holds now: one object, or all below a prefix."""
+"""Reads of a source's current contents: one object, or all below a prefix."""
 
 from collections.abc import Iterator
 from hashlib import md5
@@ -28,7 +28,7 @@ class Found(Struct, frozen=True):
 
 
 def find(repository: OpenRepository, address: str) -> Found | None:
-    """The object at an address, or None. One object request. :class:`ForbiddenError`, :class:`UnavailableError`."""
+    """Return the object at an address, or None. One object request. :class:`ForbiddenError`, :class:`UnavailableError`."""
     store, key = repository.store_at(address)
     try:
         return _found(address, address.removeprefix(_FILES) if address.startswith(_FILES) else key, store.head(key))
@@ -37,7 +37,7 @@ def find(repository: OpenRepository, address: str) -> Found | None:
 
 
 def checksum(repository: OpenRepository, address: str) -> str:
-    """MD5 of an object's bytes. One object request. :class:`NotFoundError` if it is gone."""
+    """Return the MD5 of an object's bytes. One object request. :class:`NotFoundError` if it is gone."""
     store, key = repository.store_at(address)
     digest = md5(usedforsecurity=False)
     for piece in store.stream(key):
@@ -46,7 +46,7 @@ def checksum(repository: OpenRepository, address: str) -> str:
 
 
 def entry_of(repository: OpenRepository, rule: Rule, found: Found) -> ObjectEntry:
-    """What a rule's branch has of an object as the store has it. An object request for one without ETag, which is read.
+    """Return the entry of a rule's branch for an object of the store. An object request for one without ETag, which is read.
     :class:`NotFoundError` if it is gone by then."""
     address = f"{rule.bucket}/{found.key}"
     etag = found.etag or checksum(repository, address)
@@ -54,11 +54,11 @@ def entry_of(repository: OpenRepository, rule: Rule, found: Found) -> ObjectEntr
 
 
 def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Iterator[Found]:
-    """All that a rule would take, and its markers, in the order of keys' bytes; only what begins with ``below`` behind its
-    source. One object request for each thousand there."""
+    """Yield everything that a rule would take, and its markers, in the order of keys' bytes; restricted to ``below`` under its
+    source. One object request per thousand."""
     store, probe = repository.store_at(f"{rule.source}{_PROBE}")  # a source itself is no object's address
     prefix = probe.removesuffix(_PROBE)
-    above = rule.prefix.removesuffix(prefix)  # of a server's folders, the store is the import source
+    above = rule.prefix.removesuffix(prefix)  # for a server's folders, the store is the import source
     for stored in store.list(prefix + below):
         key = above + stored.key
         if rule.takes(key) or rule.is_marker(key):
@@ -66,7 +66,7 @@ def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Itera
 
 
 def expect_there(rule: Rule) -> None:
-    """:class:`UnavailableError` if the folder of a rule is gone: a disk that is not mounted has deleted nothing. A look at the
+    """Raise :class:`UnavailableError` if the folder of a rule is missing: an unmounted disk has deleted nothing. A check of the
     file system; none for other stores."""
     if rule.bucket == FILES and not Path(f"/{rule.prefix}").is_dir():
         raise UnavailableError(

@@ -1,4 +1,4 @@
-"""What there is to say of a rule at work: what it has staged, what is due, and the commit that is being made."""
+"""The status of a rule: its staged changes, the due commit, and the commit in progress."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -63,7 +63,8 @@ class IngestStatus(Struct, frozen=True):
 
 
 def status(tables: Tables, repository: OpenRepository, rule: Rule) -> IngestStatus:
-    """The status of a rule now. One table read. :class:`CorruptError` if its state cannot be read, which says what to do."""
+    """Return the current status of a rule. One table read. :class:`CorruptError`, with instructions, if its state cannot be
+    read."""
     found = AutoCommitter(tables, repository.clock).pending(repository, rule)
     now = repository.clock.now()
     committing: IngestCommit | UnsetType = UNSET

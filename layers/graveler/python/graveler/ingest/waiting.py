@@ -1,10 +1,10 @@
-"""Which repositories have something pending, so that the clock looks at no others.
+"""The repositories with pending changes, so that the clock checks no others.
 
-A repository is marked in the transaction in which the first change of a rule becomes pending. The clock takes the mark away when
-nothing is pending in the repository, on condition that it is the mark that it saw before it looked: each marking draws another
-one, so what became pending meanwhile is not forgotten.
+A repository is marked in the transaction in which the first change of a rule becomes pending. The clock removes the mark when
+nothing is pending in the repository, on condition that it is the mark that it read before checking: each marking draws a new one,
+so changes that became pending meanwhile are not forgotten.
 
-Processes of before mark nothing. So now and then the clock looks at every repository with rules.
+Processes of earlier versions set no mark. So at intervals the clock checks every repository with rules.
 """
 
 from contextlib import suppress
@@ -19,26 +19,26 @@ from graveler.storage.walking import walk
 
 PARTITION: Final = "ingest/waiting"
 ALL_EVERY: Final = 900
-"""Seconds between two looks at every repository with rules."""
+"""Seconds between two checks of every repository with rules."""
 
 _ALL: Final = Key(PARTITION, b"\0all")
 
 
 class Waiting(Struct, frozen=True):
-    """The ``marks`` of repositories, and whether it is time to look at ``all``."""
+    """The ``marks`` of repositories, and whether it is time to check ``all``."""
 
     marks: dict[RepositoryUID, str]
     all: bool
 
 
 def mark_write(uid: RepositoryUID) -> Put:
-    """Says that something is pending in a repository; part of the transaction that stages it."""
+    """Return the write that marks a repository as having pending changes; part of the transaction that stages them."""
     return Put(Key(PARTITION, uid.encode()), {"mark": token_hex(8)})
 
 
 def waiting(tables: Tables, now: float) -> Waiting:
-    """Where the clock has to look. One table read for each thousand. An item that cannot be read is a mark still, without a
-    text; the next one that is written takes its place."""
+    """Return the repositories that the clock has to check. One table read per thousand. An unreadable item is still a mark,
+    without a text; the next one that is written replaces it."""
     marks: dict[RepositoryUID, str] = {}
     looked: object = None
     for sort, item in walk(tables, PARTITION):
@@ -52,11 +52,11 @@ def waiting(tables: Tables, now: float) -> Waiting:
 
 
 def forget(tables: Tables, uid: RepositoryUID, mark: str) -> None:
-    """Take a mark away, unless there is another one by now. One table write."""
+    """Remove a mark, unless it was replaced by now. One table write."""
     with suppress(ConditionFailedError):
         tables.delete(Key(PARTITION, uid.encode()), Matches({"mark": mark}))
 
 
 def looked_at_all(tables: Tables, now: float) -> None:
-    """Note that every repository with rules was looked at. One table write."""
+    """Record that every repository with rules was checked. One table write."""
     tables.put(_ALL, {"at": int(now)})

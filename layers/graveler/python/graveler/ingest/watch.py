@@ -1,9 +1,9 @@
-"""Events of a folder, by looking at it now and then: ingest on a laptop, where no store tells.
+"""Events of a folder, by polling it: ingest on a laptop, where no store sends events.
 
-A file counts when two looks find it the same, so one that is being written is left for later. Its sequencer is when its inode was
-last changed (which nobody can set, other than its time of modification), in nanoseconds; that of its deletion is when it was
-first missed. So a watch that begins anew sends the events of before again, which change nothing; what was deleted while nobody
-watched is found by reconciling.
+A file counts when two polls find it the same, so one that is being written is left for later. Its sequencer is the change time of
+its inode (which cannot be set, unlike its modification time), in nanoseconds; that of its deletion is the time when it was first
+missed. So a restarted watch sends the earlier events again, which change nothing; reconciliation finds what was deleted while no
+watch ran.
 """
 
 import errno
@@ -21,7 +21,7 @@ _SLACK: Final = 10_000_000
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """What tells one state of a file from another."""
+    """The attributes that distinguish two states of a file."""
 
     size: int
     modified_ns: int
@@ -30,8 +30,8 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 class FolderWatch:
-    """Looks at the files below a folder. ``now_ns`` is the clock of the file system, in nanoseconds; ``skips`` says which folders
-    are not entered."""
+    """A poller of the files below a folder. ``now_ns`` is the clock of the file system, in nanoseconds; ``skips`` tells which
+    folders to skip."""
 
     def __init__(
         self, folder: Path, now_ns: Callable[[], int], skips: Callable[[Path], bool] = lambda _: False
@@ -45,11 +45,11 @@ class FolderWatch:
 
     @property
     def address(self) -> str:
-        """The folder's."""
+        """The folder's address."""
         return f"{FILES}{self._folder}/"
 
     def look(self) -> list[ObjectEvent]:
-        """What has come, changed or gone since the look before. Reads no file. :class:`UnavailableError`."""
+        """Return the events since the previous poll. Reads no file. :class:`UnavailableError`."""
         began = self._now_ns()
         found = dict(self._files())
         events: list[ObjectEvent] = []
@@ -67,12 +67,12 @@ class FolderWatch:
         return events
 
     def compared(self) -> None:
-        """Somebody has brought what is there to the branch: that something goes is told from here on, also of files which the
-        look before has found and not told yet."""
+        """Record that the current files are on the branch: deletions are reported from here on, also of files which the previous
+        poll has found and not reported yet."""
         self._compared.update((path, state) for path, state in self._last.items() if path not in self._told)
 
     def _files(self) -> Iterator[tuple[str, _Look]]:
-        """Links are followed, as when the folder is listed for reconciling, but not round in circles."""
+        """Yield the files. Links are followed, as in the listing for reconciliation, but not in circles."""
         waiting: list[tuple[Path, frozenset[tuple[int, int]]]] = [(self._folder, frozenset())]
         while waiting:
             folder, above = waiting.pop()
@@ -89,10 +89,10 @@ class FolderWatch:
                     try:
                         status = path.stat()
                     except FileNotFoundError:
-                        continue  # it went while we looked
+                        continue  # it went during the poll
                     except OSError as error:
                         if error.errno == errno.ELOOP:
-                            continue  # a link in a circle leads to no file
+                            continue  # a circular link leads to no file
                         raise
                     if path.is_file():
                         look = _Look(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
@@ -105,8 +105,8 @@ class FolderWatch:
 
 
 def _event(path: str, kind: EventKind, sequence: int, state: _Look) -> ObjectEvent:
-    # Sequencers of one width, so that padding on the right changes nothing.
+    # Sequencers of equal width, so that padding on the right changes nothing.
     sequencer = f"{sequence:016x}".rstrip("0")
-    # Anybody may give a file any time; that of an event is one of the calendar's.
+    # A file may have any time; that of an event is within the calendar.
     moment = min(max(state.modified_ns / 1e9, 0.0), LAST_TIME)
     return ObjectEvent(FILES, path[1:], kind, sequencer, state.size, "", moment)

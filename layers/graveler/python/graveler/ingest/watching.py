@@ -1,11 +1,11 @@
-"""Ingest of a folder for as long as somebody watches it: what cannot be taken now is tried again, until it can.
+"""Ingest of a folder for as long as it is watched: failures are retried until they succeed.
 
-Nobody keeps the events of a folder but who looks at it. So a watch remembers those that failed, whatever the reason: a branch
-that is protected today may not be tomorrow. Each is tried again after a pause that doubles, up to :data:`LONGEST`; a newer event
-of the object takes its place. Comparing a source with its branch, with which a watch begins, is tried again in the same way. A
-failure is told once, and again only with another reason.
+The events of a folder exist only in the process that polls it. So a watch keeps those that failed, whatever the reason: a branch
+that is protected today may not be tomorrow. Each is retried after a pause that doubles, up to :data:`LONGEST`; a newer event of
+the object replaces it. The reconciliation with which a watch begins is retried in the same way. A failure is reported once, and
+again only with another reason.
 
-A watch that begins anew tells all files anew, and compares; so what failed before is tried then, and nothing need be kept.
+A restarted watch reports all files anew, and reconciles; so earlier failures are retried then, and nothing need be stored.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -25,9 +25,9 @@ from graveler.lake.clock import Clock
 BATCH: Final = 480
 """Events that are processed together."""
 FIRST: Final = 2.0
-"""Seconds until what failed is tried again."""
+"""Seconds until the first retry."""
 LONGEST: Final = 300.0
-"""Seconds between two tries, at most."""
+"""Longest time between two attempts, in seconds."""
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -37,7 +37,7 @@ _Named = tuple[str, str]
 
 
 class Ingest(Protocol):
-    """Who does the work: this process, or a server."""
+    """The performer of the work: this process, or a server."""
 
     def process(self, events: Sequence[ObjectEvent]) -> Batch:
         """See :meth:`graveler.ingest.ingester.Ingester.process`."""
@@ -53,7 +53,7 @@ class Ingest(Protocol):
 
 
 class Failed(Struct, frozen=True):
-    """What could not be taken: an object, or a source that could not be compared. It is tried again."""
+    """A failure: an object that could not be taken, or a source that could not be reconciled. It is retried."""
 
     address: str
     outcome: str
@@ -61,8 +61,8 @@ class Failed(Struct, frozen=True):
 
 
 class Round(Struct, frozen=True):
-    """What one step of a watch came to: events that were processed, of which so many are on their branch now; failures and
-    commits that could not be made, each as long as it has not been told; commits."""
+    """The result of one step of a watch: the number of processed events, and of those on their branch now; new failures and
+    commits that could not be made, each reported once; commits."""
 
     events: int = 0
     staged: int = 0
@@ -79,29 +79,29 @@ class _Waiting(Struct, Generic[T]):
 
 
 class Again(Generic[K, T]):
-    """What failed, by key, and when each is tried again."""
+    """Failed items by key, and when each is retried."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: dict[K, _Waiting[T]] = {}
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of waiting items."""
         return len(self._waiting)
 
     def due(self) -> list[T]:
-        """What is to be tried now, in the order in which it failed first."""
+        """Return the items to retry now, in the order of their first failure."""
         now = self._clock.monotonic()
         return [waiting.what for waiting in self._waiting.values() if waiting.at <= now]
 
     def done(self, key: K, what: T) -> None:
-        """This need not be tried again; what has taken its place stays."""
+        """Remove an item that succeeded, unless it has been replaced."""
         waiting = self._waiting.get(key)
         if waiting is not None and waiting.what == what:
             del self._waiting[key]
 
     def failed(self, key: K, what: T, reason: str) -> bool:
-        """This failed, and is tried again after twice the pause of before. Whether to tell that: the reason is a new one."""
+        """Record a failure, to be retried after twice the previous pause. Returns whether to report it: the reason is new."""
         before = self._waiting.get(key)
         pause = FIRST if before is None or before.what != what else min(2 * before.pause, LONGEST)
         self._waiting[key] = _Waiting(what, reason, pause, self._clock.monotonic() + pause)
@@ -109,7 +109,7 @@ class Again(Generic[K, T]):
 
 
 class Watcher:
-    """Takes what lands in a folder. ``rules`` tells the rules that are about it, with their repositories, as they are now."""
+    """The ingest of a watched folder. ``rules`` returns the current rules about it, with their repositories."""
 
     def __init__(
         self, ingest: Ingest, folder: FolderWatch, rules: Callable[[], Iterable[tuple[str, Rule]]], clock: Clock
@@ -118,22 +118,21 @@ class Watcher:
         self._folder = folder
         self._rules = rules
         self._unsettled: set[_Named] | None = None
-        """Rules whose source differed from its branch when they were compared; None: none was compared yet."""
+        """Rules whose source differed from its branch in the last comparison; None: none was compared yet."""
         self._events: Again[str, ObjectEvent] = Again(clock)
         self._sources: Again[_Named, _Named] = Again(clock)
         self._uncommitted: dict[_Named, str] = {}
         self._blind = ""
-        """Why the folder cannot be looked at; empty if it can."""
+        """The reason why the folder cannot be read; empty if it can."""
 
     @property
     def failing(self) -> int:
-        """Objects, sources, commits and looks that failed, and are tried again."""
+        """The number of objects, sources, commits and polls that failed and are retried."""
         return len(self._events) + len(self._sources) + len(self._uncommitted) + bool(self._blind)
 
     def round(self) -> Iterator[Round]:
-        """Look once; take what has come and what is to be tried again, and commit what is due. A :class:`Round` for each
-        :data:`BATCH` events, for each source that is compared, and for the commits. What fails is tried again; a folder that
-        cannot be looked at, by the next round."""
+        """Poll once; take new events and due retries, and commit what is due. Yields a :class:`Round` per :data:`BATCH` events,
+        per reconciled source, and for the commits. Failures are retried; a folder that cannot be read, by the next round."""
         events = self._events.due()
         blind, self._blind = self._blind, ""
         try:
@@ -163,15 +162,15 @@ class Watcher:
         return Round(len(events), staged, tuple(failed), batch.commits, self._untold(batch))
 
     def _compare(self) -> Iterator[Round]:
-        """With the sources: for what came or went while nobody watched. Again until there is no difference: what landed since the
-        last look, and was linked, may go before the next one."""
+        """Reconcile with the sources, for changes while no watch ran. Repeated until no difference is left: what arrived since
+        the last poll, and was linked, may go before the next one."""
         due = set(self._sources.due()) | (self._unsettled or set())
         if self._unsettled is not None and not due:
             return
         try:
             current = {(repository, rule.name): rule for repository, rule in self._rules()}
         except GravelerError:
-            return  # the next round tries again, and this one's commits tell the same
+            return  # the next round retries it, and this one's commits report the same
         unsettled: set[_Named] = set()
         for named in [named for named in current if self._unsettled is None or named in due]:
             rule = current[named]
@@ -211,14 +210,14 @@ class Watcher:
 
 
 def _not_made(batch: Batch) -> Iterator[NotMade]:
-    """Commits that are not made: they cannot be, or nobody can read whether they are due."""
+    """Yield commits that are not made: they cannot be, or their rule cannot be read."""
     yield from batch.commits_failed
     for unread in batch.unread:
         yield NotMade(unread.repository, unread.rule, unread.reason)
 
 
 def _refused(made: Reconciled) -> str:
-    """Why a source and its branch still differ; empty if they do not."""
+    """Return why a source and its branch still differ; empty if they do not."""
     if not made.refused:
         return ""
     first = made.refused[0]

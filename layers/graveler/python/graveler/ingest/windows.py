@@ -1,4 +1,4 @@
-"""Clock windows: which hour (or day, or five minutes) an object belongs to, by its key or by its event's time. All in UTC."""
+"""Clock windows: the hour (or day, or five minutes) that an object belongs to, by its key or by its event's time. All in UTC."""
 
 import re
 from calendar import timegm
@@ -31,30 +31,31 @@ class Window(Struct, frozen=True):
     lateness: int = 0
 
     def at(self, time: float) -> int:
-        """The beginning (Unix seconds) of the window that ``time`` is in."""
+        """Return the beginning (Unix seconds) of the window that contains ``time``."""
         return floor(time) // self.seconds * self.seconds
 
     def stated(self, below: str, time: float) -> int:
-        """The beginning of the window that an object says it belongs to: ``below`` is its key below the source."""
+        """Return the beginning of the window that an object names: ``below`` is its key below the source."""
         stated = self._stated(below)
         return self.at(time if stated is None else stated)
 
     def is_ahead(self, begin: int, now: float) -> bool:
-        """Does a window begin so far in the future (more than a window and its lateness) that nobody waits for it?"""
+        """Return whether a window begins so far in the future (more than a window and its lateness) that its objects do not wait
+        for it."""
         return begin > now + self.seconds + self.lateness
 
     def of(self, below: str, time: float, now: float) -> int:
-        """The beginning of the window that an object counts to: the one that it says, but the present one if that is too far
+        """Return the beginning of the window that an object counts to: the one it names, or the present one if that is too far
         ahead."""
         stated = self.stated(below, time)
         return self.at(now) if self.is_ahead(stated, now) else stated
 
     def ends(self, begin: int) -> int:
-        """When nothing more is expected of a window."""
+        """Return the time after which no more objects of a window are expected."""
         return begin + self.seconds + self.lateness
 
     def check(self) -> None:
-        """:class:`InvalidError` for windows that cannot be."""
+        """Refuse invalid windows, with :class:`InvalidError`."""
         if self.seconds < 1 or self.lateness < 0:
             raise InvalidError(
                 f"a window of {self.seconds} seconds with {self.lateness} seconds for late objects; it has at least 1, and 0"
@@ -81,11 +82,11 @@ class Window(Struct, frozen=True):
 
 
 def spelled(begin: int) -> str:
-    """The beginning of a window, for people."""
+    """Return the beginning of a window, for people."""
     try:
         return datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError):
-        return f"{begin} s"  # no year that a calendar has
+        return f"{begin} s"  # out of the calendar's range
 
 
 @lru_cache(maxsize=64)
