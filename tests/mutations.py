@@ -1389,7 +1389,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "strangers",
         "a writer cannot give a branch a protected name",
         "api/resources/branches.py",
-        "if _is_admins(call, opened, body.name) and not opened.branch(branch).hidden:",
+        "if _is_admins(call, opened, body.new) and not opened.branch(branch).hidden:",
         "if False:",
         "security/test_protected_branches.py::test_a_protected_name_is_an_admins_to_give",
     ),
