@@ -283,9 +283,7 @@ class Ingester:
         while True:
             repository.stage_beside(work.branch, keys, decide)
             if not due:
-                early.difference_update(
-                    part.rule.id for part in parts
-                )  # from here on, pending changes are this step's own
+                early.difference_update(part.rule.id for part in parts)  # what is pending now is its own
                 notes.take(found)
                 left.update(again)
                 return states
