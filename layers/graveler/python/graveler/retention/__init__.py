@@ -1,8 +1,8 @@
-"""Retention: which commits keep their objects, and the collector that removes what nobody needs any more.
+"""Retention: the rules for which commits keep their objects, and the collector that removes what is no longer needed.
 
-Nothing that somebody can reach is ever removed; what nobody can reach is gone after a while, data and metadata. How that is
-kept up while others write stands in ``docs/retention.md``, and is searched exhaustively by ``tests/retention/model.py``.
+Reachable data and metadata are never removed; unreachable ones are gone after a while. ``docs/retention.md`` explains how that
+holds despite concurrent writers, and ``tests/retention/model.py`` checks it exhaustively.
 
-It knows the use cases of ``lake``, and which operations are running; it must not know HTTP. What decides (:mod:`.keeping`,
-:mod:`.comparing`) is pure, for other engines to share.
+This package knows the operations of ``lake``, and which background operations are running; it must not know HTTP. The decisions
+(:mod:`.keeping`, :mod:`.comparing`) are pure, for other engines to share.
 """

@@ -1,12 +1,12 @@
 """Transactions whose owner was killed: their hidden branches are deleted, so that what only these hold becomes garbage.
 
-A transaction is over when its lease (:mod:`graveler.history.owners`) stays as it is for the lease's whole length, by this
-process's own monotonic clock. No wall clock takes part. Most collections take less time than that, so this one waits: as long as
-some lease has not been renewed, and not at all where there is none. The branch is deleted in one transaction, on condition that
-the branch and its lease are as they were read, so an owner that comes back in the last moment keeps it.
+A transaction is over when its lease (:mod:`graveler.history.owners`) stays unchanged for the lease's whole length, by this
+process's own monotonic clock. No wall clock is involved. Most collections take less time than that, so this one waits: as long as
+some lease has not been renewed, and not at all without leases. The branch is deleted in one transaction, on condition that the
+branch and its lease are unchanged since they were read, so an owner that returns at the last moment keeps it.
 
-A hidden branch without a lease was made by its user, or by a transaction of an older version. Nobody can tell which, so it stays,
-and is reported.
+A hidden branch without a lease was created by its user, or by a transaction of an older version. The two cannot be told apart, so
+it stays, and is reported.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ from graveler.staging.tokens import Outcomes
 from graveler.storage.tables import Tables
 
 _PAUSE: Final = 5.0
-"""Seconds between two looks at the leases."""
+"""Seconds between two polls of the leases."""
 
 Told = Callable[[int, int], None]
 
@@ -53,19 +53,20 @@ class Abandoned:
         )
 
     def ownerless(self, hidden: Iterable[str]) -> list[str]:
-        """Those of these hidden branches that are no transaction's, sorted. One table read for each thousand leases; one more for
-        each 100 branches that have none."""
+        """Return those of these hidden branches that belong to no transaction, sorted. One table read per thousand leases; one
+        more for each 100 branches without one."""
         owned = {lease.branch for lease in self._owners.all()}
         suspects = sorted(set(hidden) - owned)
         there = self._refs.read_many([self._refs.branch_key(name) for name in suspects]) if suspects else []
         return [name for name, item in zip(suspects, there, strict=True) if item is not None]
 
     def end(self, told: Told) -> int:
-        """Delete the branches of transactions that are over; how many. ``told`` is called with the seconds watched, and those
-        of a lease.
+        """Delete the branches of transactions that are over, and return their number. ``told`` receives the seconds watched, and
+        those of a lease.
 
-        One table read for each thousand leases, repeated every five seconds as long as one of the first look has not changed; a
-        read and a transaction for each branch that goes. Takes five minutes if there is one, and a moment if there is none."""
+        One table read per thousand leases, repeated every five seconds as long as one of the first poll is unchanged; a read and
+        a transaction per deleted branch. Takes five minutes if such a branch exists, and a moment otherwise.
+        """
         ended = 0
         watch = LeaseWatch(self._clock)
         watched = {lease.branch: lease for lease in self._owners.all()}
@@ -77,15 +78,15 @@ class Abandoned:
             current = {lease.branch: lease for lease in self._owners.all()}
             for lease in list(watched.values()):
                 if current.get(lease.branch) != lease:
-                    del watched[lease.branch]  # it was renewed: somebody is at work; or it has ended
+                    del watched[lease.branch]  # it was renewed, so its owner is alive; or it has ended
                 elif not watch.is_held(lease.branch, lease.beat, LEASE):
                     del watched[lease.branch]
                     ended += self._branches.end(lease)
         return ended
 
     def _was_stopped(self, seconds: float) -> bool:
-        """Wait. True if that took far longer than asked: this process was stopped, or the machine slept, and maybe the owners of
-        leases on the same machine with it. They could not renew, and have to be watched anew."""
+        """Wait. True if that took far longer than requested: this process was stopped, or the machine slept, and perhaps the
+        owners of leases on the same machine with it. They could not renew, and have to be watched anew."""
         before = self._clock.monotonic()
         self._clock.sleep(seconds)
         return self._clock.monotonic() - before > seconds + RENEWAL

@@ -34,15 +34,15 @@ from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
 
 _EXAMPLES: Final = 20
-"""Branches that a run names."""
+"""Branches that a run lists."""
 QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
 
 
 class Options(Struct, frozen=True):
-    """How to collect. ``grace`` and ``skew`` in seconds; ``mode`` None is quarantine for the first run of a repository, and
-    deletion for later ones. ``quarantine_days`` is how long quarantined files can be brought back; ``rate`` how many files
-    a second are removed, at most; ``parquet`` whether the report is also written as a Parquet table."""
+    """The settings of a collection. ``grace`` and ``skew`` in seconds; ``mode`` None is quarantine for the first run of a
+    repository, and deletion for later ones. ``quarantine_days`` is how long quarantined files can be restored; ``rate`` the
+    maximum of files removed per second; ``parquet`` whether the report is also written as a Parquet table."""
 
     mode: Mode | None = None
     grace: float = GRACE
@@ -55,7 +55,7 @@ class Options(Struct, frozen=True):
 
 
 class _Mark(Struct, frozen=True):
-    """What a mark found out. ``dead`` lost their objects, ``forgotten`` of these also their metadata."""
+    """The result of a mark. ``dead`` lost their objects, ``forgotten`` of these also their metadata."""
 
     roots: Roots
     verdict: Verdict
@@ -65,7 +65,7 @@ class _Mark(Struct, frozen=True):
 
 
 class Collector:
-    """Collects the garbage of one repository. ``writers_grace`` and ``writers_skew`` are what those at work on the lake go by."""
+    """The garbage collector of one repository. ``writers_grace`` and ``writers_skew`` are those of the lake's writers."""
 
     def __init__(
         self,
@@ -102,19 +102,19 @@ class Collector:
         self._runs = Runs(objects)
 
     def plan(self) -> Summary:
-        """A dry run: what a run would do now. Marks no commit and removes nothing.
+        """Make a dry run: list what a run would remove now. Marks no commit and removes nothing.
 
         Cost: the roots' table reads (:class:`RootReader`), an object read for each metarange and range that no run has read
-        before, a listing of the namespace, one write for each 5,000 files that would go. Memory: 300 bytes a commit, 250 a
-        range. About 6 µs a record that was not read before, 1 µs one that was. :class:`BusyError`, :class:`PreconditionError`,
+        before, a listing of the namespace, one write for each 5,000 files to remove. Memory: 300 bytes a commit, 250 a range.
+        About 6 µs a record not read before, 1 µs one that was. :class:`BusyError`, :class:`PreconditionError`,
         :class:`CorruptError` (then nothing was done).
         """
         return self._claimed(Mode.DRY_RUN)
 
     def run(self) -> Summary:
-        """Collect. If a run died, that one is finished instead. Costs as :meth:`plan`, one request for each file that goes, three
-        in quarantine, and the table reads of :meth:`Abandoned.end`, which takes five minutes if a transaction was killed. Errors
-        as :meth:`plan`; what one run leaves behind the next one takes."""
+        """Collect. If a previous run died, finish that one instead. Costs as :meth:`plan`, one request per removed file, three in
+        quarantine, and the table reads of :meth:`Abandoned.end`, which takes five minutes if a transaction was killed. Errors as
+        :meth:`plan`; what one run leaves behind the next one takes."""
         mode = self._options.mode
         if mode is None:
             first = not any(over and self._is_real(run) for run, over in self._runs.all())
@@ -143,7 +143,7 @@ class Collector:
         self._progress("waiting for another collector", 0, 1)
 
     def _expect_own_namespace(self) -> None:
-        """What lies in a namespace that is another one's is garbage to nobody here."""
+        """Check that the namespace is the repository's own: files in another one's namespace are no garbage of this one."""
         repository = self._repository
         check_same(repository.uid, repository.name, self._tables.get(repository_key(repository.name)))
         if not Repositories(self._tables).owns(repository.uid, self._objects):
@@ -228,7 +228,7 @@ class Collector:
         return _Mark(roots, verdict, dead, dead - verdict.reached, files)
 
     def _mark_ranges(self, mark: _Mark, marks: Marks, horizon: float) -> tuple[set[int], set[int]]:
-        """Numbers of the ranges whose objects are needed, and of all that are needed."""
+        """Return the numbers of the ranges whose objects are needed, and of all needed ranges."""
         commits = mark.roots.commits.values()
         needed = {commit.metarange for commit in commits if commit.metarange and commit.id not in mark.dead}
         kept = needed | {c.metarange for c in commits if c.metarange and c.id not in mark.forgotten}
@@ -239,7 +239,7 @@ class Collector:
         together = kept | young
         for number, name in enumerate(sorted(together), 1):
             numbers = marks.ranges_of(name)
-            if name not in kept:  # its writer may be at work, or have died, and not have come to all of its ranges
+            if name not in kept:  # its writer may be at work, or have died before writing all of its ranges
                 numbers = [number for number in numbers if number in there]
             everything.update(numbers)
             if name in needed or name in young:
@@ -261,12 +261,12 @@ class Collector:
         )
         return data, everything
 
-    # What is there and not needed
+    # Existing files that are not needed
 
     def _candidates(
         self, mark: _Mark, marks: Marks, ranges: set[int], horizon: float, unknown: Unknown
     ) -> Iterator[Candidate]:
-        """All but objects. Our own files were listed before; here are two listings more."""
+        """Yield all candidates except objects. The own files were listed before; here are two more listings."""
         commits = mark.roots.commits.keys() - mark.forgotten
         metaranges = {mark.roots.commits[cid].metarange for cid in commits}
         needed = Needed(commits, metaranges, lambda name: marks.is_in(name, ranges))
@@ -279,7 +279,7 @@ class Collector:
         yield from self._unfinished(horizon)
 
     def _unfinished(self, horizon: float) -> Iterator[Candidate]:
-        """Uploads in parts that nobody completed. What they were for cannot be linked any more."""
+        """Yield multipart uploads that were never completed. What they were for cannot be linked any more."""
         try:
             for upload in self._objects.uploads():
                 if upload.began <= horizon and (known_as(upload.key) or upload.key.startswith(INSIDE)):
@@ -320,7 +320,7 @@ class Collector:
         self._engine.sweep(self._objects, plan.run, plan.mode, plan.chunk_numbers(), self._options.rate, told)
 
     def _forget(self, plan: Plan) -> int:
-        """Remove the items of commits whose files are gone. One transaction each."""
+        """Remove the items of commits whose files are gone, and return their number. One transaction each."""
         failed = {
             candidate.key.rpartition("/")[2]
             for candidate, outcome in self._runs.rows(plan)
@@ -329,7 +329,7 @@ class Collector:
         return self._expiry.forget([(cid, expired) for cid, expired in plan.forget if cid not in failed])
 
     def _clean_table(self) -> int:
-        """What branches left staged, and rows that have expired."""
+        """Remove staged changes that branches left, and expired rows."""
 
         def renewed() -> bool:
             self._claim.renew()

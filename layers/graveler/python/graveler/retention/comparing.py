@@ -1,8 +1,8 @@
-"""What is there and what is needed, compared as two sorted streams: pure, in bounded memory.
+"""The comparison of existing and needed objects as two sorted streams: pure, in bounded memory.
 
-Objects are known by their data names, 25 raw bytes, which sort as their keys do. What is needed comes in *rows* of 29 bytes:
-a data name and the number (4 bytes, big endian) of the range that names it, in order of the names. So rows of ranges that have
-died need not be taken out of the files that hold them: they are passed over.
+Objects are identified by their data names, 25 raw bytes, which sort as their keys do. Needed ones come in *rows* of 29 bytes: a
+data name and the number (4 bytes, big endian) of the range that names it, in order of the names. So rows of dead ranges need not
+be removed from the files that hold them: they are skipped.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 NAME_BYTES: Final = 25
 ROW: Final = Layout(">25sI")
 BATCH: Final = 20_000
-"""Objects that are compared at a time."""
+"""Objects compared at a time."""
 
 
 class Listed(NamedTuple):
@@ -28,7 +28,7 @@ class Listed(NamedTuple):
 
 
 class Rows:
-    """Sorted rows out of a stream of bytes, taken from the front."""
+    """A queue of sorted rows from a stream of bytes."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -36,7 +36,7 @@ class Rows:
         self._ended = False
 
     def upto(self, last: bytes) -> bytes:
-        """The next rows whose name is not above ``last``."""
+        """Take the next rows whose name is not above ``last``."""
         taken = []
         while True:
             count = len(self._buffer) // ROW.size
@@ -52,7 +52,7 @@ class Rows:
             self._buffer = rest + (piece or b"")
 
     def rest(self, upto: bytes = b"") -> Iterator[bytes]:
-        """All rows that are left, or those whose name is not above one, a piece at a time."""
+        """Yield all remaining rows, or those whose name is not above ``upto``, a piece at a time."""
         while True:
             whole = len(self._buffer) // ROW.size * ROW.size
             if upto and whole and self._buffer[whole - ROW.size : whole - ROW.size + NAME_BYTES] > upto:
@@ -66,7 +66,7 @@ class Rows:
 
 
 class _Names(Sequence[bytes]):
-    """The names in a buffer of rows, to look for one by halving."""
+    """The names in a buffer of rows, for binary search."""
 
     def __init__(self, buffer: bytes, count: int) -> None:
         self._buffer, self._count = buffer, count
@@ -81,9 +81,10 @@ class _Names(Sequence[bytes]):
 def unneeded(
     listed: Iterable[Listed], needed: Sequence[Rows], alive: Sequence[int], also: Iterator[bytes]
 ) -> Iterator[Listed]:
-    """Those of ``listed`` (sorted by name) that no row of an ``alive`` range names, and that are not in ``also`` (sorted names).
+    """Yield those of ``listed`` (sorted by name) that no row of an ``alive`` range names, and that are not in ``also`` (sorted
+    names).
 
-    ``alive`` holds 1 for each number of a range that counts. Streaming: about 0.3 µs for each object and row.
+    ``alive`` holds 1 for each number of a range that counts. Streaming: about 0.3 µs per object and row.
     """
     names = _Sorted(also)
     source = iter(listed)
@@ -96,7 +97,7 @@ def unneeded(
 
 
 class _Sorted:
-    """Sorted names, taken from the front."""
+    """A queue of sorted names."""
 
     def __init__(self, names: Iterator[bytes]) -> None:
         self._names = names

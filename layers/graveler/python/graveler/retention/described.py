@@ -1,4 +1,4 @@
-"""A run of the collector as one document, for whoever shows it: a person's terminal, a program, the HTTP API."""
+"""A run of the collector as one document, for display: in a terminal, a program, the HTTP API."""
 
 from collections.abc import Mapping
 
@@ -39,7 +39,7 @@ class RunDescription(Struct, frozen=True):
 
 
 def describe(run: Plan | Summary, report: str) -> RunDescription:
-    """Describe a run; ``report`` is where its table lies, if there is one."""
+    """Describe a run; ``report`` is the address of its table, if one exists."""
     summary = run if isinstance(run, Summary) else None
     made = run.plan if isinstance(run, Summary) else run
     return RunDescription(

@@ -1,6 +1,6 @@
-"""Who does the work that grows with the lake: reading ranges, comparing listings, removing files.
+"""The work that grows with the lake: reading ranges, comparing listings, removing files.
 
-What is done, and in which order, the collector says; an engine only shares it out. This one has the threads of one process;
+The collector decides on the work and its order; an engine only distributes it. This one has the threads of one process;
 :mod:`graveler.spark.garbage` has the executors of a cluster. Both run the same code on the same files.
 """
 
@@ -21,17 +21,17 @@ from graveler.retention.threads import THREADS
 from graveler.storage.objects import Objects
 
 Told = Callable[[int, int], None]
-"""Called now and then with how much is done and how much there is, as far as it is known."""
+"""A progress callback: the amount done and the total, as far as it is known."""
 
 
 class Written(Struct):
-    """Candidates that were written down: in chunks of these ``numbers``, counted by kind."""
+    """Candidates that were written: in chunks of these ``numbers``, counted by kind."""
 
     numbers: list[int] = []
     found: dict[str, Tally] = {}
 
     def merge(self, other: "Written") -> None:
-        """Add what another one wrote."""
+        """Add another one's candidates."""
         self.numbers += other.numbers
         for kind, tally in other.found.items():
             mine = self.found.get(kind, Tally())
@@ -39,28 +39,28 @@ class Written(Struct):
 
 
 class Engine(Protocol):
-    """Shares out the work. ``most_files`` of rows are not worth merging."""
+    """The distribution of the work. Up to ``most_files`` files of rows are not worth merging."""
 
     most_files: int
 
     def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
-        """Read ranges, each with its number, and write what they name; the files of rows that were written."""
+        """Read ranges, each with its number, and write the names in them; return the written files of rows."""
         ...
 
     def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
-        """Write files of rows anew, without the rows of ranges that do not count any more; the files that were written."""
+        """Rewrite files of rows without the rows of dead ranges; return the written files."""
         ...
 
     def compare(
         self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
     ) -> Written:
-        """Write down the objects that nobody needs, in chunks from number ``first`` on, in the order of their keys. ``names``
-        (sorted) are needed besides what the rows say."""
+        """Write the unneeded objects, in chunks from number ``first`` on, in the order of their keys. ``names`` (sorted) are
+        needed besides those in the rows."""
         ...
 
     def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
-        """Remove the candidates of these chunks, and write down what became of them; those of which that is known already are
-        left. ``rate`` files a second in all."""
+        """Remove the candidates of these chunks, and write their outcomes; chunks with known outcomes are skipped. ``rate`` files
+        per second in total."""
         ...
 
 
@@ -74,7 +74,7 @@ class InProcess:
         self._threads = threads
 
     def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
-        """See :meth:`Engine.mark`. One object read for each range, one write for all; memory for 256 MiB of rows."""
+        """See :meth:`Engine.mark`. One object read per range, one write for all; memory for 256 MiB of rows."""
         return [write_rows(objects, ranges, self._threads, told)]
 
     def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
@@ -100,7 +100,7 @@ class InProcess:
 
 
 def write_chunks(runs: Runs, run: str, first: int, found: Iterable[Candidate]) -> Written:
-    """Write candidates down, some thousand at a time, in chunks from number ``first`` on. One object write each."""
+    """Write candidates, some thousand at a time, in chunks from number ``first`` on. One object write each."""
     source = iter(found)
     written = Written()
     while some := list(islice(source, CHUNK)):

@@ -1,7 +1,6 @@
-"""The expiry of commits, in two steps: first a commit's item is *marked*, and from then on no ref can be pointed at it; a grace
-later, if it is judged so again, it is *dead*: its item is sealed, what only it held is swept, and if nothing reaches it, it is
-forgotten. Each step is a conditional write, so of several collectors, and of writers between them, none undoes another one's.
-"""
+"""The expiry of commits, in two steps: first a commit's item is *marked*, and from then on no ref can point at it; a grace period
+later, if the decision is still the same, it is *dead*: its item is sealed, what only it held is swept, and if nothing reaches it,
+it is forgotten. Each step is a conditional write, so neither concurrent collectors nor writers undo one another's."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -18,11 +17,11 @@ from graveler.retention.roots import RootReader, Roots
 from graveler.storage.tables import ConditionFailedError, Delete, Matches, Tables
 
 _RECORD: Final = ("record", "line")
-"""What a commit's item says of the commit itself."""
+"""The attributes of a commit's item that describe the commit itself."""
 
 
 class Expiry:
-    """Marks, seals and forgets commits of one repository. ``alive`` is called after each."""
+    """The operations that mark, seal and forget commits of one repository. ``alive`` is called after each."""
 
     def __init__(self, repository: Repository, tables: Tables, clock: Clock, alive: Callable[[], None]) -> None:
         self._repository = repository
@@ -38,14 +37,14 @@ class Expiry:
         pinned: Collection[CommitID],
         now: float,
     ) -> Verdict:
-        """By the rules as they are now. One table read."""
+        """Decide by the current rules. One table read."""
         rules = Repositories(self._tables).get(self._repository.name).repository.settings.retention
         return judge(commits, branches, pinned, rules, now)
 
     def mark(
         self, roots: Roots, verdict: Verdict, old: Collection[CommitID], reader: RootReader, now: float
     ) -> tuple[int, int]:
-        """Mark those ``old`` commits that nobody keeps; take the mark back from those that somebody holds all the same. How many.
+        """Mark those ``old`` commits that nothing keeps; revert the mark of those that are held after all. Returns both numbers.
         A table read and a write each, one reading of the refs."""
         expired: list[KnownCommit] = []
         revived = 0
@@ -64,8 +63,8 @@ class Expiry:
         return len(expired), revived
 
     def seal(self, dead: Collection[KnownCommit]) -> None:
-        """Say of each dead commit that its objects may be gone: from here on there is no way back. A table read and a write for
-        each new one. :class:`BusyError` if one was brought back."""
+        """Record for each dead commit that its objects may be gone: this is irreversible. A table read and a write for each new
+        one. :class:`BusyError` if one was revived."""
         for commit in dead:
             assert commit.expired is not None
             attributes: dict[str, int | bool] = {"expired": commit.expired, "swept": True}
@@ -74,13 +73,13 @@ class Expiry:
             self._alive()
 
     def forget(self, commits: Collection[tuple[CommitID, int]]) -> int:
-        """Remove the items of sealed commits, each with the time of its mark; how many there were. One transaction each."""
+        """Remove the items of sealed commits, each with the time of its mark, and return their number. One transaction each."""
         forgotten = 0
         for cid, expired in commits:
             try:
                 self._tables.transact([Delete(self._commits.key(cid), Matches({"expired": expired, "swept": True}))])
                 forgotten += 1
-            except ConditionFailedError:  # an earlier try did it
+            except ConditionFailedError:  # an earlier attempt did it
                 continue
             finally:
                 self._alive()
@@ -90,7 +89,8 @@ class Expiry:
         return self._change(commit, {}, {"expired": commit.expired, "swept": None})
 
     def _change(self, commit: KnownCommit, attributes: dict[str, int | bool], expected: dict[str, int | None]) -> bool:
-        """Replace what a commit's item says besides its record, on condition of what it says now. One table read, one write."""
+        """Replace the attributes of a commit's item besides its record, on condition of their current values. One table read, one
+        write."""
         key = self._commits.key(commit.id)
         item = self._tables.get(key)
         if item is None:
@@ -100,5 +100,5 @@ class Expiry:
             self._tables.put(key, {**kept, **attributes}, Matches(expected))
         except ConditionFailedError as error:
             found = error.failures.get(0) or {}
-            return all(found.get(name) == attributes.get(name) for name in ("expired", "swept"))  # by a lost answer
+            return all(found.get(name) == attributes.get(name) for name in ("expired", "swept"))  # by a lost response
         return True

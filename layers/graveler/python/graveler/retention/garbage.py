@@ -1,4 +1,5 @@
-"""Garbage collection of one repository, for the faces: plan, run, reports, quarantine, legal holds, and what rules would do."""
+"""Garbage collection of one repository, for its interfaces: plan, run, reports, quarantine, legal holds, and previews of
+rules."""
 
 from collections.abc import Iterator
 
@@ -22,8 +23,8 @@ from graveler.retention.sweeping import Quarantine
 
 
 class RulesPreview(Struct, frozen=True):
-    """What rules would do: how many commits refs reach, how many would keep their objects, and which would lose them that do not
-    under the rules of now, newest first; ``more`` are lost that are not named."""
+    """The effect of rules: how many commits refs reach, how many would keep their objects, and which would lose the objects that
+    they have under the current rules, newest first; ``more`` counts lost ones that are not listed."""
 
     reached: int
     kept: int
@@ -32,7 +33,7 @@ class RulesPreview(Struct, frozen=True):
 
 
 class Garbage:
-    """Collects the garbage of an open repository: in this process, or as an ``engine`` shares it out."""
+    """The garbage collection of an open repository: in this process, or distributed by an ``engine``."""
 
     def __init__(
         self, repository: OpenRepository, options: Options | None = None, engine: Engine | None = None
@@ -43,7 +44,7 @@ class Garbage:
         self._runs = Runs(repository.namespace)
 
     def plan(self, progress: Progress = no_progress) -> Summary:
-        """A dry run. See :meth:`Collector.plan`."""
+        """Make a dry run. See :meth:`Collector.plan`."""
         return self._collector(progress).plan()
 
     def run(self, progress: Progress = no_progress) -> Summary:
@@ -51,37 +52,37 @@ class Garbage:
         return self._collector(progress).run()
 
     def runs(self) -> list[Plan | Summary]:
-        """The runs that there were, oldest first; the plan of one that is not over. One object read each."""
+        """Return all runs, oldest first; the plan of one that is not over. One object read each."""
         return [self._runs.summary(run) if over else self._runs.plan(run) for run, over in self._runs.all()]
 
     def summary(self, run: str) -> Summary:
-        """What a run did. :class:`NotFoundError`."""
+        """Return the summary of a run. :class:`NotFoundError`."""
         return self._runs.summary(run)
 
     def rows(self, run: str) -> Iterator[tuple[Candidate, Outcome]]:
-        """What a run found, and what became of it. One object read for each 5,000, twice. :class:`NotFoundError`."""
+        """Return the findings of a run with their outcomes. One object read for each 5,000, twice. :class:`NotFoundError`."""
         return self._runs.rows(self._runs.plan(run))
 
     def described_runs(self) -> list[RunDescription]:
-        """As :meth:`runs`, each as one document."""
+        """Return :meth:`runs`, each as one document."""
         return [self.describe(run) for run in self.runs()]
 
     def page_of_rows(self, run: str, after: str, amount: int) -> Page[tuple[Candidate, Outcome]]:
-        """Some of :meth:`rows`, behind ``after``. One object read for each 5,000, twice. :class:`NotFoundError`."""
+        """Return some of :meth:`rows`, after ``after``. One object read for each 5,000, twice. :class:`NotFoundError`."""
         return self._runs.page(self._runs.plan(run), after, amount)
 
     def describe(self, run: Plan | Summary) -> RunDescription:
-        """A run as one document. No request."""
+        """Return a run as one document. No request."""
         made = run.plan if isinstance(run, Summary) else run
         return describe(run, self.report_address(made.run))
 
     def report_address(self, run: str) -> str:
-        """Where the Parquet report of a run lies."""
+        """Return the address of the Parquet report of a run."""
         return f"{self._repository.namespace.namespace}/{self._runs.report_key(run)}"
 
     def restore(self, run: str, prefix: str = "", after: str = "") -> Iterator[tuple[str, bool]]:
-        """Bring files back from quarantine. See :meth:`Quarantine.restore`. :class:`PreconditionError` while the run is not over:
-        finished later, it would take them again."""
+        """Restore files from quarantine. See :meth:`Quarantine.restore`. :class:`PreconditionError` while the run is not over:
+        finished later, it would remove them again."""
         if (run, False) in self._runs.all():
             raise PreconditionError(f"run {run!r} is not over; let `graveler gc run` finish it, then restore from it")
         return Quarantine(self._repository.namespace).restore(run, prefix, after)
@@ -95,22 +96,22 @@ class Garbage:
         return hold
 
     def release(self, ref: str) -> CommitID:
-        """End the legal hold of a ref's commit. :class:`NotFoundError`."""
+        """End the legal hold on a ref's commit. :class:`NotFoundError`."""
         commit_id = self._repository.commit_of(ref).id
         self._holds().remove(commit_id)
         return commit_id
 
     def holds(self) -> list[Hold]:
-        """All legal holds."""
+        """Return all legal holds."""
         return self._holds().all()
 
     def space(self, progress: Progress = no_progress) -> Space:
-        """Who holds the space. See :func:`graveler.retention.space.space`."""
+        """Return the space by holder. See :func:`graveler.retention.space.space`."""
         return space(self._repository, progress)
 
     def preview(self, rules: RetentionRules | None) -> RulesPreview:
-        """What rules would keep and drop if they were set now. Cost: the roots' reads (:class:`RootReader`), and the commits that
-        would be lost. :class:`InvalidError` for rules that cannot be set."""
+        """Return what rules would keep and drop if they were set now. Cost: the roots' reads (:class:`RootReader`), and the
+        commits that would be lost. :class:`InvalidError` for rules that cannot be set."""
         check_settings(Settings(retention=rules))
         repository, clock, grace = self._repository.repository, self._repository.clock, self._options.grace
         now = clock.now()

@@ -1,4 +1,4 @@
-"""Legal holds: commits that keep their objects whatever the rules say, and whatever becomes of their refs.
+"""Legal holds: commits that keep their objects whatever the rules are, and whatever becomes of their refs.
 
 Items: partition ``<repository uid>/holds``, sort key the commit ID; attributes ``why``, ``by`` and ``at`` (Unix seconds).
 """
@@ -13,7 +13,7 @@ from graveler.storage.tables import ConditionFailedError, Key, Put, Tables
 
 
 class Hold(Struct, frozen=True):
-    """A commit that is held. ``at`` in Unix seconds."""
+    """A held commit. ``at`` in Unix seconds."""
 
     commit_id: CommitID
     why: str
@@ -30,7 +30,7 @@ class Holds:
         self._partition = f"{uid}/holds"
 
     def add(self, hold: Hold) -> None:
-        """Hold a commit; one that is held already gets the new reason. One transaction. :class:`ExpiredCommitError`."""
+        """Hold a commit; one that is already held gets the new reason. One transaction. :class:`ExpiredCommitError`."""
         write = Put(self._key(hold.commit_id), {"why": hold.why, "by": hold.by, "at": hold.at})
         try:
             self._tables.transact([write, self._commits.alive_check(hold.commit_id)])
@@ -38,13 +38,13 @@ class Holds:
             raise ExpiredCommitError(hold.commit_id) from None
 
     def remove(self, commit_id: CommitID) -> None:
-        """Let a commit go. One table read, one write. :class:`NotFoundError` if it is not held."""
+        """Release a commit. One table read, one write. :class:`NotFoundError` if it is not held."""
         if self._tables.get(self._key(commit_id)) is None:
             raise NotFoundError(f"commit {commit_id[:16]} has no legal hold; list the ones there are")
         self._tables.delete(self._key(commit_id))
 
     def all(self) -> list[Hold]:
-        """All holds, by commit ID. One table read for each thousand."""
+        """Return all holds, by commit ID. One table read per thousand."""
         found: list[Hold] = []
         start = b""
         while True:

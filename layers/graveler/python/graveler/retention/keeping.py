@@ -1,8 +1,8 @@
-"""Which commits keep their objects: pure, from the commits that there are and the refs that point at them.
+"""The decision which commits keep their objects: pure, from the existing commits and the refs that point at them.
 
-A commit keeps its objects while a branch's rule says so: a head always; any other commit of the branch's history for so many
-days after it was *replaced*, that is after its child was made. Whatever is pinned (by a tag, a legal hold, a dump, the
-reference log of late) keeps them too. Without rules every commit does that a ref can reach.
+A commit keeps its objects while a branch's rule says so: a head always; any other commit of the branch's history for a number of
+days after it was *replaced*, that is after its child was created. Pinned commits (by a tag, a legal hold, a dump, the recent
+reference log) keep them too. Without rules every commit does that a ref can reach.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,8 +15,8 @@ DAY = 86_400
 
 
 class KnownCommit(Struct, frozen=True):
-    """What the collector has to know of a commit. ``created`` is when it became part of the history, whatever date its maker gave
-    it; ``expired`` when it was marked (both in Unix seconds), ``swept`` whether its objects may be gone already."""
+    """The collector's data about a commit. ``created`` is when it became part of the history, whatever date it was given;
+    ``expired`` when it was marked (both in Unix seconds), ``swept`` whether its objects may be gone already."""
 
     id: CommitID
     parents: tuple[CommitID, ...]
@@ -27,7 +27,7 @@ class KnownCommit(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """``reached``: the metadata stays. ``kept``: the objects stay, too."""
+    """The decision. ``reached``: the metadata stays. ``kept``: the objects stay, too."""
 
     reached: frozenset[CommitID]
     kept: frozenset[CommitID]
@@ -40,7 +40,7 @@ def judge(
     rules: RetentionRules | None,
     now: float,
 ) -> Verdict:
-    """Which of ``commits`` refs reach, and which keep their objects. IDs that are not among ``commits`` are passed over. No
+    """Decide which of ``commits`` refs reach, and which keep their objects. IDs that are not among ``commits`` are skipped. No
     request; memory for two sets of IDs."""
     reached = _reach(commits, [*branches.values(), *pinned], None)
     if rules is None:
@@ -57,7 +57,7 @@ def judge(
 def _reach(
     commits: Mapping[CommitID, KnownCommit], starts: Iterable[CommitID], replaced_since: float | None
 ) -> set[CommitID]:
-    """All ancestors of ``starts``; with ``replaced_since`` only those whose child, on the way there, was made since then."""
+    """Return all ancestors of ``starts``; with ``replaced_since`` only those whose child on the path was created since then."""
     seen: set[CommitID] = set()
     todo = list(starts)
     while todo:

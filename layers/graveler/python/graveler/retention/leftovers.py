@@ -1,14 +1,14 @@
-"""What a deleted repository leaves: its namespace, and its rows of the table. Removed when somebody asks for it, never by itself.
+"""The leftovers of a deleted repository: its namespace, and its rows of the table. Removed only on request.
 
-Until then it can be restored from a dump, and nobody else can take its namespace. Who removes it says so first (from there on
-it cannot be restored), then removes files, then rows, then the mark that says whose namespace it is: so as long as anything of it
-is there, no new repository can be made in it, and whoever goes on after a crash still finds what to do. Not before a grace has
-passed since the deletion: what was at work on the repository then has come to its end. And nothing that is younger than that
-goes: whoever was stopped in the middle, while another one finished, may find a new repository in the namespace.
+Until then it can be restored from a dump, and no other repository can take its namespace. A purge first records that it has begun
+(from then on a restore is impossible), then removes files, then rows, then the mark that names the namespace's owner: so as long
+as anything of it is left, no new repository can be created in it, and a retry after a crash still finds what to do. Not before a
+grace period since the deletion: by then all work on the repository has ended. And nothing younger than that is removed: a process
+that was stopped midway, while another one finished, may find a new repository in the namespace.
 
-Files that are not of our naming stay. Rows of which nothing tells that they are there (outcomes and reference logs of refs that
-were deleted before, results of requests) go where a table can be asked for all rows of a repository; in DynamoDB they expire, but
-for what rules of ingest that refuse overwriting, and were removed before, have seen.
+Files without graveler's names stay. Rows that nothing refers to (outcomes and reference logs of refs that were deleted before,
+results of requests) are removed if a table can list all rows of a repository; in DynamoDB they expire, except the recorded events
+of ingest rules that refuse overwriting, and were removed before.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -48,7 +48,7 @@ _KINDS: Final[tuple[RefKind, ...]] = ("branch", "tag")
 
 
 class Purged(Struct, frozen=True):
-    """What was removed: files, rows of the table; and the files that stay since they are not ours, or came since."""
+    """The removed files and rows of the table; and the files that stay since they are not graveler's, or are newer."""
 
     files: Tally
     rows: int
@@ -56,7 +56,7 @@ class Purged(Struct, frozen=True):
 
 
 def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepository:
-    """The one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
+    """Return the one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
     found = [one for one in deleted if name in (one.name, one.uid)]
     if not found:
         raise NotFoundError(f"no deleted repository {name!r} has left anything; list the ones there are")
@@ -67,7 +67,7 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
 
 
 class Leftovers:
-    """What deleted repositories of one lake left. ``grace`` and ``skew`` are the lake's, in seconds."""
+    """The leftovers of the deleted repositories of one lake. ``grace`` and ``skew`` are the lake's, in seconds."""
 
     def __init__(
         self, tables: Tables, open_objects: Callable[[str], Objects], clock: Clock, grace: float, skew: float
@@ -80,11 +80,11 @@ class Leftovers:
         self._repositories = Repositories(tables)
 
     def all(self) -> list[DeletedRepository]:
-        """Deleted repositories, the newest first. One table read for each thousand."""
+        """Return the deleted repositories, newest first. One table read per thousand."""
         return sorted(self._repositories.deleted(), key=lambda deleted: (-deleted.at, deleted.uid))
 
     def find(self, name: str) -> DeletedRepository:
-        """The one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
+        """Return the one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
         return find_deleted(self.all(), name)
 
     def purge(
@@ -94,19 +94,19 @@ class Leftovers:
         force: bool = False,
         progress: Progress = no_progress,
     ) -> Purged:
-        """Remove what a deleted repository left, for good. May be repeated until it succeeds.
+        """Remove a deleted repository's leftovers for good. May be repeated until it succeeds.
 
-        Cost: a listing of the namespace, a request for each 1,000 files; a table read and a write for each 25 rows at most, four
-        of each for a ref.
-        :class:`NotFoundError`; :class:`PreconditionError` before a grace has passed, for dumps and legal holds unless ``force``,
-        and for a namespace that says it is another one's; :class:`UnavailableError` if files could not be removed.
+        Cost: a listing of the namespace, a request per 1,000 files; a table read and a write per 25 rows at most, four of each
+        for a ref. :class:`NotFoundError`; :class:`PreconditionError` before a grace period has passed, for dumps and legal holds
+        unless ``force``, and for a namespace that belongs to another repository; :class:`UnavailableError` if files could not be
+        removed.
         """
         deleted = self._repositories.find_deleted(uid)
         if deleted is None:
             raise NotFoundError(f"no repository with uid {uid} is deleted; list the ones there are")
         objects = self._open_objects(deleted.namespace) if deleted.namespace else None
         if objects is not None and not self._repositories.owns(uid, objects):
-            if deleted.purging:  # the mark is the last that goes: who was at it before had come so far
+            if deleted.purging:  # the mark is removed last: an earlier purge had come this far
                 self._repositories.end_purge(uid, None)
                 return Purged(Tally(), 0, Tally())
             raise PreconditionError(
@@ -122,7 +122,7 @@ class Leftovers:
         rows = 0
         for removed in self._remove_rows(uid):
             rows += removed
-            if removed:  # so that whoever stops here, and comes again, gets on
+            if removed:  # so that interrupted purges make progress
                 progress("removing rows", rows, rows)
         self._repositories.end_purge(uid, objects)
         return Purged(files, rows, unknown.tally)
@@ -168,8 +168,8 @@ class Leftovers:
         return Tally(done, size)
 
     def _files(self, objects: Objects, cutoff: float, unknown: Unknown) -> Iterator[Candidate]:
-        """Our files from before ``cutoff`` (Unix seconds). No writer of ours was at work any more then, and what is made after a
-        purge has begun, by any clock, is younger: it is another repository's."""
+        """Yield graveler's files from before ``cutoff`` (Unix seconds). No writer was at work any more then, and what is created
+        after a purge has begun, by any clock, is younger: it belongs to another repository."""
         for upload in list(objects.uploads()):
             if upload.began <= cutoff and (known_as(upload.key) is not None or upload.key.startswith(INSIDE)):
                 yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, "")
@@ -179,12 +179,12 @@ class Leftovers:
             if stored.modified > cutoff or (known_as(stored.key) is None and not stored.key.startswith(INSIDE)):
                 unknown.add(stored)
                 continue
-            # A tree's file may come again under its name, with its ETag: then its time tells.
+            # A tree's file may reappear under its name, with its ETag: then its time decides.
             kind = next((kind for folder, kind in _TREES if stored.key.startswith(folder)), Kind.OBJECT)
             yield Candidate(kind, stored.key, stored.size, stored.etag, stored.modified, "")
 
     def _remove_rows(self, uid: RepositoryUID) -> Iterator[int]:
-        """Numbers of rows that were removed. What leads to others goes after them."""
+        """Remove the rows and yield their numbers. Rows that lead to others are removed after them."""
         staged = StagedChanges(self._tables, uid)
         for kind in _KINDS:
             for shard in range(SHARDS):
@@ -226,7 +226,7 @@ class Leftovers:
             start = page.items[-1][0] + b"\0"
 
     def _remove(self, *partitions: str) -> Iterator[int]:
-        """All rows of partitions; how many at a time."""
+        """Remove all rows of partitions, and yield the number of each step."""
         for partition in partitions:
             more = True
             while more:
@@ -238,6 +238,6 @@ class Leftovers:
 
 
 def _tokens(item: Item) -> list[Token]:
-    """Those of a branch's item, as far as it can be read; of a tag's item none."""
+    """Return the tokens of a branch's item, as far as it can be read; none for a tag's item."""
     opened, sealed = item.get("open"), item.get("sealed", [])
     return [Token(token) for token in [opened, *(sealed if isinstance(sealed, list) else [])] if isinstance(token, str)]

@@ -1,4 +1,4 @@
-"""The live listing of objects, compared with what is needed: as a whole, or cut into intervals that several may work on.
+"""The live listing of objects, compared with the needed ones: as a whole, or split into intervals that several may work on.
 
 Bounds of intervals lie between the first parts of data names, so that the files of a data folder, whose names do not sort as
 their keys, stay together.
@@ -17,37 +17,37 @@ from graveler.storage.objects import Objects, StoredObject
 from graveler.tree.record import data_path, known_as
 
 BEHIND: Final = "_graveler0"
-"""Behind all keys of our own files, before the first of an object."""
+"""Sorts after all keys of graveler's own files, before the first of an object."""
 
 _DATA: Final = "data/"
 _FIRST_PART: Final = len(_DATA) + 20
-"""Characters of a key up to where a data name has its second part."""
+"""Characters of a key before the second part of a data name."""
 _SECOND_BITS: Final = 100
 _EXAMPLES: Final = 20
 
 
 class Unknown:
-    """Files that are not ours to judge: kept, and listed."""
+    """Files that are not graveler's: kept, and listed."""
 
     def __init__(self) -> None:
         self.tally = Tally()
         self.examples: list[str] = []
 
     def add(self, stored: StoredObject) -> None:
-        """Note one."""
+        """Record one."""
         self.tally = self.tally.plus(stored.size)
         if len(self.examples) < _EXAMPLES:
             self.examples.append(stored.key)
 
     def merge(self, other: "Unknown") -> None:
-        """Note all of another one's."""
+        """Record all of another one's."""
         self.tally = Tally(self.tally.files + other.tally.files, self.tally.bytes + other.tally.bytes)
         self.examples = [*self.examples, *other.examples][:_EXAMPLES]
 
 
 class ListingInterval(Struct, frozen=True):
-    """Keys above ``after`` and up to ``last`` (empty: all), and the names (25 bytes) that they have: above ``above``, up to
-    ``upto`` (empty: all)."""
+    """Keys above ``after`` and up to ``last`` (empty: all), and their names (25 bytes): above ``above``, up to ``upto`` (empty:
+    all)."""
 
     after: str = BEHIND
     last: str = ""
@@ -59,8 +59,8 @@ EVERYTHING: Final = ListingInterval()
 
 
 class Comparison(Struct, frozen=True):
-    """What a listing is compared with: ``files`` are keys of sorted rows (:mod:`.comparing`), ``alive`` holds 1 for each number
-    that counts. Objects younger than ``horizon`` (Unix seconds) stay. Picklable if ``objects`` is."""
+    """The needed objects to compare a listing with: ``files`` are keys of sorted rows (:mod:`.comparing`), ``alive`` holds 1 for
+    each number that counts. Objects younger than ``horizon`` (Unix seconds) stay. Picklable if ``objects`` is."""
 
     objects: Objects
     files: tuple[str, ...]
@@ -69,13 +69,14 @@ class Comparison(Struct, frozen=True):
 
 
 def intervals(names: Sequence[bytes], amount: int) -> list[ListingInterval]:
-    """Up to ``amount`` intervals that share ``names``, a sample of what is there, evenly; together they are everything."""
+    """Return up to ``amount`` intervals that share ``names``, a sample of the existing ones, evenly; together they cover
+    everything."""
     ordered = sorted(names)
     wanted = {ordered[len(ordered) * number // amount] for number in range(1, amount)} if ordered else set()
     found: list[ListingInterval] = []
     after, above = BEHIND, b""
     for upto in sorted({_last_of_first_part(name) for name in wanted}):
-        last = f"{_DATA}{data_path(upto)[:20]}0"  # behind all keys with this first part: "/" comes before "0"
+        last = f"{_DATA}{data_path(upto)[:20]}0"  # after all keys with this first part: "/" comes before "0"
         found.append(ListingInterval(after, last, above, upto))
         after, above = last, upto
     return [*found, ListingInterval(after, "", above, b"")]
@@ -89,8 +90,8 @@ def _last_of_first_part(name: bytes) -> bytes:
 def candidates(
     work: Comparison, interval: ListingInterval, also: Iterator[bytes], unknown: Unknown, told: Callable[[int], None]
 ) -> Iterator[Candidate]:
-    """Objects of an interval that nobody needs, by key: no row that counts names them, and ``also`` (sorted names) does not.
-    ``told`` is called with how many were listed. One listing; of each file of rows a dozen requests. Streaming."""
+    """Yield the unneeded objects of an interval, by key: neither a row that counts nor ``also`` (sorted names) names them.
+    ``told`` receives the number listed. One listing; a dozen requests per file of rows. Streaming."""
     rows = [read_rows(work.objects, key, interval.above) for key in work.files]
     for listed in unneeded(own_objects(work.objects, interval, work.horizon, unknown, told), rows, work.alive, also):
         why = "no commit that is kept and no uncommitted change names it"
@@ -100,7 +101,7 @@ def candidates(
 def own_objects(
     objects: Objects, interval: ListingInterval, horizon: float, unknown: Unknown, told: Callable[[int], None]
 ) -> Iterator[Listed]:
-    """The objects of our naming that are not younger than ``horizon`` (Unix seconds), by name. One listing."""
+    """Yield the objects with graveler's names that are not younger than ``horizon`` (Unix seconds), by name. One listing."""
     numbered = enumerate(_listed(objects, interval), 1)
     for _, together in groupby(numbered, lambda numbered: numbered[1].key[:_FIRST_PART]):
         old = []  # one, or all files of a data folder

@@ -1,13 +1,13 @@
-"""Marks: which data names the ranges name, kept from run to run, so that a range is read once in its life.
+"""Marks: the data names in each range, kept from run to run, so that a range is read once in its life.
 
 ::
 
-    _graveler/gc/marks/state.msgpack       which ranges have which number, and what metaranges hold, behind its SHA-256
+    _graveler/gc/marks/state.msgpack       the numbers of ranges, and the contents of metaranges, after its SHA-256
     _graveler/gc/marks/<16 hex>.rows       rows (:mod:`.rowfiles`) of some ranges, sorted
 
-A range's file name pins all of its records, so what was read of it once stays true for as long as the file is there, whoever puts
-it again. The state is written after its rows; what a run that died left is removed as garbage. Marks that are lost or damaged
-cost reading the trees anew, and no more: all of them have checksums.
+A range's file name pins all of its records, so what was read of it stays true as long as the file exists, whichever writer puts
+it again. The state is written after its rows; leftovers of a run that died are removed as garbage. Lost or damaged marks cost
+reading the trees anew, and no more: all of them have checksums.
 """
 
 import heapq
@@ -40,7 +40,7 @@ VERSION: Final = 2
 
 _MEMORY: Final = 256 << 20
 MOST_FILES: Final = 8
-"""More files of rows than these are written anew as one."""
+"""Beyond this number, files of rows are merged into one."""
 _WRITE: Final = 1 << 16
 _DIGEST: Final = 32
 
@@ -65,7 +65,7 @@ class Marks:
         self.ranges_read = 0
 
     def ranges_of(self, metarange: str) -> list[int]:
-        """Numbers of a metarange's ranges. One object read the first time in its life, else none.
+        """Return the numbers of a metarange's ranges. One object read the first time in its life, else none.
         :class:`DamagedFileError` if it cannot be read: then nothing must be collected."""
         raw = _raw(metarange)
         numbers = self._state.metaranges.get(raw)
@@ -80,7 +80,7 @@ class Marks:
         return numbers
 
     def number(self, name: bytes) -> int:
-        """The number of a range, by its raw name."""
+        """Return the number of a range, by its raw name."""
         number = self._state.ranges.get(name)
         if number is None:
             number = self._state.ranges[name] = self._state.next_number
@@ -88,21 +88,21 @@ class Marks:
         return number
 
     def number_of(self, name: str) -> int:
-        """The number of a range, by its file's name."""
+        """Return the number of a range, by its file's name."""
         return self.number(_raw(name))
 
     def is_in(self, name: str, numbers: Collection[int]) -> bool:
-        """Is the range file of this name one of those?"""
+        """Return whether the range file of this name is one of those."""
         return self._state.ranges.get(_raw(name)) in numbers
 
     def unread(self, numbers: Collection[int]) -> list[tuple[int, str]]:
-        """Which of these ranges never were read: number and name."""
+        """Return number and name of those of these ranges that were never read."""
         fresh = sorted(set(numbers) - self._state.marked)
         names = {number: name for name, number in self._state.ranges.items()} if fresh else {}
         return [(number, _hex(names[number])) for number in fresh]
 
     def add(self, ranges: Sequence[tuple[int, str]], files: Sequence[str]) -> None:
-        """These ranges have been read, into these files."""
+        """Record that these ranges have been read, into these files."""
         self._state.files += files
         self._state.marked.update(number for number, _ in ranges)
         self.ranges_read += len(ranges)
@@ -113,7 +113,7 @@ class Marks:
         return tuple(f"{FOLDER}/{name}" for name in self._state.files)
 
     def alive(self, numbers: Collection[int]) -> bytearray:
-        """1 for each of these numbers, 0 for all others."""
+        """Return 1 for each of these numbers, 0 for all others."""
         found = bytearray(self._state.next_number)
         for number in numbers:
             found[number] = 1
@@ -126,8 +126,8 @@ class Marks:
         merge: Callable[[Objects, Sequence[str], bytes], list[str]],
         most_files: int = MOST_FILES,
     ) -> None:
-        """Keep what is known of these metaranges and ranges for the next run, and forget the rest. Of more than ``most_files``
-        files of rows, or where half of the ranges have gone, ``merge`` makes new ones."""
+        """Save the data about these metaranges and ranges for the next run, and drop the rest. If more than ``most_files`` files
+        of rows exist, or half of the ranges are gone, ``merge`` makes new ones."""
         if len(self._state.files) > most_files or len(self._state.marked) > 2 * len(numbers) + MOST_FILES:
             self._state.files = merge(self._objects, self.files, bytes(self.alive(numbers)))
             self._state.marked &= set(numbers)
@@ -145,7 +145,7 @@ class Marks:
                     self._objects.delete(stored.key)
 
     def _load(self) -> _State:
-        """What is not whole, or of another version, counts as nothing: everything is read again."""
+        """Return the saved state; a damaged one, or one of another version, counts as empty: everything is read again."""
         try:
             data = self._objects.get(STATE)
         except ObjectMissingError:
@@ -169,8 +169,8 @@ class Marks:
 def write_rows(
     objects: Objects, ranges: Sequence[tuple[int, str]], threads: int, told: Callable[[int, int], None]
 ) -> str:
-    """Read ranges, each with its number, and write rows of what they name; the name of the file. One object read each, one write.
-    Memory for 256 MiB of rows, the rest in temporary files."""
+    """Read ranges, each with its number, write rows of the names in them, and return the name of the file. One object read each,
+    one write. Memory for 256 MiB of rows, the rest in temporary files."""
 
     def blocks() -> Iterator[Block]:
         found = at_once(threads, lambda numbered: _names(objects, numbered[1]), ranges)
@@ -189,8 +189,8 @@ def _names(objects: Objects, name: str) -> list[bytes]:
 
 
 def _table(objects: Objects, kind: str, name: str) -> Table:
-    """The file, if it is the one of this name: else another one would decide what is garbage. Without a label its digest tells:
-    3 µs a record, once in its life."""
+    """Return the file, if it is the one of this name: otherwise another one would decide what is garbage. Without a label its
+    digest is checked: 3 µs a record, once in its life."""
     try:
         table = Table(objects.get(f"{FILES}/{kind}/{name}"))
         expect_label(table, kind, name)
@@ -220,8 +220,8 @@ def _packed(blocks: Iterable[Block]) -> Iterator[bytes]:
 
 
 def merge_rows(objects: Objects, sources: Iterable[Iterator[bytes]], alive: bytes) -> str:
-    """Write the rows of sorted sources, which give them some at a time, as one file, without those of ranges that do not count
-    any more. One object write."""
+    """Write the rows of sorted sources, which yield some at a time, as one file, without those of dead ranges. One object
+    write."""
     return _write(objects, _as_blocks(heapq.merge(*(_unpacked(source, alive) for source in sources))))
 
 

@@ -1,4 +1,4 @@
-"""The operation *measure-space*: who holds what a repository stores, found out in the background."""
+"""The operation *measure-space*: determines in the background which holders use a repository's space."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ KIND: Final = "measure-space"
 
 
 def measure_space(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Find it out, keep it (a :class:`graveler.retention.space.Space`), and return the operation's ID. Run again, it looks again.
-    Costs as :func:`graveler.retention.space.space`, and one object write."""
+    """Measure, store the result (a :class:`graveler.retention.space.Space`), and return the operation's ID. Run again, it
+    measures again. Costs as :func:`graveler.retention.space.space`, and one object write."""
     from graveler.retention.space import space  # not on the path of a cold start
 
-    del request  # nothing is asked for
+    del request  # it is empty
 
     def progress(_phase: str, _done: int, _total: int) -> None:
         report.check()

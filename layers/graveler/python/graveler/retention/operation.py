@@ -16,14 +16,14 @@ KIND: Final = OPERATION
 
 
 class CollectRequest(msgspec.Struct, frozen=True):
-    """What a run is asked for. ``mode`` None: quarantine for the first run of a repository, then deletion."""
+    """The request of a run. ``mode`` None: quarantine for the first run of a repository, then deletion."""
 
     mode: Mode | None = None
 
 
 def collect_garbage(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:  # noqa: ARG001
-    """Collect, and return the run's name. Run again, it finishes the run that died. Without pyarrow, as in a function, there is
-    no Parquet report. Costs as :meth:`Collector.run`."""
+    """Collect, and return the run's name. Run again, it finishes the run that died. Without pyarrow, as in a function, no Parquet
+    report is written. Costs as :meth:`Collector.run`."""
     from graveler.retention.collector import Options  # not on the path of a cold start
     from graveler.retention.garbage import Garbage
     from graveler.retention.report import is_possible
@@ -46,4 +46,4 @@ ALL_KINDS: Final[Mapping[str, Work]] = {
     measuring.KIND: measuring.measure_space,
     reconciling.KIND: reconciling.reconcile_rule,
 }
-"""The kinds of operations that a deployment knows, this one included."""
+"""The kinds of operations of a deployment, this one included."""

@@ -1,6 +1,6 @@
-"""Our own files, below ``_graveler/``: which there are, and which of them nobody needs.
+"""Graveler's own files, below ``_graveler/``: which exist, and which of them are not needed.
 
-Whatever has not exactly the name that we give such files is not ours: it is kept, and told of as unknown.
+Files without exactly the name that graveler gives them are not its own: they are kept, and reported as unknown.
 """
 
 import re
@@ -35,11 +35,11 @@ _NAMES: Final[dict[str, Pattern[str]]] = {
     "operations": re.compile("[^/]+/.+"),
     _QUARANTINE: re.compile("[^/]+/.+"),
 }
-"""What files are called below their folder."""
+"""Patterns of file names, by folder."""
 
 
 class Needed(Struct, frozen=True):
-    """What of a history is needed: IDs of commits, names of metaranges, and whether a range of a name is."""
+    """The needed parts of a history: IDs of commits, names of metaranges, and a test for range names."""
 
     commits: Collection[CommitID]
     metaranges: Collection[str]
@@ -47,11 +47,11 @@ class Needed(Struct, frozen=True):
 
 
 class OwnFiles:
-    """Our own files of one namespace, as a listing showed them, in memory: some hundred bytes each. Those that are in quarantine
-    since ``quarantined`` (Unix seconds) are left out: they stay, and may be many."""
+    """Graveler's own files of one namespace, as listed, in memory: some hundred bytes each. Those in quarantine since
+    ``quarantined`` (Unix seconds) are left out: they stay, and may be many."""
 
     def __init__(self, objects: Objects, quarantined: float, alive: Callable[[], None]) -> None:
-        """One listing; ``alive`` is called for each thousand."""
+        """List the files. One listing; ``alive`` is called per thousand."""
         self._objects = objects
         self._found: dict[str, list[tuple[str, StoredObject]]] = {}
         self._unknown: list[StoredObject] = []
@@ -68,21 +68,21 @@ class OwnFiles:
                 self._unknown.append(stored)
 
     def old_records(self, horizon: float) -> frozenset[CommitID]:
-        """Commits whose record is not younger than ``horizon`` (Unix seconds)."""
+        """Return the commits whose record is not younger than ``horizon`` (Unix seconds)."""
         records = self._found.get(_COMMITS, ())
         return frozenset(CommitID(name) for name, stored in records if stored.modified <= horizon)
 
     def names(self, folder: str) -> Iterator[str]:
-        """Names of the files of a folder."""
+        """Return the names of the files of a folder."""
         return (name for name, _ in self._found.get(folder, ()))
 
     def young(self, folder: str, horizon: float) -> set[str]:
-        """Names of the files of a folder that are younger."""
+        """Return the names of the files of a folder that are younger."""
         return {name for name, stored in self._found.get(folder, ()) if stored.modified > horizon}
 
     def unneeded(self, needed: Needed, horizon: float, reported: float, unknown: Unknown) -> Iterator[Candidate]:
-        """Files older than ``horizon`` that nobody needs; of runs those from before ``reported`` (Unix seconds). One listing if
-        there are dumps."""
+        """Yield unneeded files older than ``horizon``; runs only from before ``reported`` (Unix seconds). One listing if dumps
+        exist."""
         complete = set(dumps(self._objects)) if _DUMPS in self._found else set()
 
         def why(folder: str, name: str, modified: float) -> tuple[Kind, str] | None:

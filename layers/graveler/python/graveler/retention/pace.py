@@ -1,4 +1,4 @@
-"""How fast files are removed: all threads together, slower when the store asks for that, then little by little faster again.
+"""The pace of file removal: for all threads together, reduced when the store asks for that, then gradually increased.
 
 Additive increase, multiplicative decrease, as of TCP (Chiu and Jain 1989): several collectors on one bucket find their shares.
 """
@@ -9,17 +9,17 @@ from typing import Final
 from graveler.lake.clock import Clock
 
 RATE: Final = 2_000.0
-"""Files a second to begin with, and at most. S3 takes 3,500 writes and deletes a second under one prefix, those of others too; of
-a request that deletes many, each counts."""
+"""Initial and maximum number of files per second. S3 accepts 3,500 writes and deletes per second under one prefix, including
+those of others; each deletion of a bulk request counts."""
 
 _LEAST: Final = 1.0
 _LONGEST: Final = 60.0
 _GAIN: Final = 0.02
-"""Of the highest rate, that an answer adds for each file that goes through in a second."""
+"""Fraction of the highest rate that a success adds per file and second."""
 
 
 class Pace:
-    """Tells threads when to make their next request. ``most`` files a second."""
+    """The schedule of the threads' requests. ``most`` files per second."""
 
     def __init__(self, clock: Clock, most: float = RATE) -> None:
         self._clock = clock
@@ -29,21 +29,21 @@ class Pace:
         self.rate = most
 
     def wait(self, files: int = 1) -> None:
-        """Wait for one's turn to remove some."""
+        """Wait for the turn to remove ``files`` files."""
         with self._lock:
             now = self._clock.now()
-            at = min(max(self._next, now), now + _LONGEST)  # a clock that was set back stops nobody
+            at = min(max(self._next, now), now + _LONGEST)  # a clock that was set back must not block
             self._next = at + files / self.rate
         if at > now:
             self._clock.sleep(at - now)
 
     def answered(self, files: int = 1) -> None:
-        """So many were removed."""
+        """Record that ``files`` files were removed."""
         if self.rate < self._most:
             with self._lock:
                 self.rate = min(self._most, self.rate + files * _GAIN * self._most / self.rate)
 
     def slow_down(self) -> None:
-        """The store asked for that."""
+        """Halve the rate: the store asked to slow down."""
         with self._lock:
             self.rate = max(_LEAST, self.rate / 2)

@@ -1,4 +1,4 @@
-"""The report of a run as a Parquet table: one row for each file that nobody needs."""
+"""The report of a run as a Parquet table: one row per unneeded file."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -18,12 +18,12 @@ _ROWS: Final = 50_000
 
 
 def is_possible() -> bool:
-    """Is pyarrow installed?"""
+    """Return whether pyarrow is installed."""
     return find_spec("pyarrow") is not None
 
 
 def check_possible() -> None:
-    """:class:`PreconditionError` if pyarrow is not installed."""
+    """Raise :class:`PreconditionError` if pyarrow is not installed."""
     if not is_possible():
         raise PreconditionError(
             "the report of garbage collection is Parquet, and writing it needs pyarrow; install it: "

@@ -1,9 +1,8 @@
-"""What the mark begins with, read in the order that keeps it true while others write: staged changes, then refs, holds, dumps,
-operations and the reference log, then the traces of what moved meanwhile and of refs that are gone, then the commits.
+"""The roots of the mark, read in the order that keeps them valid despite concurrent writers: staged changes, then refs, holds,
+dumps, operations and the reference log, then the traces of what moved meanwhile and of deleted refs, then the commits.
 
-(Staged changes after the commits, and a commit in between takes an object out of staging into a tree that the mark does not
-know.)
-The whole takes at most half the grace, or it is given up: what a trace protects is protected for so long.
+(If staged changes were read after the commits, a commit in between could take an object out of staging into a tree that the mark
+does not know.) The whole takes at most half the grace period, or it is aborted: a trace protects for that long.
 """
 
 import re
@@ -45,7 +44,7 @@ _MEMORY: Final = 64 << 20
 
 
 class Names:
-    """Data names that the mark met outside of ranges: unsorted in a temporary file, sorted when it is read."""
+    """Data names that the mark met outside ranges: unsorted in a temporary file, sorted when read."""
 
     def __init__(self) -> None:
         with temporary_files(_NOTING):
@@ -53,7 +52,7 @@ class Names:
         self.count = 0
 
     def add(self, name: bytes | None) -> None:
-        """Note a name; None is passed over."""
+        """Add a name; None is ignored."""
         if name is not None:
             try:
                 self._file.write(name)
@@ -62,18 +61,18 @@ class Names:
             self.count += 1
 
     def add_record(self, packed: bytes | None) -> None:
-        """Note the object of a staged record; a tombstone has none."""
+        """Add the object of a staged record; a tombstone has none."""
         if packed is not None:
             self.add(own_name(packed))
 
     def sorted(self) -> Iterator[bytes]:
-        """All names, ascending."""
+        """Yield all names, ascending."""
         for names, _, _ in sort_blocks(self._blocks(), _MEMORY):
             yield from names
 
     def close(self) -> None:
         """Free the space."""
-        with suppress(OSError):  # it writes what it still has in memory, which nobody needs any more
+        with suppress(OSError):  # flushes data that is no longer needed
             self._file.close()
 
     def _blocks(self) -> Iterator[Block]:
@@ -87,8 +86,8 @@ class Names:
 
 
 class Roots(Struct, frozen=True):
-    """``names`` are objects of staged changes; ``pinned`` says of commits besides the heads what keeps them; ``hidden`` are the
-    names of hidden branches."""
+    """The roots. ``names`` are objects of staged changes; ``pinned`` maps commits besides the heads to what keeps them;
+    ``hidden`` are the names of hidden branches."""
 
     branches: dict[str, CommitID]
     pinned: dict[CommitID, str]
@@ -98,7 +97,7 @@ class Roots(Struct, frozen=True):
 
 
 class RootReader:
-    """Reads the roots of one repository."""
+    """The reader of one repository's roots."""
 
     def __init__(
         self,
@@ -124,9 +123,9 @@ class RootReader:
         self._hidden: set[str] = set()
 
     def read(self, since: float) -> Roots:
-        """The roots; of the reference logs what happened ``since`` (Unix seconds). Table reads: 16 and one for each thousand
-        branches, twice or more, one for each token and each thousand staged; one for each ref; 16 and one for each thousand
-        commits. :class:`PreconditionError` if it took too long, by the wall clock or by one that nobody sets; :class:`BusyError`,
+        """Return the roots; of the reference logs the entries ``since`` (Unix seconds). Table reads: 16 and one per thousand
+        branches, twice or more, one per token and per thousand staged changes; one per ref; 16 and one per thousand commits.
+        :class:`PreconditionError` if it took too long, by the wall clock or the monotonic one; :class:`BusyError`,
         :class:`CorruptError`."""
         names = Names()
         try:
@@ -159,9 +158,9 @@ class RootReader:
         return Roots(branches, pinned, names, self.commits(), frozenset(self._hidden))
 
     def check_operations(self, now: float, kind: str, leases: LeaseWatch) -> None:
-        """:class:`PreconditionError` if an operation is at work for longer than half the grace: what it wrote first would not be
-        young any more. ``kind`` is not looked at. One table read for each thousand; of one that began so long ago and has not
-        ended, one every few seconds until its worker gives a sign of life, or its claim runs out."""
+        """Raise :class:`PreconditionError` if an operation has been running for longer than half the grace period: its first
+        files would not be young any more. Operations of ``kind`` are ignored. One table read per thousand; for one that began so
+        long ago and has not ended, one every few seconds until its worker gives a sign of life, or its claim expires."""
         operations = Operations(self._tables, self._repository.uid)
         for operation in operations.all():
             ended = operation.is_finished or not operation.claim or operation.kind == kind
@@ -176,14 +175,14 @@ class RootReader:
                 ) from None
 
     def refs_now(self) -> tuple[dict[str, CommitID], dict[CommitID, str]]:
-        """The branches, and the commits of tags, legal holds and operations, as they are now."""
+        """Return the current branches, and the commits of tags, legal holds and operations."""
         pinned: dict[CommitID, str] = {}
         branches = {state.name: state.commit_id for state in self.branches()}
         self._read_pins(pinned)
         return branches, pinned
 
     def branches(self) -> list[BranchState]:
-        """All branches, hidden ones too. 16 table reads, one for each thousand."""
+        """Return all branches, including hidden ones. 16 table reads, one per thousand."""
         found: list[BranchState] = []
         after: str | None = ""
         while after is not None:
@@ -193,8 +192,8 @@ class RootReader:
         return found
 
     def _read_staged(self, names: Names) -> dict[str, CommitID]:
-        """Scan the tokens of all branches, until a listing shows none that is unknown. On a busy lake there always is one: then
-        the last ones are scanned within the longest request's time, for which nothing under them is removed."""
+        """Scan the tokens of all branches, until a listing shows no new one. A busy lake always has one: then the last ones are
+        scanned within the longest request's time, for which nothing under them is removed."""
         heads: dict[str, CommitID] = {}
         for _ in range(_ROUNDS):
             listed = self._clock.now()
@@ -221,7 +220,7 @@ class RootReader:
                 self._alive()
 
     def _read_pins(self, pinned: dict[CommitID, str]) -> list[str]:
-        """Add the commits of tags, legal holds, and operations that are at work; the names of the tags."""
+        """Add the commits of tags, legal holds, and running operations; return the names of the tags."""
         names: list[str] = []
         after: str | None = ""
         while after is not None:
@@ -235,13 +234,13 @@ class RootReader:
         now = self._clock.now()
         for operation in Operations(self._tables, self._repository.uid).all():
             if not operation.is_finished and now - operation.created < self._grace:  # later it cannot publish any more
-                # Whatever its kind: IDs stand in a request as they are. One that only looks like an ID names no commit.
+                # For any kind: IDs appear verbatim in a request. A text that only looks like an ID names no commit.
                 for found in _COMMIT_ID.findall(operation.request):
                     pinned.setdefault(CommitID(found.decode()), f"operation {operation.id}")
         return names
 
     def read_dumps(self, pinned: dict[CommitID, str], names: Names) -> None:
-        """Add what dumps hold: commits, and objects that were staged. An object read for each dump and chunk."""
+        """Add what dumps hold: commits, and objects that were staged. An object read per dump and chunk."""
         for dump_id in dumps(self._objects):
             self._alive()
             manifest = get_manifest(self._objects, dump_id)
@@ -252,7 +251,7 @@ class RootReader:
                     names.add_record(line.record)
 
     def read_logs(self, refs: list[tuple[RefKind, str]], since: float, pinned: dict[CommitID, str]) -> None:
-        """Add what reference logs named ``since`` (Unix seconds). A table read for each ref, at least."""
+        """Add what reference logs named ``since`` (Unix seconds). At least a table read per ref."""
 
         def read(ref: tuple[RefKind, str]) -> list[CommitID]:
             kind, name = ref
@@ -271,7 +270,7 @@ class RootReader:
                 pinned.setdefault(commit, f"reference log of {kind} {name}")
 
     def commits(self) -> dict[CommitID, KnownCommit]:
-        """All commits. 16 table reads, and one for each thousand. :class:`CorruptError`."""
+        """Return all commits. 16 table reads, and one per thousand. :class:`CorruptError`."""
         found: dict[CommitID, KnownCommit] = {}
         for digit in "0123456789abcdef":
             start = b""

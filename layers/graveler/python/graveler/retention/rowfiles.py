@@ -1,11 +1,11 @@
-"""Files of sorted rows (:mod:`.comparing`), with checksums: a row that is lost unnoticed would be an object that is removed.
+"""Files of sorted rows (:mod:`.comparing`), with checksums: an unnoticed loss of a row would remove an object.
 
 ::
 
-    blocks      32,768 rows each, the last one may have fewer; behind each its CRC-32
+    blocks      32,768 rows each, the last one may have fewer; each followed by its CRC-32
     footer      first name, last name, number of rows (8 bytes), CRC-32 of these
 
-Numbers are big endian. What was damaged, cut off, or is of another file is found out by whoever reads it, wherever he begins.
+Numbers are big endian. Every reader detects damage, truncation, and parts of another file, wherever it begins.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from graveler.storage.objects import Objects
 from graveler.temporary import own_folder
 
 ROWS: Final = 1 << 15
-"""Rows of a block."""
+"""Rows per block."""
 
 _PAYLOAD: Final = ROWS * ROW.size
 _SUM: Final = 4
@@ -30,7 +30,7 @@ _FOOTER: Final = 2 * NAME_BYTES + 8 + _SUM
 
 
 class RowFile(NamedTuple):
-    """What the footer of a file says: how many rows, and the names of the first and the last (empty of none)."""
+    """The footer of a file: the number of rows, and the names of the first and the last (empty without rows)."""
 
     key: str
     rows: int
@@ -39,7 +39,7 @@ class RowFile(NamedTuple):
 
 
 def put_rows(objects: Objects, key: str, pieces: Iterable[bytes]) -> None:
-    """Write sorted rows, which come some whole ones at a time. One object write; a temporary file of its size."""
+    """Write sorted rows, which come in pieces of whole rows. One object write; a temporary file of its size."""
     count, first, last, waiting = 0, bytes(NAME_BYTES), bytes(NAME_BYTES), b""
     with temporary_files("sorting data names"), TemporaryDirectory(dir=own_folder(), prefix="gc-") as folder:
         path = Path(folder) / "rows"
@@ -60,15 +60,15 @@ def put_rows(objects: Objects, key: str, pieces: Iterable[bytes]) -> None:
 
 
 def look_at_rows(objects: Objects, key: str) -> RowFile:
-    """What a file holds. One request. :class:`CorruptError`."""
+    """Return the footer of a file. One request. :class:`CorruptError`."""
     footer = _checked(objects.get_range(key, -_FOOTER, _FOOTER), _FOOTER, key)
     count = int.from_bytes(footer[2 * NAME_BYTES :])
     return RowFile(key, count, footer[:NAME_BYTES], footer[NAME_BYTES : 2 * NAME_BYTES])
 
 
 def read_rows(objects: Objects, key: str, above: bytes = b"") -> Rows:
-    """The rows of a file whose names are above one. Blocks that lie before it are not read: that takes a dozen requests, else
-    there are two. Streaming. :class:`CorruptError`, at the latest when the damage is come to."""
+    """Return the rows of a file whose names are above one. Blocks before it are not read: that takes a dozen requests, otherwise
+    two. Streaming. :class:`CorruptError`, at the latest when the damage is reached."""
     file = look_at_rows(objects, key)
     begin, end = 0, -(-file.rows // ROWS)
     if not above:
@@ -81,7 +81,7 @@ def read_rows(objects: Objects, key: str, above: bytes = b"") -> Rows:
             end = middle
     payloads = _payloads(objects, file, begin)
     first = next(payloads, b"")
-    if begin and first[:NAME_BYTES] > above:  # a damaged name has led the search astray
+    if begin and first[:NAME_BYTES] > above:  # a damaged name has misled the search
         raise _damaged(key)
     rows = Rows(_behind(first, payloads))
     rows.upto(above)
@@ -89,13 +89,13 @@ def read_rows(objects: Objects, key: str, above: bytes = b"") -> Rows:
 
 
 def name_at(objects: Objects, key: str, number: int) -> bytes:
-    """The name in the row of that number. One request. Not checked against damage."""
+    """Return the name in the row of that number. One request. Not checked for damage."""
     block, row = divmod(number, ROWS)
     return objects.get_range(key, block * _BLOCK + row * ROW.size, NAME_BYTES)
 
 
 def _payloads(objects: Objects, file: RowFile, begin: int) -> Iterator[bytes]:
-    """The rows from a block on, a block at a time, when its checksum was found right."""
+    """Yield the rows from a block on, a block at a time, after checking its checksum."""
     left = file.rows - begin * ROWS
     if left <= 0:
         return
@@ -121,7 +121,7 @@ def _summed(data: bytes) -> bytes:
 
 
 def _checked(data: bytes, size: int, key: str) -> bytes:
-    """``data`` without its checksum."""
+    """Return ``data`` without its checksum, after checking it."""
     if len(data) != size or _summed(data[:-_SUM]) != data:
         raise _damaged(key)
     return data[:-_SUM]

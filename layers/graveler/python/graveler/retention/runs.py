@@ -1,16 +1,16 @@
-"""Runs of the collector: whose turn it is, and what one leaves in the object store.
+"""Runs of the collector: the turn to collect, and the files of a run in the object store.
 
 ::
 
     _graveler/gc/runs/<time>-<8 hex digits>/
-        candidates-00000.msgpack …   what is to go, some thousand at a time
-        plan.json                    written when the mark is done: from then on the run can be finished by anybody
-        outcomes-00000.msgpack …     what became of the candidates of that number
+        candidates-00000.msgpack …   files to remove, some thousand at a time
+        plan.json                    written when the mark is done: from then on any process can finish the run
+        outcomes-00000.msgpack …     the outcomes of the candidates of that number
         report.parquet               candidates and outcomes, for people and their tools
         summary.json                 written last: the run is over
 
-One at a time: an item of the table (partition ``<repository uid>/gc``) names who is at work, with a lease. Nothing that is safe
-depends on it; two at once would only do the same work.
+One at a time: an item of the table (partition ``<repository uid>/gc``) names the running collector, with a lease. Safety does not
+depend on it; two at once would only do the same work.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ _RENEWALS: Final = 4
 CHUNK: Final = 5_000
 
 _DIGITS: Final = 18
-"""Of a number that somebody else says."""
+"""Most digits of a number from outside."""
 _SUMMARY: Final = "summary.json"
 _PLAN: Final = "plan.json"
 
@@ -83,7 +83,7 @@ class Outcome(str, Enum):
 
 
 class Candidate(Struct, frozen=True, array_like=True):
-    """A file that nobody needs. ``size`` in bytes, ``modified`` in Unix seconds. Of an unfinished upload ``etag`` is its ID, and
+    """An unneeded file. ``size`` in bytes, ``modified`` in Unix seconds. Of an unfinished upload ``etag`` is its ID, and
     ``modified`` when it began."""
 
     kind: Kind
@@ -101,15 +101,15 @@ class Tally(Struct, frozen=True):
     bytes: int = 0
 
     def plus(self, size: int) -> "Tally":
-        """With one more."""
+        """Return the tally with one more file."""
         return Tally(self.files + 1, self.bytes + size)
 
 
 class Plan(Struct, frozen=True):
-    """What a mark found. ``forget`` are commits whose items go at the end, with the time of their mark; ``expired`` and
-    ``revived`` how many commits were marked, or had their mark taken back; ``unlisted`` says what could not be looked at.
-    ``numbers`` are those of the chunks, where they have gaps; ``ownerless`` how many hidden branches are no transaction's, of
-    which some are named."""
+    """The result of a mark. ``forget`` are commits whose items are removed at the end, with the time of their mark; ``expired``
+    and ``revived`` are the numbers of commits that were marked, or had their mark reverted; ``unlisted`` names what could not be
+    listed. ``numbers`` are those of the chunks, if they have gaps; ``ownerless`` is the number of hidden branches without a
+    transaction, of which some are listed."""
 
     run: str
     repository: str
@@ -134,13 +134,13 @@ class Plan(Struct, frozen=True):
     ownerless_examples: tuple[str, ...] = ()
 
     def chunk_numbers(self) -> Sequence[int]:
-        """The numbers of its chunks of candidates, in order."""
+        """Return the numbers of its chunks of candidates, in order."""
         return range(self.chunks) if self.numbers is None else self.numbers
 
 
 class Summary(Struct, frozen=True):
-    """What a run did. ``outcomes`` are counted by kind, then by what became of them; ``rows`` are expired ones of the table;
-    ``parquet`` whether there is a report of that kind; ``transactions`` how many were over and had their branch deleted."""
+    """The result of a run. ``outcomes`` are counted by kind, then by outcome; ``rows`` are expired ones of the table; ``parquet``
+    whether a Parquet report exists; ``transactions`` the number that were over and had their branch deleted."""
 
     plan: Plan
     ended: float
@@ -151,7 +151,7 @@ class Summary(Struct, frozen=True):
     transactions: int = 0
 
     def total(self, outcome: Outcome) -> Tally:
-        """All files of which this became."""
+        """Return the tally of all files with this outcome."""
         found = [tallies[outcome.value] for tallies in self.outcomes.values() if outcome.value in tallies]
         return Tally(sum(tally.files for tally in found), sum(tally.bytes for tally in found))
 
@@ -159,9 +159,9 @@ class Summary(Struct, frozen=True):
 class Claim:
     """The right to collect, for as long as it is renewed. :class:`BusyError` when another collector is at work.
 
-    Where another one has the turn, its lease is watched: until it gives the turn back, or a sign of life (then it is at work), or
-    has given none for :data:`LEASE` seconds (then it has died). ``waiting`` is called meanwhile, and may raise. Two table
-    requests; one read more every few seconds of waiting.
+    If another one has the turn, its lease is watched: until it releases the turn, or gives a sign of life (then it is at work),
+    or has given none for :data:`LEASE` seconds (then it has died). ``waiting`` is called meanwhile, and may raise. Two table
+    requests; one more read every few seconds of waiting.
     """
 
     def __init__(
@@ -184,20 +184,20 @@ class Claim:
 
     def _look(self) -> tuple[str, Item] | None:
         item = self._tables.get(self._key)
-        # Earlier versions wrote until when they had it, by their own clock: a new time is a sign of life, too.
+        # Earlier versions wrote their expiry, by their own clock: a new time is a sign of life, too.
         return None if item is None else (repr((item.get("owner"), item.get("beat", item.get("lease_ms")))), item)
 
     def renew(self) -> None:
-        """A sign of life, if it is time for one. One table write now and then."""
+        """Give a sign of life, if one is due. One table write at intervals."""
         if self._clock.monotonic() - self._renewed > LEASE / _RENEWALS:
             self._put(Matches({"owner": self._owner}))
 
     def release(self) -> None:
-        """Let others begin at once. One table write."""
+        """Release the turn at once. One table write."""
         try:
             self._tables.transact([Delete(self._key, Matches({"owner": self._owner}))])
         except ConditionFailedError:
-            return  # it ran out, and is another one's
+            return  # it expired, and belongs to another collector
 
     def _put(self, condition: Condition) -> None:
         now = self._clock.monotonic()
@@ -205,7 +205,7 @@ class Claim:
             self._tables.put(self._key, {"owner": self._owner, "beat": token_hex(8)}, condition)
         except ConditionFailedError as error:
             found = error.failures.get(0)
-            if found is None or found.get("owner") != self._owner:  # else a first try, whose answer was lost
+            if found is None or found.get("owner") != self._owner:  # else by a first attempt, whose response was lost
                 raise self._busy() from None
         self._renewed = now
 
@@ -214,18 +214,18 @@ class Claim:
 
 
 class Runs:
-    """The files that runs leave in one namespace."""
+    """The files of runs in one namespace."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     def new(self, now: float) -> str:
-        """A name for a run. Names sort by time, to the millisecond: several runs may begin within a second."""
+        """Return a name for a run. Names sort by time, to the millisecond: several runs may begin within a second."""
         seconds, thousandths = divmod(int(now * 1000), 1000)
         return f"{strftime('%Y%m%dT%H%M%S', gmtime(seconds))}.{thousandths:03}Z-{token_hex(4)}"
 
     def all(self) -> list[tuple[str, bool]]:
-        """Names of the runs with a plan, oldest first, and whether they are over. One listing."""
+        """Return the names of the runs with a plan, oldest first, and whether they are over. One listing."""
         plans, ended = [], set()
         for stored in self._objects.list(f"{FOLDER}/"):
             run, _, file = stored.key.removeprefix(f"{FOLDER}/").partition("/")
@@ -240,30 +240,30 @@ class Runs:
         self._objects.put(_candidates(run, number), msgspec.msgpack.encode(candidates))
 
     def candidates(self, run: str, number: int) -> list[Candidate]:
-        """A chunk of candidates. One object read."""
+        """Return a chunk of candidates. One object read."""
         return self._decoded(_candidates(run, number), list[Candidate])
 
     def put_outcomes(self, run: str, number: int, outcomes: Sequence[Outcome]) -> None:
-        """Write what became of a chunk. One object write."""
+        """Write the outcomes of a chunk. One object write."""
         self._objects.put(_outcomes(run, number), msgspec.msgpack.encode(outcomes))
 
     def outcomes(self, run: str, number: int) -> list[Outcome] | None:
-        """What became of a chunk; None if nobody has finished it. One object read."""
+        """Return the outcomes of a chunk; None if it is not finished. One object read."""
         try:
             return self._decoded(_outcomes(run, number), list[Outcome])
         except ObjectMissingError:
             return None
 
     def rows(self, plan: Plan) -> Iterator[tuple[Candidate, Outcome]]:
-        """All candidates with what became of them."""
+        """Yield all candidates with their outcomes."""
         for number in plan.chunk_numbers():
             candidates = self.candidates(plan.run, number)
             outcomes = self.outcomes(plan.run, number) or [Outcome.LISTED] * len(candidates)
             yield from zip(candidates, outcomes, strict=True)
 
     def page(self, plan: Plan, after: str, amount: int) -> Page[tuple[Candidate, Outcome]]:
-        """Up to ``amount`` of :meth:`rows`, behind ``after``, which says the chunk and how many of it came before. Two object
-        reads for each chunk. :class:`InvalidError` for what is no such place."""
+        """Return up to ``amount`` of :meth:`rows`, after ``after``, which gives a chunk and a position in it. Two object reads
+        per chunk. :class:`InvalidError` for an invalid position."""
         first, _, skipped = (after or "0/0").partition("/")
         if not all(number.isascii() and number.isdecimal() and len(number) <= _DIGITS for number in (first, skipped)):
             raise InvalidError(f"{after[:100]!r} is no place in a list of files; give what the page before says")
@@ -282,23 +282,23 @@ class Runs:
         return Page(tuple(found), None)
 
     def put_plan(self, plan: Plan) -> None:
-        """The mark is done. One object write."""
+        """Write the plan: the mark is done. One object write."""
         self._objects.put(f"{FOLDER}/{plan.run}/{_PLAN}", msgspec.json.encode(plan))
 
     def plan(self, run: str) -> Plan:
-        """The plan of a run. One object read. :class:`NotFoundError`."""
+        """Return the plan of a run. One object read. :class:`NotFoundError`."""
         return self._named(run, _PLAN, Plan)
 
     def put_summary(self, summary: Summary) -> None:
-        """The run is over. One object write."""
+        """Write the summary: the run is over. One object write."""
         self._objects.put(f"{FOLDER}/{summary.plan.run}/{_SUMMARY}", msgspec.json.encode(summary))
 
     def summary(self, run: str) -> Summary:
-        """The summary of a run that is over. One object read. :class:`NotFoundError`."""
+        """Return the summary of a finished run. One object read. :class:`NotFoundError`."""
         return self._named(run, _SUMMARY, Summary)
 
     def report_key(self, run: str) -> str:
-        """Where the report of a run is."""
+        """Return the key of a run's report."""
         return f"{FOLDER}/{run}/report.parquet"
 
     def _named(self, run: str, file: str, kind: type[_S]) -> _S:

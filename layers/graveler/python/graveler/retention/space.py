@@ -1,12 +1,12 @@
-"""Who holds the space: bytes of stored objects by branch, tag, legal hold, dump and reference log; and what would be free.
+"""Space usage: bytes of stored objects by branch, tag, legal hold, dump and reference log; and what their deletion would free.
 
 Each object is counted once, however many name it. The objects of a branch are those that its last commit names, those of older
-commits that keep their objects because of it (its *history*: what retention rules decide about), and those that are staged. The
-*exclusive* ones nobody else holds: they are free, a grace later, when the branch or tag is deleted.
+commits that keep their objects because of it (its *history*: subject to retention rules), and those that are staged. The
+*exclusive* ones have no other holder: they are freed, a grace period later, when the branch or tag is deleted.
 
-Holders are bits of a number. Commits hand the bits of branches on to their parents, ranges have those of the commits that they
-are in, and one pass over the listing and the sorted marks of the collector adds up sizes by combination of holders. Memory: as of
-the collector, and for each range and each combination a number with a bit for each holder.
+Holders are bits of a number. Commits pass the bits of branches on to their parents, ranges have those of the commits that contain
+them, and one pass over the listing and the sorted marks of the collector adds up sizes by combination of holders. Memory: as of
+the collector, and for each range and each combination a number with a bit per holder.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ class Space(Struct, frozen=True):
 
 
 class BranchBits(Struct, frozen=True):
-    """The bits of a branch, and where it points."""
+    """The bits of a branch, and its commit."""
 
     name: str
     commit_id: CommitID
@@ -88,11 +88,11 @@ class BranchBits(Struct, frozen=True):
 
 
 def space(repository: OpenRepository, progress: Progress = no_progress) -> Space:
-    """Who holds what is stored. Others may work meanwhile: what they do may be counted or not. Takes the turn of a collector, and
-    reads and keeps its marks. :class:`BusyError` while a collector is at work, :class:`CorruptError`.
+    """Return the space by holder. Concurrent changes may be counted or not. Takes the turn of a collector, and reads and saves
+    its marks. :class:`BusyError` while a collector is at work, :class:`CorruptError`.
 
-    Cost: a table read for each thousand branches, tags, staged changes and commits, one for each ref's log; an object read for
-    each metarange and range that no run has read before; a listing of the namespace. About 2 µs an object and row.
+    Cost: a table read per thousand branches, tags, staged changes and commits, one for each ref's log; an object read for each
+    metarange and range that no run has read before; a listing of the namespace. About 2 µs an object and row.
     """
     claim = Claim(
         repository.tables,
@@ -114,7 +114,8 @@ def held_by(
     rules: RetentionRules | None,
     now: float,
 ) -> dict[CommitID, int]:
-    """The bits of whoever keeps the objects of each commit, as :func:`graveler.retention.keeping.judge` judges. No request."""
+    """Return the bits of the holders of each commit's objects, as :func:`graveler.retention.keeping.judge` decides. No
+    request."""
     masks: dict[CommitID, int] = {cid: mask for cid, mask in pins.items() if cid in commits}
     passed: dict[CommitID, int] = {} if rules is not None else dict(masks)
     since: dict[int, float] = {}
@@ -138,7 +139,7 @@ def held_by(
 
 
 def _children_first(commits: Mapping[CommitID, KnownCommit], starts: Mapping[CommitID, int]) -> Iterator[CommitID]:
-    """All ancestors of ``starts``, each after all of its children among them."""
+    """Yield all ancestors of ``starts``, each after all of its children among them."""
     children: dict[CommitID, int] = dict.fromkeys(starts, 0)
     todo = list(starts)
     while todo:
@@ -160,7 +161,7 @@ def _children_first(commits: Mapping[CommitID, KnownCommit], starts: Mapping[Com
 
 
 class _Survey:
-    """One look at who holds what."""
+    """One measurement of the space."""
 
     def __init__(self, repository: OpenRepository, claim: Claim, progress: Progress) -> None:
         self._repository, self._claim, self._progress = repository, claim, progress
@@ -213,7 +214,7 @@ class _Survey:
     def _pins(
         self, reader: RootReader, states: Sequence[BranchState], since: float, dumped: Names
     ) -> tuple[dict[CommitID, int], int]:
-        """Bits of what holds commits besides branches; and the one of the dumps."""
+        """Return the bits of the holders of commits besides branches; and that of the dumps."""
         pins: dict[CommitID, int] = {}
 
         def add(commit: CommitID, bit: int) -> None:
@@ -244,7 +245,7 @@ class _Survey:
     def _ranges(
         self, marks: Marks, commits: Mapping[CommitID, KnownCommit], masks: Mapping[CommitID, int]
     ) -> Sequence[int]:
-        """The bits of each range, by its number; what no run has read is read."""
+        """Return the bits of each range, by its number; ranges that no run has read are read."""
         trees: dict[str, int] = {}
         for cid, mask in masks.items():
             if commits[cid].metarange:
@@ -273,7 +274,7 @@ class _Survey:
         return found
 
     def _write_staged(self, states: Sequence[BranchState], dumped: Names, file: IO[bytes]) -> None:
-        """Rows of staged objects by the number of their branch, and behind the last one those of dumps."""
+        """Write the rows of staged objects by the number of their branch, followed by those of dumps."""
         staged = StagedChanges(self._repository.tables, self._repository.repository.uid)
 
         def names() -> Iterator[tuple[bytes, int]]:
@@ -296,7 +297,7 @@ class _Survey:
             file.write(b"".join(map(ROW.pack, sorted_names, numbers)))
 
     def _add_up(self, sources: Sequence[tuple[Rows, Sequence[int]]], unknown: Unknown) -> dict[int, Tally]:
-        """Objects and bytes by combination of holders."""
+        """Return objects and bytes by combination of holders."""
         sums: dict[int, list[int]] = {}
 
         def told(done: int) -> None:
@@ -318,7 +319,7 @@ class _Survey:
 
     def _told(self, tallies: Mapping[int, Tally], unknown: Unknown) -> Space:
         history = sum(bit for *_, bit in self._holders)
-        log = sum(bits for kind, _, bits, _ in self._holders if kind is HolderKind.LOG)  # lets go by itself
+        log = sum(bits for kind, _, bits, _ in self._holders if kind is HolderKind.LOG)  # expires by itself
         found = []
         for kind, name, bits, own in self._holders:
             mine = {mask: tally for mask, tally in tallies.items() if mask & bits}

@@ -1,9 +1,9 @@
-"""Sweeping: removing files on condition that they are the ones that the mark saw, or moving them aside; bringing them back.
+"""Sweeping: removing files on condition that they are those of the mark, or moving them aside; restoring them.
 
 A tree's file that was swept may be put again under its name, and on S3 have the same ETag, which is a digest of the contents. So
-of such files also the time is looked at, just before: a run that goes on where another one died does not take what came since.
+for such files the time is checked as well, just before: a run that continues one that died does not remove newer files.
 
-Quarantine is the folder ``_graveler/quarantine/<run>/``, in which a file keeps its key. The copy is there before the file goes.
+Quarantine is the folder ``_graveler/quarantine/<run>/``, in which a file keeps its key. The copy exists before the file goes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,16 +27,16 @@ QUARANTINE: Final = "_graveler/quarantine"
 
 _TOGETHER: Final = 1000
 _PUT_AGAIN: Final = (Kind.RANGE, Kind.METARANGE)
-"""What may be put again under its name."""
+"""Kinds of files that may be put again under their name."""
 _SAME: Final = 2.0
-"""Seconds by which a store may round times in one answer and not in another."""
+"""Seconds by which a store may round times differently between responses."""
 _NEVER_QUARANTINED: Final = (Kind.QUARANTINE, Kind.RUN, Kind.DUMP, Kind.UPLOAD, Kind.OPERATION)
 _PATIENCE: Final = 60.0
 
 
 class Sweeper:
-    """Removes files of one namespace, ``threads`` requests at a time, at a :class:`Pace`. A store that asks to slow down is asked
-    again later."""
+    """The removal of files of one namespace, ``threads`` requests at a time, at a :class:`Pace`. Requests are retried later if
+    the store asks to slow down."""
 
     def __init__(self, objects: Objects, clock: Clock, threads: int, pace: Pace | None = None) -> None:
         self._objects = objects
@@ -45,8 +45,8 @@ class Sweeper:
         self._pace = pace or Pace(clock)
 
     def sweep(self, run: str, mode: Mode, candidates: Sequence[Candidate], done: Callable[[], None]) -> list[Outcome]:
-        """What became of each; ``done`` is called after each request. One request for each 1,000 that are deleted, where the
-        store takes several; one for each of a tree's files more; in quarantine three for each."""
+        """Remove the candidates and return their outcomes; ``done`` is called after each request. One request per 1,000
+        deletions, if the store accepts several; one more for each of a tree's files; in quarantine three each."""
         outcomes: dict[int, Outcome] = {}
         together: list[int] = []
         alone: list[int] = []
@@ -71,7 +71,7 @@ class Sweeper:
         return [outcomes[number] for number in range(len(candidates))]
 
     def _delete(self, candidates: Sequence[Candidate]) -> list[Outcome]:
-        """Delete files on condition of their ETags, as many as the store takes at a time."""
+        """Delete files on condition of their ETags, as many as the store accepts at a time."""
         backoff = self._backoff()
         outcomes: dict[str, Outcome] = {}
         left = list(candidates)
@@ -137,7 +137,7 @@ def _is_kept(mode: Mode, candidate: Candidate) -> bool:
 
 
 def _outcome(error: GravelerError | None) -> Outcome:
-    """What became of a file whose deletion ended so."""
+    """Return the outcome of a deletion with this error."""
     if error is None:
         return Outcome.DELETED
     if isinstance(error, ObjectMissingError):
@@ -150,23 +150,23 @@ def _may_be_asked_again(error: GravelerError | None) -> bool:
 
 
 class Quarantine:
-    """What runs moved aside in one namespace."""
+    """The files that runs moved aside in one namespace."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     def files(self, run: str = "", prefix: str = "", after: str = "") -> Iterator[StoredObject]:
-        """The files, of one run, whose former key begins with ``prefix`` (which needs a run) and is greater than ``after``. One
-        listing."""
+        """Yield the files, of one run, whose former key begins with ``prefix`` (which needs a run) and is greater than ``after``.
+        One listing."""
         if prefix and not run:
             raise InvalidError("name the run whose files are meant; `graveler gc report` lists the runs")
         behind = f"{QUARANTINE}/{run}/{after}" if after else ""
         return self._objects.list(f"{QUARANTINE}/{run}/{prefix}" if run else f"{QUARANTINE}/", behind)
 
     def restore(self, run: str, prefix: str = "", after: str = "") -> Iterator[tuple[str, bool]]:
-        """Bring files back to their keys, those whose key is greater than ``after``. Yields each key, and whether it was brought
-        back; False: something is there already, and the file stays in quarantine. Restored files are young, so they stay for a
-        grace. Three requests each. :class:`NotFoundError` if there is none at all."""
+        """Restore files to their keys, those whose key is greater than ``after``. Yields each key, and whether it was restored;
+        False: the key exists, and the file stays in quarantine. Restored files are young, so they stay for a grace period. Three
+        requests each. :class:`NotFoundError` if none is found."""
         found = False
         for stored in self.files(run, prefix, after):
             found = True

@@ -1,4 +1,4 @@
-"""Doing a bounded number of things at once, in order of their results."""
+"""Bounded concurrency, with results in order."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,11 +9,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 THREADS = 16
-"""Requests under way."""
+"""Concurrent requests."""
 
 
 def at_once(threads: int, do: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """``map``, with ``threads`` at work on some items ahead; with 1, without any thread. The first error ends it."""
+    """Map ``do`` over ``items``, with ``threads`` working some items ahead; with 1, without any thread. The first error ends
+    it."""
     if threads == 1:
         yield from map(do, items)
         return

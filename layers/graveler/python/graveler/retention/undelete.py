@@ -1,7 +1,7 @@
-"""Bringing back what a collector deleted for good, from the versions that the bucket keeps.
+"""Recovery of what a collector deleted for good, from the versions that the bucket keeps.
 
 It is for a table that was restored to an earlier moment, whose files may have been collected since. First the table, then this:
-the collector deletes what no ref needs, and files that come back are as old as they were.
+the collector deletes what no ref needs, and recovered files are as old as they were.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from graveler.storage.s3_versions import DeletedObject
 
 _LEFT_OUT: Final = (f"{FOLDER}/quarantine/", f"{FOLDER}/gc/")
-"""What the collector keeps for itself, and deletes when its time is over."""
+"""The collector's own files, which it deletes when their time is over."""
 
 _S3: Final = "s3://"
 _TOGETHER: Final = 1000
 
 
 class Undeleted(Struct, frozen=True):
-    """What was brought back, and why some was not, in words."""
+    """The number of recovered files and bytes, and why others were not, in words."""
 
     files: int = 0
     bytes: int = 0
@@ -38,7 +38,7 @@ class Undeleted(Struct, frozen=True):
 
 
 class Undelete:
-    """Brings back deleted files of one repository. :class:`InvalidError` where its namespace keeps no versions. One request."""
+    """The recovery of deleted files of one repository. :class:`InvalidError` if its namespace keeps no versions. One request."""
 
     def __init__(self, repository: OpenRepository) -> None:
         self._repository = repository
@@ -55,12 +55,12 @@ class Undelete:
         self._versions.check()
 
     def deleted(self, since: float) -> "Iterator[DeletedObject]":
-        """What was deleted since then (Unix seconds). One request for each 1,000 versions of the namespace."""
+        """Return what was deleted since then (Unix seconds). One request per 1,000 versions of the namespace."""
         return (each for each in self._versions.deleted(since=since) if not each.key.startswith(_LEFT_OUT))
 
     def bring_back(self, deleted: "Iterable[DeletedObject]", *, dry_run: bool = False) -> Undeleted:
-        """Bring these back, or with ``dry_run`` only say what would come. May be repeated; what was brought back until an error
-        stays. One request for each 1,000, none with ``dry_run``."""
+        """Recover these, or with ``dry_run`` only report what would be. May be repeated; what was recovered before an error
+        stays. One request per 1,000, none with ``dry_run``."""
         rest, total = iter(deleted), Undeleted()
         while some := list(islice(rest, _TOGETHER)):
             wrong = {each.key: "no version of it is left" for each in some if each.size is None}
@@ -72,8 +72,8 @@ class Undelete:
         return total
 
     def of_commit(self, ref: str) -> Undeleted:
-        """Bring back what the commit of a ref needs: its metarange, its ranges, and its objects in the repository's namespace. As
-        many requests as there are versions in the namespace, by 1,000; one for each 1,000 that come back; and those of a scan."""
+        """Recover what the commit of a ref needs: its metarange, its ranges, and its objects in the repository's namespace. One
+        request per 1,000 versions in the namespace; one per 1,000 that are recovered; and those of a scan."""
         repository = self._repository
         commit = repository.commit_of(ref)
         deleted = {each.key: each for each in self._versions.deleted()}
