@@ -1,10 +1,11 @@
-"""What is refused, and why. HTTP says 401 to the first three, as lakeFS does, and 429 to the next."""
+"""Errors of refusals, with their reasons. HTTP status 401 for the first three, as in lakeFS, and 429 for the next."""
 
 from graveler.errors import BusyError, ForbiddenError, NotFoundError
 
 
 class AuthenticationError(ForbiddenError):
-    """Nobody knows who asks. A wrong secret, an unknown key, a revoked key and an expired token are all the same to the asker."""
+    """The caller cannot be authenticated. A wrong secret, an unknown key, a revoked key and an expired token look the same to the
+    caller."""
 
     code = "authentication_failed"
 
@@ -13,8 +14,8 @@ class AuthenticationError(ForbiddenError):
 
 
 class IdentityRefusedError(ForbiddenError):
-    """A login by AWS that is not believed, or of somebody whom no rule lets in. ``who`` is the ARN, or else AWS's access key ID,
-    of whoever tried; empty if that is not known either."""
+    """A login by AWS that cannot be confirmed, or that no rule admits. ``who`` is the caller's ARN, or otherwise AWS's access key
+    ID; empty if neither is known."""
 
     code = "identity_refused"
     who: str = ""
@@ -25,7 +26,7 @@ class IdentityRefusedError(ForbiddenError):
 
 
 class NotPermittedError(ForbiddenError):
-    """It is known who asks, and they may not do this."""
+    """The caller is authenticated, but not permitted to do this."""
 
     code = "not_permitted"
 
@@ -45,7 +46,7 @@ class TooManyFailuresError(BusyError):
 
 
 class SourceNotAllowedError(ForbiddenError):
-    """The address lies outside what may be imported or linked."""
+    """The address lies outside the allowed sources of imports and links."""
 
     code = "source_not_allowed"
     address: str
@@ -59,7 +60,7 @@ class SourceNotAllowedError(ForbiddenError):
 
 
 class OthersNamespaceError(ForbiddenError):
-    """What lies at the address belongs to a repository that is not for who asks, in whole or in part."""
+    """The data at the address belongs, in whole or in part, to a repository that the caller may not access."""
 
     code = "namespace_of_others"
     address: str

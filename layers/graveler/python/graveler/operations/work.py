@@ -11,7 +11,7 @@ CANCELLED: Final = "Canceled by a user"
 
 
 class CancelledError(PreconditionError):
-    """Somebody asked to cancel the operation."""
+    """The operation was cancelled by a user."""
 
     code = "operation_cancelled"
 

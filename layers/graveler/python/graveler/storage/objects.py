@@ -44,11 +44,11 @@ class UploadMissingError(NotFoundError):
 
 
 class NotSyncedError(AnswerLostError):
-    """A write was done and could not be made durable. To find it there afterwards proves nothing."""
+    """A write was done, but could not be made durable. Finding it afterwards proves nothing."""
 
 
 class NotPermittedError(UnavailableError):
-    """The store, or the file system, does not allow this process to do it: trying again is of no use."""
+    """The store, or the file system, does not permit this to the process: retrying is useless."""
 
 
 class StoredObject(Struct, frozen=True):
