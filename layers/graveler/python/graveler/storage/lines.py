@@ -28,7 +28,7 @@ _LINES: Final = 1024
 _COUNTERS: Final = Struct("<QQ")
 """The next number; those below the other one are not waited for."""
 _NUMBERS: Final = 1 << 40
-"""Numbers per line: its bytes lie behind those of all lines before it. None of them is ever written."""
+"""Number of lockable bytes per line, which lie behind those of all lines before it. None of them is ever written."""
 _LOCK: Final = Struct("@hhqqi0q")
 """``struct flock`` of 64-bit Linux: type, whence, start, length, process (0)."""
 _TRIES: Final = 50

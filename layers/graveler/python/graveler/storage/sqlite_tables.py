@@ -79,7 +79,8 @@ _PAGE_BYTES = 8192
 """Commit items of 1.5 KB would spill to overflow pages of 4,096 bytes: the same history then takes twice the space."""
 _WAL_BYTES = 64 << 20
 _WAL_PAGES = 4_000
-"""The size at which the log is copied into the file: four times SQLite's default, since bulk writes hit the same pages again."""
+"""The number of log pages at which the log is copied into the file: four times SQLite's default, since bulk writes hit the same
+pages again."""
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT))
 """Our statements are always the same ones: an error that SQLite finds in one (no such column, unsupported file format) comes from

@@ -38,7 +38,7 @@ _MOST: Final = 256
 """Maximum number of jobs in one transaction: so many are as good as one sync each, and none waits for many more."""
 _SEVERAL: Final = 4
 _GATHERING: Final = 0.0005
-"""Seconds that the writer waits after a transaction of several jobs, of which fewer are back: a transaction takes as much
+"""Seconds that the writer waits after a transaction of several jobs if fewer are queued by then: a transaction takes as much
 processor time as 30 jobs in it."""
 
 RowKey: TypeAlias = tuple[str, bytes]
