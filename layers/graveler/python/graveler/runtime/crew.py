@@ -196,7 +196,7 @@ def work() -> None:
                 os.chdir(folder)  # before anything is unpacked, which may open files
             function, arguments = pickle.loads(packed)
             answer = pickle.dumps((True, function(*arguments)))
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the asker's
+        except BaseException as error:  # noqa: BLE001 - any error belongs to the caller
             try:
                 answer = pickle.dumps((False, (type(error), error.args, error.__dict__)))
                 pickle.loads(answer)  # some things can be written and not read

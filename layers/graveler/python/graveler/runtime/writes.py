@@ -98,7 +98,7 @@ class _Threads:
             put, file, done = self._todo.get()
             try:
                 put(*file)
-            except BaseException as error:  # noqa: BLE001 - whoever waits for the file raises it
+            except BaseException as error:  # noqa: BLE001 - the thread that waits for the file raises it
                 done.put(error)
             else:
                 done.put(None)
