@@ -120,7 +120,7 @@ class Operator(ABC):
             dead += 1
             try:
                 self._revive(repository, operation)
-            except Exception:  # noqa: BLE001 - of somebody else's service, or of one operation
+            except Exception:  # noqa: BLE001 - of another service, or of one operation
                 _log.exception("operation %s could not be begun again; the next sweep tries it again", operation.id)
         return dead
 

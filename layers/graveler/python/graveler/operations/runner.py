@@ -111,7 +111,7 @@ class Runner(Operator):
                 result = self._kinds[operation.kind](repository, operation.id, operation.request, report)
             except GivenUpError:
                 raise
-            except Exception as failure:  # noqa: BLE001 - the last one who can tell the user that it ended
+            except Exception as failure:  # noqa: BLE001 - the last place that can report the end to the user
                 end = self._failed(operation, failure)
                 ended.set()
                 beats.join()
