@@ -120,7 +120,7 @@ class Lookups:
     """The last keys of blocks that were read; bounds may be above them."""
 
     def __len__(self) -> int:
-        """Number of blocks."""
+        """Return the number of blocks."""
         return len(self._handles)
 
     def get(self, key: bytes) -> bytes | None:
