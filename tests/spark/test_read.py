@@ -20,7 +20,7 @@ from graveler.model import ObjectEntry
 from graveler.spark.columns import OBJECT
 from graveler.spark.conditions import keys_of, keys_where
 from graveler.spark.frames import _packed, in_tasks
-from graveler.spark.slices import KeyRange
+from graveler.tree.key_range import KeyRange
 from tests.spark.conftest import SPARK_4
 from tests.spark.histories import grow
 from tests.spark.listings import make_repository

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graveler.spark.slices import KeyRange, KeyRanges, both, either, pairs, slices
+from graveler.spark.slices import KeyRanges, both, either, pairs, slices
 from graveler.tree.diff import diff
+from graveler.tree.key_range import KeyRange
 from tests.lake.support import World
 from tests.spark.histories import grow
 

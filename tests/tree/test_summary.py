@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from graveler.model import MergeStrategy, Totals
 from graveler.tree.differ import differ, differ_anywhere, where_equal
 from graveler.tree.files import TreeStore
+from graveler.tree.key_range import KeyRange
 from graveler.tree.merge import TreeConflict, merge, preview
 from graveler.tree.summary import TotalsCounter, by_delimiter, measure, summarize
 from tests.support.trees import ALONE, TINY, MemoryFiles, as_dict, build_tree, new_store, packed
@@ -73,8 +74,9 @@ def test_several_intervals_differ_where_their_records_do(
         all(left.get(key) == right.get(key) for key in keys if start <= key and (end is None or key < end))
         for start, end in intervals
     ]
-    assert where_equal(*trees, intervals) == equal
-    assert differ_anywhere(*trees, intervals) == (not all(equal))
+    key_ranges = [KeyRange(*interval) for interval in intervals]
+    assert where_equal(*trees, key_ranges) == equal
+    assert differ_anywhere(*trees, key_ranges) == (not all(equal))
 
 
 def test_nothing_is_opened_where_two_trees_share_their_ranges() -> None:

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 from random import uniform
+from typing import Final
 
 from msgspec import Struct
+
+_DOUBLINGS: Final = 60
+"""Doublings after which a pause is the longest anyhow."""
 
 
 class Retries(Struct, frozen=True):
@@ -17,7 +21,7 @@ class Retries(Struct, frozen=True):
 
     def pause(self, attempt: int) -> float:
         """Return the seconds to wait before the retry after attempt ``attempt`` (from 0)."""
-        return uniform(0, min(self.longest, self.first * 2**attempt))
+        return uniform(0, min(self.longest, self.first * 2.0 ** min(attempt, _DOUBLINGS)))
 
     def pauses(self) -> Iterator[float]:
         """Yield the seconds to wait before each retry."""

@@ -2,22 +2,19 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from graveler.cli.values import human_size
-from graveler.progress import Progress as PhaseReport
-from graveler.progress import no_progress
-
-Report = Callable[[int, int], None]
-"""Called with the number of objects and of bytes that were done since the last call; from any thread."""
+from graveler.progress import ObjectProgress, no_object_progress, no_progress
+from graveler.progress import Progress as PhaseProgress
 
 
 @contextmanager
-def counting(doing: str, total: int | None = None) -> Iterator[Report]:
+def counting(doing: str, total: int | None = None) -> Iterator[ObjectProgress]:
     """Shows objects and bytes so far; with ``total`` (a number of objects) also a bar."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda _objects, _size: None
+        yield no_object_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -43,7 +40,7 @@ def counting(doing: str, total: int | None = None) -> Iterator[Report]:
 
 
 @contextmanager
-def phases(doing: str) -> Iterator[PhaseReport]:
+def phases(doing: str) -> Iterator[PhaseProgress]:
     """Shows the phase of long work, and how far that is."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield no_progress

@@ -29,10 +29,10 @@ from graveler.ingest.pending import Amount, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.objects.joint import Beside
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.storage.tables import ConditionFailedError, Item, Tables, Write
 from graveler.tree.record import encode_key
 
@@ -76,7 +76,12 @@ class Reconciler:
         self._clock = clock
 
     def reconcile(
-        self, repository: OpenRepository, rule: Rule, *, dry_run: bool = False, progress: Progress = no_progress
+        self,
+        repository: OpenRepository,
+        rule: Rule,
+        *,
+        dry_run: bool = False,
+        progress: ObjectProgress = no_object_progress,
     ) -> Reconciled:
         """Make the branch match the source, as far as the rule is about it; with ``dry_run``, only report differences.
         ``progress`` receives the source's objects and their bytes; an error from it ends the work, between two changes.
@@ -95,7 +100,7 @@ class _Run:
     """One reconciliation of one rule."""
 
     def __init__(
-        self, tables: Tables, clock: Clock, repository: OpenRepository, rule: Rule, progress: Progress
+        self, tables: Tables, clock: Clock, repository: OpenRepository, rule: Rule, progress: ObjectProgress
     ) -> None:
         self._tables = tables
         self._clock = clock

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from graveler import pauses
 from graveler.lake.repeating import repeating
+from graveler.retries import Retries
 
 GRACE: Final = 86_400.0
 """The grace period in seconds: garbage collection leaves younger files alone."""
@@ -68,18 +69,18 @@ class Backoff:
 
     def __init__(self, clock: Clock, *, first: float = 0.005, longest: float = 0.5, patience: float = 30.0) -> None:
         self._clock = clock
-        self._pause = first
-        self._longest = longest
+        self._retries = Retries(first=first, longest=longest)
+        self._waited = 0
         self._left = patience
 
     def wait(self) -> bool:
         """Wait for the next retry; return False, at once, when the patience is used up."""
         if self._left <= 0:
             return False
-        pause = random.uniform(0, self._pause)
+        pause = self._retries.pause(self._waited)
         self._clock.sleep(pause)
         self._left -= pause
-        self._pause = min(self._pause * 2, self._longest)
+        self._waited += 1
         return True
 
 

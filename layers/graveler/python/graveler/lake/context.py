@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from graveler.lake.importing.progress import Progress, no_progress
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.tree.writer import Stop
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Context(Struct, frozen=True):
     by: str = ""
     limit: int | None = None
     stop: Stop | None = None
-    progress: Progress = no_progress
+    progress: ObjectProgress = no_object_progress
     body: bytes | Path = b""
     accept: "Accept | None" = None
     only_while: "Check | None" = None

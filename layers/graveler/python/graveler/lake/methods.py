@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from graveler.lake.context import UNLIMITED, Context
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.objects.stage import Accept
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
@@ -22,6 +21,7 @@ from graveler.model import (
     SplitParameters,
     Tag,
 )
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests import committing, refs, settings, staging
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.exporting import Export, ExportReport
@@ -388,7 +388,7 @@ class RequestMethods(Protocol):
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
         request_id: str = "",
-        progress: Progress = no_progress,
+        progress: ObjectProgress = no_object_progress,
         created: int | None = None,
         force: bool = False,
         allow_empty: bool = False,
@@ -417,7 +417,7 @@ class RequestMethods(Protocol):
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
         request_id: str = "",
-        progress: Progress = no_progress,
+        progress: ObjectProgress = no_object_progress,
         created: int | None = None,
         force: bool = False,
         allow_empty: bool = False,
@@ -447,7 +447,7 @@ class RequestMethods(Protocol):
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
         request_id: str = "",
-        progress: Progress = no_progress,
+        progress: ObjectProgress = no_object_progress,
         created: int | None = None,
         force: bool = False,
         allow_empty: bool = False,
@@ -475,7 +475,7 @@ class RequestMethods(Protocol):
         prefix: str = "",
         verify: bool = False,
         dry_run: bool = False,
-        progress: Progress = no_progress,
+        progress: ObjectProgress = no_object_progress,
         threads: int = 4,
     ) -> ExportReport:
         """See :class:`graveler.requests.exporting.Export`."""

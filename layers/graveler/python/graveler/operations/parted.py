@@ -16,7 +16,6 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from graveler.errors import GravelerError, TooLateError, may_pass
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.parted import PartDone, Planned
 from graveler.lake.in_parts.pinned import LongRequest, decode_pinned
 from graveler.lake.in_parts.work import Sizes
@@ -24,6 +23,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.operations.store import Operation, Operations, WorkDone
 from graveler.operations.work import Report, Work
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests import committing as requests
 from graveler.requests.importing import ImportAddresses, Imported
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -110,7 +110,7 @@ class Steps:
         self._operation = self._operations.change(self._operation.id, note)
         return planned
 
-    def run_part(self, number: int, round_number: int, progress: Progress = no_progress) -> PartDone:
+    def run_part(self, number: int, round_number: int, progress: ObjectProgress = no_object_progress) -> PartDone:
         """Work on a part, from 0. Cost and errors as :meth:`PartedOperation.run_part`; one table write."""
         done = self._parted.run_part(number, round_number, progress)
         noted = replace(self._operation, round=round_number)

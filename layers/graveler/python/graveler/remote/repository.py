@@ -20,7 +20,6 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.context import UNLIMITED, Context
-from graveler.lake.importing.progress import Progress
 from graveler.lake.methods import RequestMethods
 from graveler.model import (
     Application,
@@ -31,6 +30,7 @@ from graveler.model import (
     ObjectEntry,
     Tag,
 )
+from graveler.progress import ObjectProgress
 from graveler.remote.connection import PAGE, Query, Response
 from graveler.remote.errors import refusal
 from graveler.remote.replays import replay_conflicts
@@ -416,7 +416,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             )
         raise refusal(404, refused, f"a dry run of an import into {path[3]!r}")
 
-    def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> imports.ImportStatus:
+    def _wait_for_import(self, path: Sequence[str], import_id: str, progress: ObjectProgress) -> imports.ImportStatus:
         pause, done = _FIRST_LOOK, 0
         while True:
             status = self._connection.get(path, imports.ImportStatus, {"id": import_id})

@@ -7,7 +7,8 @@ from graveler.model import Totals
 from graveler.spark.ahead import read_ahead
 from graveler.spark.frames import in_each_task
 from graveler.spark.locations import Files
-from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
+from graveler.spark.slices import TASK_ROWS, TwoSlices, pairs
+from graveler.tree.key_range import KeyRange
 from graveler.tree.summary import total_between
 from graveler.tree.tree import Tree
 

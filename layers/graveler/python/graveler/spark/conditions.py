@@ -14,7 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from graveler.spark.connect import is_connect
 from graveler.spark.failures import spark_errors
-from graveler.spark.slices import KeyRange, KeyRanges, both, either
+from graveler.spark.slices import KeyRanges, both, either
+from graveler.tree.key_range import KeyRange
 
 _PATH: Final = "path"
 _MIRRORED: Final = {

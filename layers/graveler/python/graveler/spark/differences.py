@@ -14,9 +14,10 @@ from graveler.spark.ahead import read_ahead
 from graveler.spark.columns import BATCH_ROWS, OBJECT, RecordColumns, paths
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, reached
-from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
+from graveler.spark.slices import TASK_ROWS, TwoSlices, pairs
 from graveler.tree.diff import Difference
 from graveler.tree.diff import diff as differences
+from graveler.tree.key_range import KeyRange
 
 _SIDE: Final = pa.struct([field for field in OBJECT if field.name != "path"])
 CHANGE: Final = pa.schema([("type", pa.string()), ("path", pa.string()), ("before", _SIDE), ("after", _SIDE)])

@@ -52,9 +52,10 @@ from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.leases import held
 from graveler.spark.locations import task_store
-from graveler.spark.slices import KeyRange, TwoSlices, pairs
+from graveler.spark.slices import TwoSlices, pairs
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectMissingError
+from graveler.tree.key_range import KeyRange
 from graveler.tree.tree import Tree
 
 OBJECTS_PER_TASK: Final = 1_000

@@ -15,8 +15,9 @@ from graveler.model import CommitID
 from graveler.spark.change_feed import Step
 from graveler.spark.differences import CHANGE, read_differences
 from graveler.spark.locations import task_store
-from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
+from graveler.spark.slices import TASK_ROWS, TwoSlices, pairs
 from graveler.spark.source_options import number
+from graveler.tree.key_range import KeyRange
 from graveler.tree.tree import Tree
 
 TIME: Final = pa.timestamp("us", "UTC")

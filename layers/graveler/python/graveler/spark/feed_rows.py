@@ -38,9 +38,9 @@ from graveler.spark.datasets import data_files, dataset_path
 from graveler.spark.feed_objects import commit_columns, trees
 from graveler.spark.partition_names import values_of
 from graveler.spark.schemas import nullable
-from graveler.spark.slices import KeyRange
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.diff import diff
+from graveler.tree.key_range import KeyRange
 from graveler.tree.record import RecordCodec
 
 KIND: Final = "_change_type"

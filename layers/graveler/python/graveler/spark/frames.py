@@ -24,8 +24,9 @@ from graveler.spark.columns import OBJECT, RecordColumns
 from graveler.spark.conditions import keys_where
 from graveler.spark.failures import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
-from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, both, either, slices
+from graveler.spark.slices import TASK_ROWS, KeyRanges, Slice, both, either, slices
 from graveler.spark.workers import forget_archives
+from graveler.tree.key_range import KeyRange
 
 if TYPE_CHECKING:
     from graveler.spark.served import ServedRepository

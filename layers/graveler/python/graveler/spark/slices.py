@@ -1,6 +1,5 @@
 """Parts of trees for tasks: computed on the driver from descriptions of ranges alone, picklable, self-contained."""
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -10,42 +9,11 @@ from graveler.errors import InvalidError
 from graveler.spark.locations import Files, task_store
 from graveler.tree.apply import aligned
 from graveler.tree.files import TreeStore
-from graveler.tree.listing import prefix_end
+from graveler.tree.key_range import KeyRange
 from graveler.tree.tree import Tree
 
 TASK_ROWS: Final = 250_000
 """Approximate number of records per task, or somewhat more: a second's work."""
-
-
-class KeyRange(Struct, frozen=True):
-    """Keys with ``start <= key < end``; an end of None is unbounded."""
-
-    start: bytes = b""
-    end: bytes | None = None
-
-    @classmethod
-    def of_prefix(cls, prefix: bytes) -> "KeyRange":
-        """Return the keys that begin with a prefix."""
-        return cls(prefix, prefix_end(prefix))
-
-    def __and__(self, other: "KeyRange") -> "KeyRange":
-        ends = [end for end in (self.end, other.end) if end is not None]
-        return KeyRange(max(self.start, other.start), min(ends, default=None))
-
-    @property
-    def empty(self) -> bool:
-        """Whether no key can lie in it."""
-        return self.end is not None and self.end <= self.start
-
-    def numbers(self, tree: Tree) -> range:
-        """Return the ranges of a tree that may hold such keys."""
-        if self.empty:
-            return range(0)
-        first = bisect_left(tree.lasts, self.start)
-        if self.end is None:
-            return range(first, len(tree))
-        stop = bisect_left(tree.lasts, self.end, first)
-        return range(first, stop + 1 if stop < len(tree) and tree.info(stop).first < self.end else stop)
 
 
 KeyRanges: TypeAlias = tuple[KeyRange, ...]

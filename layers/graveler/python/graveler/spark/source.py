@@ -42,9 +42,10 @@ from graveler.spark.feed_rows import RowsFeed
 from graveler.spark.frames import object_schema, plan_objects, read_objects
 from graveler.spark.locations import LOCATION_OPTIONS, location_of
 from graveler.spark.sink import writer_of
-from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, both, either
+from graveler.spark.slices import TASK_ROWS, KeyRanges, Slice, both, either
 from graveler.spark.source_options import expect_known, lower, needed, number, words
 from graveler.spark.workers import forget_archives
+from graveler.tree.key_range import KeyRange
 
 NAME: Final = "graveler"
 

@@ -4,10 +4,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from graveler.tree.diff import diff
+from graveler.tree.key_range import KeyRange
 from graveler.tree.tree import Tree
-
-Interval = tuple[bytes, bytes | None]
-"""``(start, end)``: the keys with ``start <= key < end``; None is "to the end"."""
 
 
 def differ(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> bool:
@@ -20,23 +18,25 @@ def differ(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None
     return next(diff(left, right, start, end), None) is not None
 
 
-def differ_anywhere(left: Tree, right: Tree, intervals: Sequence[Interval]) -> bool:
-    """Return whether the trees differ in any of the intervals. Opens as :func:`differ`, up to the first that does."""
-    return _differ_between(left, right, intervals) and any(differ(left, right, *interval) for interval in intervals)
+def differ_anywhere(left: Tree, right: Tree, key_ranges: Sequence[KeyRange]) -> bool:
+    """Return whether the trees differ in any of the key ranges. Opens as :func:`differ`, up to the first that does."""
+    return _differ_between(left, right, key_ranges) and any(
+        differ(left, right, keys.start, keys.end) for keys in key_ranges
+    )
 
 
-def where_equal(left: Tree, right: Tree, intervals: Sequence[Interval]) -> list[bool]:
-    """Return for each interval whether the trees are equal there. Opens as :func:`differ`."""
-    if not _differ_between(left, right, intervals):
-        return [True] * len(intervals)
-    return [not differ(left, right, *interval) for interval in intervals]
+def where_equal(left: Tree, right: Tree, key_ranges: Sequence[KeyRange]) -> list[bool]:
+    """Return for each key range whether the trees are equal there. Opens as :func:`differ`."""
+    if not _differ_between(left, right, key_ranges):
+        return [True] * len(key_ranges)
+    return [not differ(left, right, keys.start, keys.end) for keys in key_ranges]
 
 
-def _differ_between(left: Tree, right: Tree, intervals: Sequence[Interval]) -> bool:
-    """Return whether a range differs between the beginning of the first interval and the end of the last. Opens nothing."""
-    start = min((first for first, _ in intervals), default=b"")
-    ends = [end for _, end in intervals if end is not None]
-    end = max(ends) if ends and len(ends) == len(intervals) else None
+def _differ_between(left: Tree, right: Tree, key_ranges: Sequence[KeyRange]) -> bool:
+    """Return whether a range differs between the beginning of the first key range and the end of the last. Opens nothing."""
+    start = min((keys.start for keys in key_ranges), default=b"")
+    ends = [keys.end for keys in key_ranges if keys.end is not None]
+    end = max(ends) if ends and len(ends) == len(key_ranges) else None
     return _cover(left, start, end) != _cover(right, start, end)
 
 

@@ -44,10 +44,10 @@ from graveler.lake.exporting.export_names import (
     UnwritableKeysError,
     files_that_are_folders,
 )
-from graveler.lake.importing.progress import Progress
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository
+from graveler.progress import ObjectProgress
 from graveler.requests.exporting import Export, ExportReport
 
 _PAGE: Final = 1000
@@ -149,7 +149,7 @@ class _Run:
         goal: CommitID,
         *,
         verify: bool,
-        progress: Progress,
+        progress: ObjectProgress,
         threads: int,
     ) -> None:
         self._repository = repository

@@ -23,7 +23,7 @@ from graveler.lake.importing.file_records import (
     timed,
     unreadable,
 )
-from graveler.lake.importing.progress import Progress, no_progress
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.storage.beneath import Beneath
 from graveler.tree.record import RecordCodec, object_size
 
@@ -62,7 +62,7 @@ class FolderListing:
         folder: Path,
         destination: str,
         codec: RecordCodec,
-        progress: Progress = no_progress,
+        progress: ObjectProgress = no_object_progress,
         threads: int = 4,
         *,
         workers: int = 1,
@@ -112,7 +112,7 @@ class FolderListing:
                 raise
 
     def _finished(self, records: Records, begun: "deque[Future[bytes]]") -> Iterator[tuple[bytes, bytes]]:
-        """Return the records of a batch, some of which are awaited. Progress on finished ones is reported first."""
+        """Return the records of a batch, some of which are awaited. ObjectProgress on finished ones is reported first."""
         self._progress(len(records.keys) - records.left, records.bytes)
         if not begun:
             return zip(records.keys, cast(list[bytes], records.packed), strict=True)

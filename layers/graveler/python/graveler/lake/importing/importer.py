@@ -18,10 +18,10 @@ from graveler.lake.committing.landing import Build, Draft, Landing, land, rehear
 from graveler.lake.committing.recut import as_cut
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.changes import Compare, compare_here
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, CommitID, SplitParameters, Totals
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import ImportChanges, Imported
 from graveler.storage.tables import Check
@@ -54,7 +54,7 @@ class ImportSource(Struct, frozen=True):
     is_prefix: bool
     records: Listing
     parts: Callable[[], Sequence[Part]] | None = None
-    progress: Progress = no_progress
+    progress: ObjectProgress = no_object_progress
     tree: Callable[[], Tree] | None = None
     compare: Compare | None = None
     name: str = "the source"
@@ -266,6 +266,6 @@ def _at_destination(source: ImportSource, tree: Tree) -> Tree:
     return tree
 
 
-def _tell(progress: Progress, tree: Tree) -> None:
+def _tell(progress: ObjectProgress, tree: Tree) -> None:
     infos = [tree.info(number) for number in range(len(tree))]
     progress(sum(info.count for info in infos), sum(info.total for info in infos))

@@ -18,7 +18,7 @@ from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.importing.listing_files import ListingError, ListingFile, find_files
 from graveler.lake.importing.listing_rows import RowReader, RowRules
 from graveler.lake.importing.listing_tables import Table, open_table
-from graveler.lake.importing.progress import Progress, no_progress
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import ListingOptions
 from graveler.tree.parallel import Part
 from graveler.tree.record import RecordCodec
@@ -83,7 +83,7 @@ class ObjectListing:
         listing: Path | Sequence[Path],
         namespace: str,
         options: ListingOptions | None = None,
-        progress: Progress = no_progress,
+        progress: ObjectProgress = no_object_progress,
         *,
         memory: int = MEMORY,
         scratch: Path | None = None,
@@ -174,7 +174,7 @@ class _OrderedPart:
         self._units = units
 
     def __call__(self) -> Iterator[tuple[bytes, bytes]]:
-        for keys, packed in self._rows.distinct(self._rows.blocks(self._units, no_progress)):
+        for keys, packed in self._rows.distinct(self._rows.blocks(self._units, no_object_progress)):
             yield from zip(keys, packed, strict=True)
 
 
@@ -221,7 +221,7 @@ class _Rows:
             last = names[-1]
         return None if first is None else _Interval(first, last, unit)
 
-    def blocks(self, units: Iterable[_Unit], progress: Progress) -> Iterator[Block]:
+    def blocks(self, units: Iterable[_Unit], progress: ObjectProgress) -> Iterator[Block]:
         """Yield the records of units, one after another, as they stand."""
         for unit in units:
             reader = self._readers[unit.file]

@@ -14,9 +14,9 @@ from graveler.lake.importing.file_records import file_record, timed_record
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import ImportSource, Listing
 from graveler.lake.importing.own import refuse_own
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.beneath import Beneath
 from graveler.storage.folder_objects import FolderObjects
@@ -32,7 +32,7 @@ def source_at(
     source: ImportAddress,
     codec: RecordCodec,
     outside: Callable[[str], tuple[Objects, str]],
-    progress: Progress = no_progress,
+    progress: ObjectProgress = no_object_progress,
     workers: int = 1,
     *,
     trust_mtime: bool = False,
@@ -95,7 +95,7 @@ def destination_of(source: ImportAddress) -> bytes:
 
 
 def _file(
-    source: ImportAddress, codec: RecordCodec, files: Beneath, progress: Progress, *, trust_mtime: bool
+    source: ImportAddress, codec: RecordCodec, files: Beneath, progress: ObjectProgress, *, trust_mtime: bool
 ) -> Listing:
     def records() -> Iterator[tuple[bytes, bytes]]:
         path = Path(source.address.removeprefix(_FILE))
@@ -113,7 +113,7 @@ def _file(
 
 
 def _stored(
-    source: ImportAddress, codec: RecordCodec, outside: Callable[[str], tuple[Objects, str]], progress: Progress
+    source: ImportAddress, codec: RecordCodec, outside: Callable[[str], tuple[Objects, str]], progress: ObjectProgress
 ) -> Listing:
     objects, name = outside(source.address)
 
@@ -134,7 +134,7 @@ def _listed(
     prefix: str,
     codec: RecordCodec,
     outside: Callable[[str], tuple[Objects, str]],
-    progress: Progress,
+    progress: ObjectProgress,
 ) -> Listing:
     objects, probe = outside(f"{above}/_")  # the root of a bucket has no key of its own
     folder = probe[:-1]

@@ -16,8 +16,8 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.lake.importing.object_listing import ObjectListing
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import ListingOptions
 from graveler.tree.record import RecordCodec
 
@@ -36,7 +36,7 @@ def write_listing(
     namespace: str,
     options: ListingOptions,
     to: Path,
-    progress: Progress = no_progress,
+    progress: ObjectProgress = no_object_progress,
 ) -> int:
     """Write what a listing names to a file; return the number of objects. ``namespace`` is that of the repository that it is for.
     Arguments and errors as of :class:`ObjectListing`. About 10 µs an object; on disk about 50 bytes each."""

@@ -27,7 +27,6 @@ from graveler.lake.committing.commit import (
 from graveler.lake.committing.publish import done_before
 from graveler.lake.committing.sealing import Sealed, holding, own_token, release, take_sealed
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.pinned import Pinned
@@ -36,6 +35,7 @@ from graveler.lake.merging.inputs import tree_of
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.model import Commit, SplitParameters, Token
+from graveler.progress import ObjectProgress
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import shard_count
@@ -116,7 +116,7 @@ class CommitWork:
             raise no_changes(self._request.branch)
         return Plan((), done=made.id)
 
-    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+    def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
         """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each shard and
         thousand changes; its new ranges written. For the part that the original call had already built, one metarange."""
         part = plan.parts[number]

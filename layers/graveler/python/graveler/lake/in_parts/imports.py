@@ -9,10 +9,10 @@ from graveler.lake.committing.landing import Landing, give_back_turn, keeping_tu
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import ImportSource, Terms, build_source, land_imported, sorted_sources
 from graveler.lake.importing.prefix_listing import destination_of
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
 from graveler.lake.parts import RepositoryParts
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import ImportAddress, Imported
 from graveler.tree.parts import Load
 from graveler.tree.tree import Tree
@@ -27,7 +27,7 @@ class ImportWork:
         repository: RepositoryParts,
         landing: Landing,
         addresses: Sequence[ImportAddress],
-        source_at: Callable[[ImportAddress, Progress], ImportSource],
+        source_at: Callable[[ImportAddress, ObjectProgress], ImportSource],
         deadline: Deadline,
         terms: Terms,
     ) -> None:
@@ -52,7 +52,7 @@ class ImportWork:
             )
         )
 
-    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+    def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
         """See :class:`Work`. The listing; its ranges written."""
         del plan
         tree = build_source(self._repository, self._source_at(self._in_order[number], progress))
@@ -72,7 +72,7 @@ class ImportWork:
         )
 
     def _all_sources(self) -> list[ImportSource]:
-        return sorted_sources([self._source_at(address, no_progress) for address in self._addresses])
+        return sorted_sources([self._source_at(address, no_object_progress) for address in self._addresses])
 
     @cached_property
     def _in_order(self) -> list[ImportAddress]:

@@ -9,7 +9,6 @@ from graveler.lake.committing.rewrite import rewrite_landing
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import ImportSource, Terms, import_landing
 from graveler.lake.importing.prefix_listing import source_at
-from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.commits import CommitWork
 from graveler.lake.in_parts.imports import ImportWork
 from graveler.lake.in_parts.pinned import LongRequest, Pinned
@@ -21,6 +20,7 @@ from graveler.lake.merging.replay import undertake_cherry_pick, undertake_revert
 from graveler.lake.merging.three_way import Undertaking
 from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID, MergeStrategies
+from graveler.progress import ObjectProgress
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddress, ImportAddresses
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -63,8 +63,8 @@ def open_work(
 
 def _source_at(
     repository: RepositoryParts, request: ImportAddresses
-) -> Callable[[ImportAddress, Progress], ImportSource]:
-    def source(address: ImportAddress, progress: Progress) -> ImportSource:
+) -> Callable[[ImportAddress, ObjectProgress], ImportSource]:
+    def source(address: ImportAddress, progress: ObjectProgress) -> ImportSource:
         return source_at(
             address,
             repository.codec,

@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartFiles
 from graveler.lake.in_parts.work import AnotherRoundError, Sizes, Work
 from graveler.model import Commit, CommitID
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.tree.parts import Load
 
 _DOING: Final = "the operation"
@@ -70,7 +70,7 @@ class PartedOperation:
             plan = self._files.keep_plan(round_number, self._work.plan(self._sizes, before))
         return Planned(len(plan.parts), plan.load, {} if is_first else self._files.done(plan))
 
-    def run_part(self, number: int, round_number: int = 0, progress: Progress = no_progress) -> PartDone:
+    def run_part(self, number: int, round_number: int = 0, progress: ObjectProgress = no_object_progress) -> PartDone:
         """Work on part ``number`` (from 0) of a round; a finished one stays as it is.
 
         Two object reads and one write, besides what the part reads and writes; in a round that is not the first one two table

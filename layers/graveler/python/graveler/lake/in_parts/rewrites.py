@@ -10,12 +10,12 @@ from graveler.lake.committing.publish import commit_of_request
 from graveler.lake.committing.recut import recut
 from graveler.lake.committing.rewrite import expect_other_split, rewrite_draft
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import Results, Sizes, planned
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, SplitParameters
+from graveler.progress import ObjectProgress
 from graveler.tree.apply import Interval
 from graveler.tree.parts import Load, Point, join_parts
 from graveler.tree.split import validate_split
@@ -51,7 +51,7 @@ class RewriteWork:
         what = b"rewrite\0" + msgspec.msgpack.encode(self._split)
         return Plan(planned(what, (tree,), points, sizes, before), head.id, (tree.name(),))
 
-    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+    def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
         """See :class:`Work`. The metarange, and the ranges of the interval; as much written."""
         part = plan.parts[number]
         done = recut(_ranges(self._repository.trees.load(plan.trees[0]), part.interval), self._split)

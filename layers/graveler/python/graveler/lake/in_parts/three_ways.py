@@ -7,7 +7,6 @@ from graveler.lake.committing.begun import merge_terms
 from graveler.lake.committing.landing import Draft, give_back_turn, keeping_turn, look_at_head, written_before
 from graveler.lake.committing.recut import recut
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
@@ -22,6 +21,7 @@ from graveler.lake.merging.three_way import (
 )
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Begun, Commit, MergeStrategies, SplitParameters
+from graveler.progress import ObjectProgress
 from graveler.tree.apply import Interval
 from graveler.tree.merge import MergeResult, TreeConflict
 from graveler.tree.parts import clip, join_parts, merge_part, merge_points
@@ -62,7 +62,7 @@ class ThreeWayWork:
         names = base.name(), source.name(), destination.name()
         return Plan(parts, head.id, names, recut=split_at(self._repository, chosen.source) != split, split=split)
 
-    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+    def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
         """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written.
         For the part that the original call had already built, one metarange."""
         part = plan.parts[number]

@@ -7,9 +7,9 @@ from typing import Protocol
 import msgspec
 
 from graveler.lake.committing.begun import part_name
-from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.model import Begun, Commit
+from graveler.progress import ObjectProgress
 from graveler.tree.parts import Piece, Point, cut, cut_at, cut_behind
 from graveler.tree.tree import Tree, Trees
 
@@ -39,7 +39,7 @@ class Work(Protocol):
         """Plan where to divide, on the branch's current head; ``before`` is the plan of the previous round, if there was one."""
         ...
 
-    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+    def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
         """Work on a part."""
         ...
 

@@ -12,7 +12,7 @@ from graveler.lake.context import Context
 from graveler.lake.merging.inputs import commit_at, commit_at_beside, conflict_of, trees_of
 from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_three_way, strategy_by_key
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.reading.blame import prefix_interval
+from graveler.lake.reading.blame import keys_of_prefix
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
 from graveler.requests.merging import Merge
@@ -91,7 +91,8 @@ def _check_unchanged(
         return
     before, now = trees_of(repository, base, head)
     for prefix in prefixes:
-        if differ(before, now, *prefix_interval(prefix)):
+        keys = keys_of_prefix(prefix)
+        if differ(before, now, keys.start, keys.end):
             raise TouchedError(source, destination, prefix)
 
 

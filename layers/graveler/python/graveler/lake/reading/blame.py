@@ -1,6 +1,6 @@
 """Which commits changed which paths: the basis of blame, and of a log of some paths.
 
-Both compare two neighbouring commits in some intervals. The trees' range IDs answer most of that, except for the ranges that
+Both compare two neighbouring commits in some key ranges. The trees' range IDs answer most of that, except for the ranges that
 differ (:mod:`graveler.tree.differ`); commits with the same metarange ID are not even loaded.
 """
 
@@ -10,8 +10,8 @@ from graveler.history import graph
 from graveler.history.commits import CommitStore
 from graveler.lake.text import utf8
 from graveler.model import Commit, CommitID
-from graveler.tree.differ import Interval, differ_anywhere, where_equal
-from graveler.tree.listing import prefix_end
+from graveler.tree.differ import differ_anywhere, where_equal
+from graveler.tree.key_range import KeyRange
 from graveler.tree.record import encode_key
 from graveler.tree.tree import Tree
 
@@ -19,20 +19,19 @@ Load = Callable[[Commit], Tree]
 """Returns the tree of a commit."""
 
 
-def path_interval(path: str) -> Interval:
-    """Return the key interval of one path. :class:`InvalidError` for an invalid path."""
+def keys_of_path(path: str) -> KeyRange:
+    """Return the key range of one path. :class:`InvalidError` for an invalid path."""
     key = encode_key(path)
-    return key, key + b"\0"
+    return KeyRange(key, key + b"\0")
 
 
-def prefix_interval(prefix: str) -> Interval:
-    """Return the key interval of the paths that begin with ``prefix``. :class:`InvalidError` for invalid UTF-8."""
-    first = utf8("prefix", prefix)
-    return first, prefix_end(first)
+def keys_of_prefix(prefix: str) -> KeyRange:
+    """Return the key range of the paths that begin with ``prefix``. :class:`InvalidError` for invalid UTF-8."""
+    return KeyRange.of_prefix(utf8("prefix", prefix))
 
 
-def touching(intervals: Sequence[Interval], load: Load, empty: Tree) -> graph.Shows:
-    """Return a filter for commits that differ, in one of the intervals, from every parent; first commits if they have objects
+def touching(key_ranges: Sequence[KeyRange], load: Load, empty: Tree) -> graph.Shows:
+    """Return a filter for commits that differ, in one of the key ranges, from every parent; first commits if they have objects
     there.
 
     So a merge that took everything there from one side is passed over, as git does. Cost for each commit: its tree and its
@@ -41,17 +40,17 @@ def touching(intervals: Sequence[Interval], load: Load, empty: Tree) -> graph.Sh
 
     def shows(commit: Commit, parents: Sequence[Commit]) -> bool:
         if not parents:
-            return bool(commit.metarange) and differ_anywhere(empty, load(commit), intervals)
+            return bool(commit.metarange) and differ_anywhere(empty, load(commit), key_ranges)
         if any(parent.metarange_id == commit.metarange_id for parent in parents):
             return False
-        return all(differ_anywhere(load(parent), load(commit), intervals) for parent in parents)
+        return all(differ_anywhere(load(parent), load(commit), key_ranges) for parent in parents)
 
     return shows
 
 
-def last_changes(commits: CommitStore, start: CommitID, intervals: Sequence[Interval], load: Load) -> list[Commit]:
-    """Return for each interval the commit that made it what it is in ``start``. The walk follows parents that are equal there (of
-    a merge the first such parent), and ends at the commit that has no such parent.
+def last_changes(commits: CommitStore, start: CommitID, key_ranges: Sequence[KeyRange], load: Load) -> list[Commit]:
+    """Return for each key range the commit that made it what it is in ``start``. The walk follows parents that are equal there
+    (of a merge the first such parent), and ends at the commit that has no such parent.
 
     One walk for all. Cost: about one table read for each 32 commits down to the oldest result; for each of these commits as in
     :func:`touching`.
@@ -60,7 +59,7 @@ def last_changes(commits: CommitStore, start: CommitID, intervals: Sequence[Inte
     def unchanged(commit: Commit, parent: Commit, numbers: Sequence[int]) -> Sequence[int]:
         if commit.metarange_id == parent.metarange_id:
             return numbers
-        equal = where_equal(load(commit), load(parent), [intervals[number] for number in numbers])
+        equal = where_equal(load(commit), load(parent), [key_ranges[number] for number in numbers])
         return [number for number, same in zip(numbers, equal, strict=True) if same]
 
-    return graph.origins(commits, start, len(intervals), unchanged)
+    return graph.origins(commits, start, len(key_ranges), unchanged)

@@ -20,7 +20,7 @@ from graveler.history.expressions import Resolved, is_base, keys_of, resolve
 from graveler.history.reflog import LogEntry
 from graveler.lake.objects.checked import OpenedObject, checked, md5_of, vouches
 from graveler.lake.parts import RepositoryParts, Seen
-from graveler.lake.reading.blame import last_changes, path_interval, prefix_interval, touching
+from graveler.lake.reading.blame import keys_of_path, keys_of_prefix, last_changes, touching
 from graveler.lake.reading.differences import Differences, change, outline, page_of_differences, uncommitted
 from graveler.lake.reading.snapshot import Snapshot
 from graveler.lake.reading.summary import Level, Summary, Usage
@@ -427,7 +427,7 @@ class RepositoryReader:
         commit of the next page (unless ``limit``), however far that is. For each commit that it passes, it reads the metarange,
         and of the ranges there that a parent does not have those that it needs to decide.
         """
-        intervals = [*map(path_interval, paths), *map(prefix_interval, prefixes)]
+        key_ranges = [*map(keys_of_path, paths), *map(keys_of_prefix, prefixes)]
         start = resolve(ref, self._refs, self._commits).commit_id
         return graph.log_page(
             self._commits,
@@ -437,7 +437,7 @@ class RepositoryReader:
             first_parent=first_parent,
             since=since,
             stop_at=resolve(stop_at, self._refs, self._commits).commit_id if stop_at is not None else None,
-            shows=touching(intervals, self._tree_of, self._trees.empty()) if intervals else None,
+            shows=touching(key_ranges, self._tree_of, self._trees.empty()) if key_ranges else None,
             limit=limit,
         )
 
@@ -448,12 +448,12 @@ class RepositoryReader:
         Uncommitted changes do not count. Cost: resolving, the walk down to that commit: about one table read for each 32
         commits, the metarange of each, and ranges only where the one that holds the path differs. :class:`ObjectNotFoundError`.
         """
-        interval = path_interval(path)
+        keys = keys_of_path(path)
         resolved = resolve(ref, self._refs, self._commits)
-        if self._tree(resolved.commit_id).get(interval[0]) is None:
-            staged = resolved.branch is not None and self._snapshot(ref).get(interval[0]) is not None
+        if self._tree(resolved.commit_id).get(keys.start) is None:
+            staged = resolved.branch is not None and self._snapshot(ref).get(keys.start) is not None
             raise NotCommittedError(path, ref) if staged else ObjectNotFoundError(path, ref)
-        return last_changes(self._commits, resolved.commit_id, [interval], self._tree_of)[0]
+        return last_changes(self._commits, resolved.commit_id, [keys], self._tree_of)[0]
 
     def annotate(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -465,11 +465,11 @@ class RepositoryReader:
         """
         commit_id = resolve(ref, self._refs, self._commits).commit_id
         page = self.list_objects(commit_id, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
-        intervals = [
-            prefix_interval(item.path) if isinstance(item, CommonPrefix) else path_interval(item.path)
+        key_ranges = [
+            keys_of_prefix(item.path) if isinstance(item, CommonPrefix) else keys_of_path(item.path)
             for item in page.results
         ]
-        commits = last_changes(self._commits, commit_id, intervals, self._tree_of)
+        commits = last_changes(self._commits, commit_id, key_ranges, self._tree_of)
         return Page(tuple(zip(page.results, commits, strict=True)), page.next_after, page.commits)
 
     def merge_base(self, left: str, right: str) -> Commit | None:
