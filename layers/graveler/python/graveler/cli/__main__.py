@@ -1,4 +1,4 @@
-"""``python -m graveler.cli`` is the command ``graveler``."""
+"""The entry point for ``python -m graveler.cli``, which is the command ``graveler``."""
 
 import sys
 

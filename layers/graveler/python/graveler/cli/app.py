@@ -1,4 +1,4 @@
-"""The command tree: which verbs there are, in which order the help shows them, and how a command line is run."""
+"""The command tree: the verbs, their order in the help, and how a command line is run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -90,7 +90,7 @@ _UPKEEP: Final = "Upkeep"
 
 
 class _Sections(TyperGroup):
-    """Lists its commands under headings, and keeps Ctrl-C and a closed pipe apart from other ends."""
+    """A command group that lists its commands under headings, and distinguishes Ctrl-C and a closed pipe from other ends."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -221,10 +221,10 @@ _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.benc
 
 @cache
 def _command() -> CommandTree:
-    """The tree as Typer builds it: 50 ms for seventy commands, so once for all command lines of a process."""
+    """Return the tree as Typer builds it: 50 ms for seventy commands, so once for all command lines of a process."""
     return typer.main.get_command(app)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; whatever goes wrong is said on stderr."""
+    """Run one command line and return its exit code; errors are reported on stderr."""
     return run_line(_command(), arguments)

@@ -1,10 +1,10 @@
-"""What a shell offers behind Tab: names of repositories, branches and tags, and paths. `graveler --install-completion` tells the
-shell to ask.
+"""Completion by a shell on Tab: names of repositories, branches and tags, and paths. `graveler --install-completion` makes the
+shell ask for it.
 
-Whatever goes wrong, nothing is offered and nothing is said: the user is in the middle of a line.
+On any error, it offers and prints nothing: the user is in the middle of a line.
 
-bash cuts words at colons (``COMP_WORDBREAKS``): of ``lakefs://lake/m`` it passes three words, and replaces the last one,
-``//lake/m``, by what is offered. :func:`join_words` puts such words together again, and what was in front is left out of offers.
+bash splits words at colons (``COMP_WORDBREAKS``): it passes ``lakefs://lake/m`` as three words, and replaces the last one,
+``//lake/m``, by the offer. :func:`join_words` joins such words again, and offers omit the part in front.
 """
 
 import os
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _MOST: Final = 100
 _FRONT: Final = "_GRAVELER_COMPLETE_FRONT"
-"""A variable with what stands in the user's word before what bash takes for it."""
+"""The variable with the part of the user's word in front of the word that bash replaces."""
 
 Offers = Callable[[typer.Context, str], list[str]]
 
 
 def join_words(environment: dict[str, str]) -> dict[str, str]:
-    """The variables to change in the ``environment`` of a completion by bash; none for anything else."""
+    """Return the variables to change in the ``environment`` of a completion by bash; none for anything else."""
     if environment.get("_GRAVELER_COMPLETE") != "complete_bash" or not environment.get("COMP_CWORD", "").isdecimal():
         return {}
     words = environment.get("COMP_WORDS", "").split("\n")
@@ -51,7 +51,7 @@ def join_words(environment: dict[str, str]) -> dict[str, str]:
 
 
 def _in_one_word(offers: Offers) -> Offers:
-    """Offers for the user's word, cut as bash has cut it."""
+    """Adapt offers for the user's word to the word as bash has split it."""
 
     def cut(context: typer.Context, incomplete: str) -> list[str]:
         front = os.environ.get(_FRONT, "")
@@ -64,26 +64,26 @@ def _in_one_word(offers: Offers) -> Offers:
 
 @_in_one_word
 def repositories(context: typer.Context, incomplete: str) -> list[str]:
-    """Repositories, as a bare name or a URI."""
+    """Return repositories, as bare names or URIs."""
     start = SCHEME if incomplete.startswith(SCHEME) else ""
     return [start + name for name in _repositories(context, incomplete.removeprefix(SCHEME))]
 
 
 @_in_one_word
 def branches(context: typer.Context, incomplete: str) -> list[str]:
-    """URIs of branches; before there is a slash behind the repository, those of repositories."""
+    """Return URIs of branches; before a slash follows the repository, those of repositories."""
     return _refs(context, incomplete, lambda opened, prefix: opened.branches(prefix, amount=_MOST).results)
 
 
 @_in_one_word
 def tags(context: typer.Context, incomplete: str) -> list[str]:
-    """URIs of tags, as :data:`branches`."""
+    """Return URIs of tags, like :data:`branches`."""
     return _refs(context, incomplete, lambda opened, prefix: opened.tags(prefix, amount=_MOST).results)
 
 
 @_in_one_word
 def objects(context: typer.Context, incomplete: str) -> list[str]:
-    """URIs of objects, and of folders up to the next slash; before there is one behind the ref, as :data:`branches`."""
+    """Return URIs of objects, and of folders up to the next slash; before one follows the ref, like :data:`branches`."""
     name, _, rest = incomplete.removeprefix(SCHEME).partition("/")
     ref, slash, prefix = rest.partition("/")
     if not incomplete.startswith(SCHEME) or not slash:
@@ -112,6 +112,6 @@ def _repositories(context: typer.Context, prefix: str) -> Iterator[str]:
 
 
 def _named(context: typer.Context) -> Named:
-    """What the options say about where the lake is, behind the verb or before it."""
+    """Return the lake that the options name, after the verb or before it."""
     behind = context.params.get("lake")
     return named_location(context, behind if isinstance(behind, Named) else None)

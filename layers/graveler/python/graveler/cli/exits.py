@@ -1,4 +1,4 @@
-"""From errors to exit codes and to words on stderr: the one table, and the one place that prints an error."""
+"""The one table from errors to exit codes, and the one place that prints errors on stderr."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graveler.model import Conflict
 
 DEBUG: Final = "GRAVELER_DEBUG"
-"""Set to 1, this variable shows the traceback of an unexpected error."""
+"""The variable that, set to 1, shows the traceback of an unexpected error."""
 
 _SHOWN_CONFLICTS: Final = 100
 
@@ -34,7 +34,7 @@ _ON_FOLDERS: Final = "; to take all that lies below it, get, cp, mv and rm have 
 
 
 class ExitCode(IntEnum):
-    """What the command's exit status says."""
+    """The meaning of the command's exit status."""
 
     OK = 0
     UNEXPECTED = 1
@@ -77,14 +77,14 @@ _CODES: Final[Mapping[type[GravelerError], ExitCode]] = {
 }
 
 EXIT_CODES: Final = "\n".join(f"{code.value:>5}  {meaning}" for code, meaning in MEANINGS.items())
-"""The table as the help shows it."""
+"""The table in the help."""
 
 
 UNSURE: Final = "a change that was being made may be there or not: look before you repeat it"
 
 
 class InterruptedVerbError(Exception):
-    """Ctrl-C, with what is known of the work that it stopped."""
+    """Ctrl-C, with what is known about the interrupted work."""
 
     def __init__(self, what_holds: str = "nothing was changed") -> None:
         self.what_holds = what_holds
@@ -92,7 +92,7 @@ class InterruptedVerbError(Exception):
 
 
 class ListedError(Exception):
-    """An error, and a line for each of all the things that it is about."""
+    """An error, with a line for each of the things it concerns."""
 
     def __init__(self, error: GravelerError, lines: Sequence[str]) -> None:
         self.error, self.lines = error, lines
@@ -110,16 +110,16 @@ class ReplayConflictError(MergeConflictError):
 
 
 class ReaderGoneError(Exception):
-    """Whoever read stdout closed it."""
+    """The reader of stdout closed it."""
 
 
 def exit_code(error: GravelerError) -> ExitCode:
-    """The code of an error's group."""
+    """Return the code of an error's group."""
     return next((code for group, code in _CODES.items() if isinstance(error, group)), ExitCode.UNEXPECTED)
 
 
 def report(error: BaseException) -> ExitCode:
-    """Say on stderr what went wrong and what to do; returns the exit code."""
+    """Report an error and its remedy on stderr, and return the exit code."""
     screen = Screen(sys.stderr)
     if isinstance(error, InterruptedVerbError):
         screen.line(f"interrupted; {error.what_holds}")
@@ -158,7 +158,7 @@ def report(error: BaseException) -> ExitCode:
 
 
 def report_lost_output(error: OSError) -> ExitCode:
-    """Say that what a verb had to tell, when all else was done, could not be written to stdout."""
+    """Report that the final output of a verb, whose work is done, could not be written to stdout."""
     if isinstance(error, BrokenPipeError):
         return ExitCode.READER_GONE
     _say(Screen(sys.stderr), f"the output could not be written: {error.strerror or error}")
@@ -166,7 +166,7 @@ def report_lost_output(error: OSError) -> ExitCode:
 
 
 def report_usage(message: str, command: str) -> ExitCode:
-    """Say that a command line makes no sense, and where its help is."""
+    """Report an invalid command line on stderr, and where its help is."""
     _say(Screen(sys.stderr), f"{message.rstrip('.')}; see `{command} --help`")
     return ExitCode.INVALID
 

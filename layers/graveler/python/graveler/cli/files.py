@@ -1,4 +1,4 @@
-"""Local files: walking a folder for an upload, and writing a download so that it is there whole or not at all."""
+"""Local files: walking a folder for an upload, and writing a download completely or not at all."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ _IN_MEMORY: Final = 8 << 20
 
 
 def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Each file below ``folder``, with its path relative to it (``/``-separated), in order.
+    """Yield each file below ``folder``, with its path relative to it (``/``-separated), in order.
 
     Symbolic links to files count as files; links to folders are not followed. :class:`InvalidError` for a name that is not UTF-8.
     """
@@ -36,8 +36,8 @@ def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def file_for(folder: Path, relative: str) -> Path:
-    """Where an object with this path below the prefix goes. :class:`InvalidError` for one that no file can have, or that would
-    leave ``folder``."""
+    """Return the file for an object with this path below the prefix. :class:`InvalidError` for one that no file can have, or that
+    would leave ``folder``."""
     parts = relative.split("/")
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise InvalidError(
@@ -49,7 +49,7 @@ def file_for(folder: Path, relative: str) -> Path:
 
 @contextmanager
 def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
-    """All that stdin, ``stream``, gives: the bytes, or a temporary file for as long as the context lasts if they are many.
+    """Provide all of stdin, ``stream``: the bytes, or a temporary file during the context if they are many.
     :class:`UnavailableError` if it cannot be read, or the temporary folder is full."""
     try:
         beginning = stream.read(_IN_MEMORY)
@@ -71,10 +71,10 @@ def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
 
 
 def write_file(target: Path, pieces: Iterable[bytes]) -> int:
-    """Write a file under a temporary name beside ``target`` and rename it when it is complete. Returns its size. What
-    killed processes left in the folder under such names goes.
+    """Write a file under a temporary name next to ``target`` and rename it when it is complete. Returns its size. Also removes
+    temporary files that killed processes left in the folder.
 
-    :class:`UnavailableError` if the file system refuses; whatever goes wrong, an older file stays as it was.
+    :class:`UnavailableError` if the file system refuses; on any error, an older file stays unchanged.
     """
     size = 0
     try:
@@ -91,7 +91,7 @@ def write_file(target: Path, pieces: Iterable[bytes]) -> int:
 
 
 def check_readable(file: Path) -> None:
-    """:class:`NotFoundError`, :class:`InvalidError` or :class:`UnavailableError` if ``file`` is no file that can be read."""
+    """Raise :class:`NotFoundError`, :class:`InvalidError` or :class:`UnavailableError` unless ``file`` is a readable file."""
     try:
         if file.is_dir():
             raise InvalidError(f"{str(file)!r} is a folder; put it with -r")
@@ -104,7 +104,7 @@ def check_readable(file: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """:class:`NotFoundError` or :class:`InvalidError` if ``folder`` is none."""
+    """Raise :class:`NotFoundError` or :class:`InvalidError` unless ``folder`` is a folder."""
     if not folder.exists():
         raise NotFoundError(f"folder {str(folder)!r} does not exist")
     if not folder.is_dir():
@@ -112,7 +112,7 @@ def check_folder(folder: Path) -> None:
 
 
 def refused(doing: str, path: Path, error: OSError) -> UnavailableError:
-    """The error to raise when the file system refuses."""
+    """Return the error to raise when the file system refuses."""
     return UnavailableError(f"cannot {doing} {str(path)!r}: {error.strerror or error}")
 
 

@@ -1,4 +1,4 @@
-"""Ingest into a lake of one's own, with the verbs of :class:`graveler.remote.ingest.RemoteIngest`."""
+"""Ingest into a local lake, with the verbs of :class:`graveler.remote.ingest.RemoteIngest`."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -27,22 +27,22 @@ class OwnIngest:
         return self._store.add(self._lake, repository, rule)
 
     def rules(self, repository: str) -> tuple[Rule, ...]:
-        """The rules of a repository."""
+        """Return the rules of a repository."""
         return self._store.of(self._lake.repository(repository).repository).rules
 
     def rule(self, repository: str, name: str) -> tuple[Rule, IngestStatus]:
-        """The rule of this name, and its status."""
+        """Return the rule of this name, and its status."""
         opened = self._lake.repository(repository)
         found = self._store.get(opened.repository, name)
         return found, status(self._lake.tables, opened, found)
 
     def remove(self, repository: str, name: str) -> Rule:
-        """Remove a rule, which is the answer."""
+        """Remove a rule and return it."""
         return self._store.remove(self._lake.repository(repository).repository, name)
 
     def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
-        """The repositories that have rules, with these. What deleted ones have left is none, whoever has their name now. What
-        is damaged is left out; :meth:`commit_due` names it."""
+        """Yield the repositories that have rules, with their rules. Those left by deleted repositories are omitted, even if their
+        name is used again. So are damaged ones, which :meth:`commit_due` names."""
         for found in self._store.all():
             try:
                 opened = self._lake.repository(found.repository)

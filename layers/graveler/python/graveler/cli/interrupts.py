@@ -1,4 +1,4 @@
-"""What Ctrl-C left behind: the truth about each kind of work, instead of a guess."""
+"""The state of interrupted work: what Ctrl-C left behind, checked instead of guessed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def moving(repository: "AnyRepository", branch: str) -> Iterator[None]:
-    """For a body that moves ``branch`` in one step, at its end: looks whether that step was made before the Ctrl-C."""
+    """Guard a body that moves ``branch`` in one step, at its end: on Ctrl-C, check whether that step was made."""
     before = repository.branch(branch).commit_id
     try:
         yield
@@ -30,7 +30,7 @@ def moving(repository: "AnyRepository", branch: str) -> Iterator[None]:
 
 @contextmanager
 def staging(uri: str) -> Iterator[None]:
-    """For a body that stages changes one after the other."""
+    """Guard a body that stages changes one after the other."""
     try:
         yield
     except KeyboardInterrupt:

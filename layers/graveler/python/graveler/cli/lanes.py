@@ -1,8 +1,8 @@
-"""Drawing a commit graph, a commit at a time, in the manner of ``git log --graph``.
+"""The drawing of a commit graph, a commit at a time, in the manner of ``git log --graph``.
 
-Each commit stands in a *lane*, a column that waits for it since its first child was drawn. Its first parent stays in the lane;
-each further parent opens a lane to the right, or joins the one that waits for it already. Two lanes that wait for the same
-commit become one, the left one, in the row after the commit that made them so. ::
+Each commit is in a *lane*, a column that has waited for it since its first child was drawn. Its first parent stays in the lane;
+each further parent opens a lane to the right, or joins the one that already waits for it. Two lanes that wait for the same commit
+become one, the left one, in the row after the commit that made them so. ::
 
     ○    merge                 a lane forks off          ├─╮
     ├─╮                        a lane joins              ├─╯
@@ -11,8 +11,8 @@ commit become one, the left one, in the row after the commit that made them so. 
     ├─╯
     ○  where both began
 
-Memory: the lanes, and the ID of each commit that was drawn (clocks that disagree can put a parent before its child; such a lane
-ends with ``~``).
+Memory: the lanes, and the ID of each drawn commit (clocks that disagree can put a parent before its child; such a lane ends with
+``~``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ Row = tuple[Stroke, ...]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One commit: the row with its node, the rows that lead to its parents, and a row to set beside further text."""
+    """One commit: the row with its node, the rows that lead to its parents, and a row to pad further text."""
 
     node: Row
     links: tuple[Row, ...]
@@ -73,7 +73,7 @@ class Lanes:
         self._colours = 0
 
     def add(self, commit: str, parents: Iterable[str]) -> Drawn:
-        """Draw the next commit; every child of it that is to be drawn should have come before."""
+        """Draw the next commit; every child of it that will be drawn should have come before."""
         here = self._column_of(commit)
         if here is None:
             here = self._open(commit, 0)
@@ -87,7 +87,7 @@ class Lanes:
         return Drawn(node, tuple(links), self._row(self._lanes, None, ()))
 
     def _fork(self, here: int, others: Sequence[str]) -> list[Row]:
-        """Lead to all parents but the first."""
+        """Return the row that leads to all parents but the first."""
         before = list(self._lanes)
         columns = []
         for parent in others:
@@ -96,7 +96,7 @@ class Lanes:
         return [self._row(before, here, columns)] if columns else []
 
     def _follow(self, here: int, first: Sequence[str], *, ended: bool) -> list[Row]:
-        """Lead to the first parent, in this lane or, of two that wait for it, in the left one."""
+        """Return the rows that lead to the first parent, in this lane or, of two that wait for it, in the left one."""
         if not first:
             row = () if ended else (self._row(self._lanes, here, (), node=True, mark="~"),)
             self._lanes[here] = None
@@ -117,7 +117,7 @@ class Lanes:
         return next((at for at, lane in enumerate(self._lanes) if lane and lane.waits_for == commit), None)
 
     def _open(self, commit: str, start: int) -> int:
-        """A lane for ``commit`` in the first free column from ``start``."""
+        """Open a lane for ``commit`` in the first free column from ``start``."""
         lane = _Lane(commit, self._colours)
         self._colours += 1
         for column in range(start, len(self._lanes)):
@@ -136,7 +136,8 @@ class Lanes:
         node: bool = False,
         mark: str = _NODE,
     ) -> Row:
-        """One row: the lanes that come from ``above`` and go on below, and lines from the hub's column to the others."""
+        """Return one row: the lanes that come from ``above`` and continue below, and lines from the hub's column to the
+        others."""
         below = self._lanes
         width = max(len(above), len(below))
         strokes: list[Stroke] = []
@@ -170,7 +171,7 @@ class Lanes:
         others: Sequence[int],
         column: int,
     ) -> int:
-        """Colour of a horizontal line through ``column``: that of the nearest lane that it leads to."""
+        """Return the colour of a horizontal line through ``column``: that of the nearest lane that it leads to."""
         if hub is None or not others:
             return 0
         beyond = [other for other in others if (hub < column <= other) or (other < column <= hub) or other == column]
@@ -183,7 +184,7 @@ class Lanes:
 
 
 def _reach(hub: int | None, others: Sequence[int], column: int) -> int:
-    """To which sides horizontal lines leave ``column``."""
+    """Return the sides to which horizontal lines leave ``column``."""
     if hub is None or not others:
         return 0
     left, right = min(hub, *others), max(hub, *others)

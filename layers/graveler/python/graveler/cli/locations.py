@@ -1,4 +1,4 @@
-"""The lake that a command works on, and a refusal of folders that hold it."""
+"""The lake that a command works on, and checks against folders that hold it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def open_lake(named: Named | None) -> "AnyLake":
-    """The lake that :func:`find_lake` finds."""
+    """Return the lake that :func:`find_lake` finds."""
     location = find_lake(named)
     if isinstance(location, ServedLake):
         from graveler.remote.opening import open_served
@@ -34,17 +34,17 @@ def open_lake(named: Named | None) -> "AnyLake":
 
 
 def open_repository(named: Named | None, repository: str) -> "AnyRepository":
-    """A repository of that lake."""
+    """Return a repository of that lake."""
     return open_lake(named).repository(repository)
 
 
 def open_own_lake(named: Named | None) -> "Lake":
-    """The lake itself, for what is about a lake of one's own. :class:`InvalidError` where a server is named."""
+    """Return the lake itself, for verbs that need a local lake. :class:`InvalidError` if a server is named."""
     return _opened(find_location(named))
 
 
 def connection_to(named: Named | None) -> "Connection | None":
-    """What asks the server that the lake is behind; None for a lake of one's own."""
+    """Return the connection to the server of the lake; None for a local lake."""
     location = find_lake(named)
     if not isinstance(location, ServedLake):
         return None
@@ -54,7 +54,7 @@ def connection_to(named: Named | None) -> "Connection | None":
 
 
 def _opened(location: LakeLocation) -> "Lake":
-    """The lake at this place; says once if its folder lets in others."""
+    """Return the lake at this location, and warn once if its folder is accessible to others."""
     lake = open_at(location)
     if (
         lake.folder_permissions is not None
@@ -69,13 +69,13 @@ def _opened(location: LakeLocation) -> "Lake":
 
 
 def own_folder(named: Named | None) -> Path | None:
-    """The lake's folder, without links; None for a lake elsewhere."""
+    """Return the lake's folder, without links; None for a lake elsewhere."""
     location = find_lake(named)
     return location.folder.resolve() if isinstance(location, FolderLake) else None
 
 
 def expect_local_files(doing: str, named: Named | None) -> None:
-    """:class:`InvalidError` for a lake that cannot take over this machine's files where they lie: who reads it on another machine
+    """Raise :class:`InvalidError` for a lake that cannot import this machine's files without copying: readers on another machine
     would not find them."""
     location = find_lake(named)
     if isinstance(location, FolderLake) or (isinstance(location, ServedLake) and location.is_on_this_machine):
@@ -91,7 +91,7 @@ def _not_readable(doing: str, location: object) -> InvalidError:
 
 
 def refuse_own_lake(folder: Path, named: Named | None) -> None:
-    """:class:`InvalidError` if ``folder`` holds the lake: its files change while they would be read."""
+    """Raise :class:`InvalidError` if ``folder`` holds the lake: its files would change while they are read."""
     location = find_lake(named)
     if isinstance(location, FolderLake) and location.folder.resolve().is_relative_to(folder.resolve()):
         raise InvalidError(
@@ -101,7 +101,7 @@ def refuse_own_lake(folder: Path, named: Named | None) -> None:
 
 
 def refuse_inside_of_lake(folder: Path, named: Named | None) -> None:
-    """:class:`InvalidError` if ``folder`` lies in the lake, whose files are its own."""
+    """Raise :class:`InvalidError` if ``folder`` lies in the lake, which owns its files."""
     location = find_lake(named)
     if isinstance(location, FolderLake) and folder.resolve().is_relative_to(location.folder.resolve()):
         raise InvalidError(

@@ -1,4 +1,4 @@
-"""Options that many verbs share, declared once."""
+"""Options shared by many verbs."""
 
 from dataclasses import fields, replace
 from typing import Annotated
@@ -12,7 +12,7 @@ REFS = "Branches, tags and commits"
 
 
 def named_location(context: typer.Context, lake: Named | None = None) -> Named:
-    """What the command line says about where the lake is: ``--lake`` behind the verb, and the options before it."""
+    """Return the lake's location from the command line: ``--lake`` after the verb, and the options before it."""
     before = context.find_root().params
     given = {field.name: before.get(field.name) for field in fields(Named)}
     return Named(**given) if lake is None else replace(Named(**given), lake=lake.lake)
@@ -39,7 +39,7 @@ Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only name
 
 
 def parse_metadata(pairs: list[str] | None, option: str = "--meta") -> dict[str, str]:
-    """``KEY=VALUE`` of each ``option``. :class:`InvalidError` for one without ``=``, without key, or given twice."""
+    """Parse ``KEY=VALUE`` of each ``option``. :class:`InvalidError` for one without ``=``, without key, or given twice."""
     found: dict[str, str] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
@@ -52,7 +52,7 @@ def parse_metadata(pairs: list[str] | None, option: str = "--meta") -> dict[str,
 
 
 def check_utf8(option: str, text: str) -> str:
-    """``text``. :class:`InvalidError` for an option that holds bytes which are no UTF-8."""
+    """Return ``text``. :class:`InvalidError` for an option with bytes that are not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

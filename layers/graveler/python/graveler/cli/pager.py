@@ -1,6 +1,6 @@
-"""Long output on a terminal goes through a pager, as git's does; anywhere else, and with ``--no-pager``, nothing is between.
+"""The pager for long output on a terminal, as in git; elsewhere, and with ``--no-pager``, output is direct.
 
-GRAVELER_PAGER names it, else PAGER, else it is less, if there is one. An empty name, and ``cat``, mean none.
+GRAVELER_PAGER names it, else PAGER, else it is less, if installed. An empty name, and ``cat``, mean none.
 """
 
 import os
@@ -20,20 +20,20 @@ from graveler.errors import InvalidError
 from graveler.secret_variables import without_secrets
 
 PAGER: Final = "GRAVELER_PAGER"
-"""Names the pager."""
+"""The variable that names the pager."""
 
 _DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
-"""How pagers behave unless the user says otherwise: less ends by itself if all fits on the screen, and both show colours."""
+"""Default settings of pagers: less quits if all fits on the screen, and both show colours."""
 
 NoPager = Annotated[bool, typer.Option("--no-pager", help="Write straight to the terminal.")]
 
 
 @contextmanager
 def paged(*, wanted: bool = True) -> Iterator[Screen]:
-    """A screen whose lines go to the pager, if one is ``wanted`` and stdout is a terminal; else to stdout.
+    """Provide a screen whose lines go to the pager, if one is ``wanted`` and stdout is a terminal; else to stdout.
 
-    When the user leaves the pager early, what is inside of the ``with`` ends there, and that is no error.
-    :class:`InvalidError` for a pager that cannot be started.
+    When the user leaves the pager early, the body of the ``with`` ends there, without an error. :class:`InvalidError` for a pager
+    that cannot be started.
     """
     command = _command() if wanted and sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else []
     if not command:
@@ -69,7 +69,7 @@ def _command() -> list[str]:
 
 
 def _finish(process: "subprocess.Popen[bytes]", stream: TextIOWrapper) -> None:
-    """Wait until the user leaves the pager. Ctrl-C is for the pager then: it may use it to stop a search."""
+    """Wait until the user leaves the pager. Ctrl-C goes to the pager, which may use it to stop a search."""
     while True:
         try:
             with suppress(BrokenPipeError):

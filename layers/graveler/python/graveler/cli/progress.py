@@ -1,4 +1,4 @@
-"""Progress on stderr while long work runs; nothing at all when stderr is no terminal."""
+"""Progress on stderr while long work runs; none if stderr is not a terminal."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from graveler.progress import Progress as PhaseProgress
 
 @contextmanager
 def counting(doing: str, total: int | None = None) -> Iterator[ObjectProgress]:
-    """Shows objects and bytes so far; with ``total`` (a number of objects) also a bar."""
+    """Show objects and bytes so far; with ``total`` (a number of objects) also a bar."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield no_object_progress
         return
@@ -41,7 +41,7 @@ def counting(doing: str, total: int | None = None) -> Iterator[ObjectProgress]:
 
 @contextmanager
 def phases(doing: str) -> Iterator[PhaseProgress]:
-    """Shows the phase of long work, and how far that is."""
+    """Show the phase of long work, and its progress."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield no_progress
         return

@@ -1,4 +1,4 @@
-"""How a command line is run with a tree of commands, and how it ends."""
+"""The run of a command line with a tree of commands, and its end."""
 
 import os
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from graveler.cli.exits import ExitCode, report, report_usage
 
 
 class CommandTree(Protocol):
-    """What Typer makes of the verbs."""
+    """The command tree that Typer makes of the verbs."""
 
     def main(self, args: Sequence[str], prog_name: str, *, standalone_mode: bool) -> Any:
-        """Run one command line; the exit code, or what its verb returned."""
+        """Run one command line and return the exit code, or the verb's result."""
         ...
 
 
 def run_line(command: CommandTree, arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; whatever goes wrong is said on stderr."""
+    """Run one command line and return its exit code; errors are reported on stderr."""
     os.environ.update(join_words(dict(os.environ)))
     try:
         result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)

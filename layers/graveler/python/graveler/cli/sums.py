@@ -1,4 +1,4 @@
-"""How sums look: how much differs, and how much there is; a line for each folder, and one for all."""
+"""The display of sums: differences and usage; a line per folder, and one for all."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, *, as_json: bool) -> None:
-    """How much differs. ``prefix`` is what was asked for."""
+    """Show how much differs. ``prefix`` is the requested one."""
     for part in summary.parts:
         if as_json:
             screen.json({"type": _kind(part.path, prefix), "path": part.path, **_totals_json(part.totals)})
@@ -29,8 +29,8 @@ def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, 
 
 
 def show_import(screen: Screen, changes: "ImportChanges", *, would: bool = False) -> None:
-    """What an import added, replaced and removed at its destination, or ``would``; a line for each that there is, and one for
-    what stays as it is."""
+    """Show what an import added, replaced and removed at its destination, or ``would``; a line for each that is not zero, and one
+    for what is unchanged."""
     verb = "would be " if would else ""
     before_and_after = f"{human_size(changes.replaced_bytes_before)} → {human_size(changes.replaced_bytes_after)}"
     lines = (
@@ -45,7 +45,7 @@ def show_import(screen: Screen, changes: "ImportChanges", *, would: bool = False
 
 
 def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) -> None:
-    """How much there is. ``prefix`` is what was asked for."""
+    """Show the usage. ``prefix`` is the requested one."""
     for part in usage.parts:
         if as_json:
             fields: Json = {"type": _kind(part.path, prefix), "path": part.path}
@@ -59,7 +59,7 @@ def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) ->
 
 
 def show_space(screen: Screen, space: "Space", *, as_json: bool) -> None:
-    """Who holds what is stored."""
+    """Show the space by holder."""
     if as_json:
         from msgspec import to_builtins
 
@@ -88,7 +88,7 @@ def _kind(path: str, prefix: str) -> str:
 
 
 def _folder(screen: Screen, path: str, prefix: str) -> str:
-    """A common prefix; what lies in none of them is called so."""
+    """Return a common prefix; for what is in none, a text that says so."""
     if path == prefix:
         return screen.paint("(in no folder)", "dim")
     return screen.paint(screen.safe(path), "blue", "bold")
@@ -107,7 +107,7 @@ def _totals_json(totals: "Totals") -> Json:
 
 
 def _totals_text(screen: Screen, totals: "Totals") -> str:
-    """``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
+    """Return ``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
     words = []
     if totals.added:
         words.append(screen.paint(f"+ {count(totals.added, 'object')}, {human_size(totals.added_bytes)}", "green"))

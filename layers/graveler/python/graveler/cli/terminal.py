@@ -1,6 +1,6 @@
-"""Writing to a terminal or to a pipe: lines, colours, JSON, questions.
+"""Output to a terminal or a pipe: lines, colours, JSON, questions.
 
-Colours are a few ANSI codes, written by hand: a listing of a million lines must not wait for a layout engine. Rich comes in where
+Colours are a few ANSI codes, written directly: a listing of a million lines must not wait for a layout engine. Rich is used where
 something moves (:mod:`graveler.cli.progress`) or is told at length (the demo).
 """
 
@@ -26,26 +26,26 @@ Json = Mapping[str, object]
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Is it a terminal, and does its user want colours? (https://no-color.org)"""
+    """Return whether it is a terminal whose user wants colours. (https://no-color.org)"""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class Screen:
-    """One stream that people or programs read."""
+    """One stream read by people or programs."""
 
     def __init__(self, stream: TextIO, *, colours: bool | None = None) -> None:
         self._stream = stream
         self.colours = has_colours(stream) if colours is None else colours
 
     def paint(self, text: str, *styles: str) -> str:
-        """``text`` in a colour or weight, where there are colours."""
+        """Return ``text`` in a colour or weight, if the stream has colours."""
         if not self.colours or not text:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
     @staticmethod
     def safe(text: str) -> str:
-        """``text`` on one line and without control characters, which could move the cursor or hide something."""
+        """Return ``text`` on one line, without control characters, which could move the cursor or hide something."""
         if text.isprintable():
             return text
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
@@ -66,7 +66,7 @@ class Screen:
 
     @property
     def draws_boxes(self) -> bool:
-        """Can the stream's encoding carry box-drawing characters?"""
+        """Whether the stream's encoding has box-drawing characters."""
         try:
             "│○├─╮".encode(self._stream.encoding or "ascii")
         except (UnicodeEncodeError, LookupError):
@@ -75,18 +75,18 @@ class Screen:
 
 
 def output() -> Screen:
-    """stdout, as it is now."""
+    """Return the current stdout."""
     return Screen(sys.stdout)
 
 
 def warn(text: str) -> None:
-    """Say on stderr what does not keep the command from its work."""
+    """Warn on stderr of something that does not stop the command."""
     screen = Screen(sys.stderr)
     screen.line(f"{screen.paint('warning:', 'yellow')} {screen.safe(text)}")
 
 
 def confirm(question: str) -> bool | None:
-    """Ask on the terminal; None if nobody is there to answer."""
+    """Ask on the terminal; None without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     sys.stderr.write(f"{question} [y/N] ")

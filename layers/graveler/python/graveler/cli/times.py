@@ -1,4 +1,4 @@
-"""Points in time as users write them: a date, a date with time, a while ago, or Unix seconds."""
+"""Points in time as users write them: a date, a date with time, a duration ago, or Unix seconds."""
 
 import re
 import time
@@ -13,8 +13,8 @@ _UNIX: Final = re.compile(r"@(\d{1,18})")
 
 
 def parse_moment(option: str, text: str) -> int:
-    """Unix seconds of ``2026-06-01``, ``2026-06-01T12:00`` (local time, unless a zone stands behind it, as in ``…Z``), ``3d``
-    ago (s, m, h, d, w) and ``@1780000000``. :class:`InvalidError`, naming the ``option``."""
+    """Return the Unix seconds of ``2026-06-01``, ``2026-06-01T12:00`` (local time, unless followed by a zone, as in ``…Z``),
+    ``3d`` ago (s, m, h, d, w) and ``@1780000000``. :class:`InvalidError`, naming the ``option``."""
     ago, unix = _AGO.fullmatch(text), _UNIX.fullmatch(text)
     if ago:
         return int(time.time()) - int(ago[1]) * _SECONDS[ago[2]]

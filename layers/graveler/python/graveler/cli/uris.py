@@ -1,4 +1,4 @@
-"""``lakefs://repository/ref/path``: from what a user types to typed values.
+"""The parsing of ``lakefs://repository/ref/path`` into typed values.
 
 ::
 
@@ -7,8 +7,8 @@
     lakefs://lake-1/main/data/part-0       an object; the path may hold anything, and is taken as it is
     lakefs://lake-1/main..dev              two refs, for a diff; three dots compare with their common base
 
-Nothing is percent-decoded. Where a path can follow, the ref ends at the first slash; so an object under a tag whose name holds a
-slash is named through the tag's commit ID. Every function raises :class:`graveler.errors.InvalidError` and nothing else.
+Nothing is percent-decoded. Where a path can follow, the ref ends at the first slash; so an object under a tag whose name contains
+a slash is addressed through the tag's commit ID. Every function raises :class:`graveler.errors.InvalidError` and nothing else.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class RefURI:
 
 @dataclass(frozen=True, slots=True)
 class ObjectURI:
-    """A path in a ref; or, where a prefix is meant, the beginning of paths, possibly empty."""
+    """A path in a ref; or, where a prefix is expected, the beginning of paths, possibly empty."""
 
     repository: str
     ref: str
@@ -53,7 +53,7 @@ class TwoRefs:
 
 
 def parse_repository(text: str) -> str:
-    """The name in ``lakefs://name``, or a bare name."""
+    """Return the name in ``lakefs://name``, or a bare name."""
     from graveler.history.names import check_repository
 
     name = text.removeprefix(SCHEME) if text.startswith(SCHEME) else text
@@ -64,13 +64,13 @@ def parse_repository(text: str) -> str:
 
 
 def parse_ref(text: str) -> RefURI:
-    """``lakefs://repository/ref``: a branch, a tag, a commit ID, with ``~N``, ``^N``, ``@`` behind it."""
+    """Parse ``lakefs://repository/ref``: a branch, a tag, a commit ID, followed by ``~N``, ``^N``, ``@``."""
     repository, ref = _split(text, f"{SCHEME}REPOSITORY/REF")
     return RefURI(repository, _check_ref(ref))
 
 
 def parse_branch(text: str) -> RefURI:
-    """``lakefs://repository/branch``."""
+    """Parse ``lakefs://repository/branch``."""
     from graveler.history.names import check_branch
 
     repository, branch = _split(text, f"{SCHEME}REPOSITORY/BRANCH")
@@ -78,7 +78,7 @@ def parse_branch(text: str) -> RefURI:
 
 
 def parse_tag(text: str) -> RefURI:
-    """``lakefs://repository/tag``."""
+    """Parse ``lakefs://repository/tag``."""
     from graveler.history.names import check_tag
 
     repository, tag = _split(text, f"{SCHEME}REPOSITORY/TAG")
@@ -86,7 +86,7 @@ def parse_tag(text: str) -> RefURI:
 
 
 def parse_object(text: str) -> ObjectURI:
-    """``lakefs://repository/ref/path``, with a path."""
+    """Parse ``lakefs://repository/ref/path``, with a path."""
     from graveler.tree.record import encode_key
 
     uri = parse_prefix(text)
@@ -97,7 +97,7 @@ def parse_object(text: str) -> ObjectURI:
 
 
 def parse_prefix(text: str) -> ObjectURI:
-    """``lakefs://repository/ref/`` and perhaps the beginning of paths."""
+    """Parse ``lakefs://repository/ref/``, optionally followed by the beginning of paths."""
     from graveler.tree.record import encode_key
 
     repository, rest = _split(text, f"{SCHEME}REPOSITORY/REF/PATH", whole=True)
@@ -108,7 +108,7 @@ def parse_prefix(text: str) -> ObjectURI:
 
 
 def parse_ref_of(repository: str, text: str) -> str:
-    """A ref of a repository that is known already: ``main``, or ``lakefs://repository/main`` of the same repository."""
+    """Parse a ref of a known repository: ``main``, or ``lakefs://repository/main`` of the same repository."""
     if not text.startswith(SCHEME):
         return _check_ref(text)
     uri = parse_ref(text)
@@ -118,7 +118,7 @@ def parse_ref_of(repository: str, text: str) -> str:
 
 
 def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -> TwoRefs:
-    """``lakefs://repository/A..B``, or A's URI and B, which is a URI or only a ref. Three dots set ``from_base``."""
+    """Parse ``lakefs://repository/A..B``, or A's URI and B, which is a URI or only a ref. Three dots set ``from_base``."""
     if second is not None:
         left = parse_ref(first)
         return TwoRefs(left.repository, left.ref, parse_ref_of(left.repository, second), from_base)
@@ -134,7 +134,7 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
 
 
 def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
-    """Repository and what follows its slash; without ``whole``, one slash at the end is dropped."""
+    """Return the repository and the rest after its slash; without ``whole``, one trailing slash is dropped."""
     from graveler.history.names import check_repository
 
     if not text.startswith(SCHEME):

@@ -1,4 +1,4 @@
-"""How values look: to people as text, to programs as JSON objects whose field names stay."""
+"""The form of values: for people as text, for programs as JSON objects with stable field names."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from graveler.model import Branch, Change, Commit, Conflict, ObjectEntry, Repository, Tag
 
 SHORT = 12
-"""How many digits of a commit ID people see."""
+"""Digits of a commit ID shown to people."""
 
 _MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow"), "prefix_changed": ("*", "cyan")}
 _SUMMED = {"prefix_changed": "with changes below"}
 
 
 def human_size(size: int) -> str:
-    """Bytes as people read them: ``812 B``, ``3.4 MiB``."""
+    """Return bytes as people read them: ``812 B``, ``3.4 MiB``."""
     if size < 1024:
         return f"{size} B"
     amount, units = float(size), iter(("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))
@@ -32,7 +32,7 @@ def human_size(size: int) -> str:
 
 
 def moment(seconds: int) -> str:
-    """Unix seconds as local time."""
+    """Return Unix seconds as local time."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     except (ValueError, OverflowError, OSError):
@@ -40,7 +40,7 @@ def moment(seconds: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 object``, ``2 objects``."""
+    """Return ``1 object``, ``2 objects``."""
     if number == 1:
         return f"1 {noun}"
     plural = noun + "es" if noun.endswith(("ch", "x")) else noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
@@ -48,24 +48,24 @@ def count(number: int, noun: str) -> str:
 
 
 def change_line(screen: Screen, change: "Change") -> str:
-    """``+ path`` and so on, in its colour."""
+    """Return ``+ path`` and so on, in its colour."""
     mark, colour = _MARKS[change.type.value]
     return screen.paint(f"{mark} {screen.safe(change.path)}", colour)
 
 
 def change_summary(counts: dict[str, int]) -> str:
-    """``2 added, 1 removed``: how many changes of each type there were."""
+    """Return ``2 added, 1 removed``: the number of changes of each type."""
     return ", ".join(f"{counts[kind]:,} {_SUMMED.get(kind, kind)}" for kind in _MARKS if counts.get(kind))
 
 
 def commit_line(screen: Screen, what: str, made: "Commit") -> str:
-    """What was done, and the commit that did it."""
+    """Return a line with the action, and the commit that it made."""
     subject = screen.safe(first_line(made.message))
     return f"{what}: {screen.paint(made.id[:SHORT], 'yellow')} {subject}".rstrip()
 
 
 def conflict_lines(screen: Screen, conflicts: "Sequence[Conflict]", source: str, destination: str) -> Iterator[str]:
-    """What each side did to each path."""
+    """Yield what each side did to each path."""
     names = (f"{screen.safe(source)} (source)", f"{screen.safe(destination)} (destination)")
     width = max(map(len, names))
     for conflict in conflicts:
@@ -83,12 +83,12 @@ def _what_happened(base: "ObjectEntry | None", side: "ObjectEntry | None") -> st
 
 
 def first_line(text: str) -> str:
-    """The subject of a message."""
+    """Return the subject of a message."""
     return text.partition("\n")[0]
 
 
 def repository_json(repository: "Repository") -> Json:
-    """A repository's fields."""
+    """Return a repository's fields."""
     return {
         "name": repository.name,
         "namespace": repository.namespace,
@@ -103,17 +103,17 @@ def repository_json(repository: "Repository") -> Json:
 
 
 def branch_json(branch: "Branch") -> Json:
-    """A branch."""
+    """Return a branch's fields."""
     return {"name": branch.name, "commit_id": branch.commit_id, "hidden": branch.hidden}
 
 
 def ref_json(ref: "Branch | Tag") -> Json:
-    """A branch or tag."""
+    """Return a branch's or tag's fields."""
     return {"name": ref.name, "commit_id": ref.commit_id}
 
 
 def entry_json(entry: "ObjectEntry") -> Json:
-    """An object's fields."""
+    """Return an object's fields."""
     return {
         "path": entry.path,
         "size": entry.size,
@@ -126,7 +126,7 @@ def entry_json(entry: "ObjectEntry") -> Json:
 
 
 def change_json(change: "Change") -> Json:
-    """A difference, with the object before and after it."""
+    """Return a difference's fields, with the object before and after it."""
     return {
         "type": change.type.value,
         "path": change.path,
@@ -136,13 +136,13 @@ def change_json(change: "Change") -> Json:
 
 
 def conflict_json(conflict: "Conflict") -> Json:
-    """An object that both sides changed."""
+    """Return the fields of an object that both sides changed."""
     sides = {"base": conflict.base, "source": conflict.source, "destination": conflict.destination}
     return {"path": conflict.path} | {side: None if e is None else entry_json(e) for side, e in sides.items()}
 
 
 def commit_json(commit: "Commit") -> Json:
-    """A commit's fields."""
+    """Return a commit's fields."""
     return {
         "id": commit.id,
         "parents": list(commit.parents),
@@ -156,7 +156,7 @@ def commit_json(commit: "Commit") -> Json:
 
 
 def reflog_json(entry: "LogEntry") -> Json:
-    """A row of the reference log."""
+    """Return the fields of a reference log entry."""
     return {
         "time_ns": entry.event.time_ns,
         "operation": entry.event.operation,
@@ -168,7 +168,7 @@ def reflog_json(entry: "LogEntry") -> Json:
 
 
 def read_role(text: str) -> "Role":
-    """The role of a key or a rule. :class:`InvalidError` for another word."""
+    """Return the role of a key or a rule. :class:`InvalidError` for another word."""
     from graveler.access.permissions import Role
 
     try:
@@ -178,5 +178,5 @@ def read_role(text: str) -> "Role":
 
 
 def listed_patterns(patterns: Sequence[str]) -> str:
-    """Patterns of names, of which there may be none."""
+    """Return patterns of names as text, or ``all`` without any."""
     return ", ".join(patterns) or "all"

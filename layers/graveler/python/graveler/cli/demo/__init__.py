@@ -1,5 +1,5 @@
-"""The demo: the main job on real input, told while it happens.
+"""The demo: the main workflow on real input, explained as it runs.
 
-``place`` is the folder that it may replace, ``stage`` runs command lines and shows them, ``story`` says which ones and checks
-what they did.
+``folder`` manages the folder that it may replace, ``stage`` runs and shows command lines, ``story`` chooses them and checks their
+effects.
 """

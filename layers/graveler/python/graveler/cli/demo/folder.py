@@ -8,14 +8,15 @@ from graveler.errors import InvalidError, PreconditionError, UnavailableError
 from graveler.lake.opening.folder_permissions import OWN
 
 MARKER: Final = ".graveler-demo"
-"""A file in the folder that says: made by `graveler demo`, may be replaced by it."""
+"""A file that marks the folder as made by `graveler demo`, which may replace it."""
 
 _OURS: Final = OWN | {MARKER}
 _TABLES: Final = "tables.sqlite"
 
 
 def prepare(folder: Path, source: Path) -> None:
-    """Make ``folder`` empty but for the marker. A demo's own lake is replaced; :class:`PreconditionError` for anything else."""
+    """Make ``folder`` empty except for the marker. A demo's own lake is replaced; :class:`PreconditionError` for anything
+    else."""
     inner, outer = folder.resolve(), source.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise InvalidError(
@@ -39,7 +40,7 @@ def prepare(folder: Path, source: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder that :func:`prepare` has looked at."""
+    """Delete a folder that :func:`prepare` has checked."""
     if folder.exists():
         shutil.rmtree(folder)
 

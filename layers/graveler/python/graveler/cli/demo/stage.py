@@ -1,4 +1,4 @@
-"""Runs real command lines, shows them with what they print, and measures each step."""
+"""The stage of the demo: runs real command lines, shows them with their output, and times each step."""
 
 import io
 import re
@@ -35,7 +35,7 @@ class DemoFailedError(GravelerError):
 
 @dataclass
 class Ran:
-    """A command line, its exit code and what it printed (on stderr too if it was to fail)."""
+    """A command line, its exit code and its output (including stderr if it was expected to fail)."""
 
     command: str
     exit_code: int
@@ -44,7 +44,7 @@ class Ran:
 
 @dataclass
 class Step:
-    """Some commands with one purpose. ``written``: files that came into the object store, by kind."""
+    """Some commands with one purpose. ``written``: new files in the object store, by kind."""
 
     number: int
     title: str
@@ -54,7 +54,7 @@ class Step:
 
 
 class Stage:
-    """Where the demo plays. ``run_line`` runs a command line in this process; ``console`` is None where nobody watches."""
+    """The environment of the demo. ``run_line`` runs a command line in this process; ``console`` is None without an audience."""
 
     def __init__(
         self, lake: Path, repository: str, run_line: Callable[[list[str]], int], console: "Console | None"
@@ -69,7 +69,7 @@ class Stage:
 
     @contextmanager
     def step(self, title: str, why: str = "") -> Iterator[None]:
-        """One step; its time is that of its commands."""
+        """Run one step; its time is that of its commands."""
         self._step = Step(len(self.steps) + 1, title)
         if self._console:
             self._console.print()
@@ -87,9 +87,9 @@ class Stage:
             self._console.print(f"{_INDENT}[green]✓[/] [dim]{self._step.seconds:.2f} s, wrote {wrote}[/]")
 
     def run(self, *arguments: str, stdin: str | None = None, fails_with: int = 0, shown: int = _SHOWN) -> str:
-        """Run ``graveler <arguments>`` and return what it printed. :class:`DemoFailedError` for another exit code than expected.
+        """Run ``graveler <arguments>`` and return its output. :class:`DemoFailedError` for an unexpected exit code.
 
-        ``stdin`` is a line of text that is piped in, ``shown`` how many lines of output are shown.
+        ``stdin`` is a line of text to pipe in, ``shown`` the number of output lines to show.
         """
         line = shlex.join(("graveler", *arguments))
         if stdin is not None:
@@ -109,14 +109,14 @@ class Stage:
         return text
 
     def set_variable(self, name: str, value: str) -> None:
-        """Show a line that sets an environment variable, for whoever types the commands (this process needs none)."""
+        """Show a line that sets an environment variable, for users who type the commands (this process needs none)."""
         line = f"export {name}={shlex.quote(value)}"
         self._step.ran.append(Ran(line, 0, ""))
         if self._console:
             show_command(self._console, line)
 
     def check(self, holds: bool, what: str) -> None:
-        """:class:`DemoFailedError` unless it holds."""
+        """Raise :class:`DemoFailedError` unless it holds."""
         if not holds:
             raise DemoFailedError(f"step {self._step.number} ({self._step.title}) did not do what it says: {what}")
 
@@ -151,7 +151,7 @@ class Stage:
             self._console.print(f"{_INDENT}[dim]… {count(len(lines) - shown, 'more line')}[/]", highlight=False)
 
     def _count_files(self) -> dict[str, int]:
-        """Files in the object store by kind. (The demo alone looks under the lake's hood.)"""
+        """Return the number of files in the object store by kind. (Only the demo looks inside the lake's folder.)"""
         from graveler.storage.folder_objects import FolderObjects
 
         objects = FolderObjects(self._objects)
@@ -159,7 +159,7 @@ class Stage:
 
 
 def show_command(console: "Console", line: str) -> None:
-    """A line to type, after a prompt. What is wider than a terminal goes on in further lines, as a shell takes it."""
+    """Show a line to type, after a prompt. If wider than the terminal, it continues on further lines, in the shell's syntax."""
     lines = [""]
     for word in re.findall(r"(?:'[^']*'|[^\s'])+", line):
         if console.is_terminal and lines[-1] and len(_INDENT) + 2 + len(lines[-1]) + 1 + len(word) + 2 > console.width:
@@ -170,7 +170,7 @@ def show_command(console: "Console", line: str) -> None:
 
 
 class _Captured(io.TextIOWrapper):
-    """Stands in for a stream, and is a terminal if that one is."""
+    """A replacement of a stream, and a terminal if that one is."""
 
     def __init__(self, instead_of: TextIO) -> None:
         self._bytes = io.BytesIO()

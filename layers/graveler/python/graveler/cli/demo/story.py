@@ -1,4 +1,4 @@
-"""The demo's plot: which commands in which order, and what must be true after each of them."""
+"""The demo's plot: the commands in order, and what must hold after each of them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ _ON_BRANCH: Final = "changed on the branch"
 _ON_MAIN: Final = "changed on main"
 _README: Final = f"{_BRANCH}/README.txt"
 _TEXTS: Final = (".md", ".rst", ".txt"), (".csv", ".json", ".toml", ".py")
-"""Endings of files that are read on a screen, the best ones first."""
+"""Endings of readable text files, the preferred ones first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with the files that there are: ``contested`` changes on both sides, ``removed`` goes, with all below it if it
-    ends with a slash. Paths relative to ``source``; ``prefix`` is where they are in the repository."""
+    """The use of the existing files: ``contested`` changes on both sides, ``removed`` is removed, with everything below it if it
+    ends with a slash. Paths relative to ``source``; ``prefix`` is their location in the repository."""
 
     source: Path
     files: tuple[str, ...]
@@ -37,7 +37,7 @@ class Plan:
 
 
 def make_plan(source: Path) -> Plan:
-    """Choose among the files of a folder. :class:`InvalidError` if there are fewer than two."""
+    """Choose among the files of a folder. :class:`InvalidError` if it has fewer than two."""
     files = tuple(relative for _, relative in files_below(source))
     if len(files) < 2:
         raise InvalidError(f"{str(source)!r} holds {len(files)} files; the demo needs two at least")
@@ -59,7 +59,7 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
     with stage.step("Import a real tree", "Its files are read once and stay where they are."):
         stage.run("import", str(plan.source), f"{_URI}/main/{plan.prefix}", "-m", f"Import {plan.source.name}")
         objects = {entry.path.removeprefix(plan.prefix) for entry in repository.objects("main")}
-        # A file may come or go while the import reads: what counts is the disk as it is now.
+        # A file may come or go during the import: the current state of the disk counts.
         missing = [file for file in plan.files if file not in objects and (plan.source / file).exists()]
         strange = [path for path in objects if not (plan.source / path).exists()]
         stage.check(not missing, f"{missing[:3]} are on the disk and not in the lake")
@@ -127,7 +127,7 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
 
 
 def try_next(plan: Plan) -> Sequence[str]:
-    """Command lines for afterwards."""
+    """Return command lines to try afterwards."""
     import shlex
 
     return [
@@ -146,7 +146,7 @@ def _open(lake: Path) -> "OpenRepository":
 
 
 def _read(repository: "OpenRepository", ref: str, path: str) -> bytes:
-    """An object's bytes, which must be those that the lake noted."""
+    """Return an object's bytes, or no bytes if they do not match the recorded checksum."""
     data = repository.read(ref, path)
     noted = repository.stat(ref, path).checksum
     return data if hashlib.md5(data, usedforsecurity=False).hexdigest() == noted else b""
@@ -157,7 +157,7 @@ def _line(repository: "OpenRepository", ref: str, path: str) -> str:
 
 
 def _to_contest(source: Path, files: Sequence[str]) -> str:
-    """A short text, of those with the shortest path, or else the first file."""
+    """Return a short text, of those with the shortest path, or else the first file."""
     for endings in _TEXTS:
         fitting = [f for f in files if f.endswith(endings) and 100 < (source / f).stat().st_size < 20_000]
         if fitting:
@@ -166,7 +166,7 @@ def _to_contest(source: Path, files: Sequence[str]) -> str:
 
 
 def _to_remove(files: Sequence[str], contested: str) -> str:
-    """The smallest folder of two to twenty files without the contested one, or else a single file."""
+    """Return the smallest folder of two to twenty files without the contested one, or else a single file."""
     sizes: dict[str, int] = {}
     for file in files:
         folder, slash, _ = file.partition("/")

@@ -1,4 +1,4 @@
-"""How quick one's own lake is: bench."""
+"""The verb that measures a lake's speed: bench."""
 
 import random
 import time
@@ -70,21 +70,21 @@ def bench(
 
 
 class _Measured:
-    """Times in seconds, and items of one call, by operation, in the order of measuring."""
+    """Times in seconds, and items per call, by operation, in the order of measuring."""
 
     def __init__(self, repeat: int) -> None:
         self.repeat = repeat
         self.rows: dict[str, tuple[list[float], int]] = {}
 
     def time(self, operation: str, call: Callable[[], Any], items: int = 1) -> None:
-        """Call it, and note how long that took."""
+        """Call it, and record the time it took."""
         start = time.perf_counter()
         call()
         self.rows.setdefault(operation, ([], items))[0].append(time.perf_counter() - start)
 
 
 def _reading(measured: _Measured, repository: "AnyRepository", ref: str, prefix: str) -> list[str]:
-    """Reads; returns some paths that there are."""
+    """Measure reads; return some existing paths."""
     start = time.perf_counter()
     paths: list[str] = []
     for entry in repository.objects(ref, prefix):
@@ -110,7 +110,7 @@ def _reading(measured: _Measured, repository: "AnyRepository", ref: str, prefix:
 
 
 def _writing(measured: _Measured, repository: "AnyRepository", ref: str, paths: list[str]) -> None:
-    """Changes, on a branch of its own."""
+    """Measure changes, on a branch created for them."""
     chosen = random.Random(1).sample(paths, min(measured.repeat, len(paths)))
     by = user_name()
     branch = f"bench-{token_hex(6)}"

@@ -1,4 +1,4 @@
-"""From uncommitted changes to commits: status, commit, diff."""
+"""The verbs for uncommitted changes and commits: status, commit, diff."""
 
 from collections import Counter
 from collections.abc import Iterable

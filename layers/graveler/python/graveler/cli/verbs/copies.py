@@ -1,4 +1,4 @@
-"""Copying and moving objects inside the lake."""
+"""The verbs that copy and move objects inside the lake."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -110,7 +110,7 @@ def mv(
 def _moves(
     repository: "AnyRepository", branch: str, at: ObjectURI, to: ObjectURI, *, recursive: bool, dry_run: bool
 ) -> Iterator[tuple[str, str]]:
-    """Old and new paths; unless it is a dry run, each is moved when it is given."""
+    """Yield old and new paths; unless it is a dry run, each is moved before it is yielded."""
     if not recursive:
         if dry_run:
             repository.stat(branch, at.path)
@@ -141,7 +141,7 @@ def _locations(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI,
 
 
 def _some(found: Iterator[One], at: ObjectURI) -> Iterator[One]:
-    """What was found. :class:`NotFoundError` if that is nothing."""
+    """Return the findings. :class:`NotFoundError` without any."""
     first = next(found, None)
     if first is None:
         raise NotFoundError(f"no object of {at.ref!r} lies below {at.path!r}; see `graveler ls {at}`")

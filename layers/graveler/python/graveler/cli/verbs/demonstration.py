@@ -63,7 +63,7 @@ def demo(
     from graveler.cli.demo.stage import Stage
     from graveler.cli.demo.story import REPOSITORY, make_plan, play, try_next
 
-    sys.dont_write_bytecode = True  # what this process compiles would appear among the files that it imports
+    sys.dont_write_bytecode = True  # or compiled files would appear among those imported
     named = lake or Path("demo-lake")
     folder = working_folder() / named
     files = source or Path(sysconfig.get_path("purelib"))

@@ -1,4 +1,4 @@
-"""A ref's objects as files of a folder, kept up to date: export."""
+"""The verb that exports a ref's objects as files of a folder, incrementally: export."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

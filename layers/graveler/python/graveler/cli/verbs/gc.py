@@ -453,7 +453,7 @@ def _own_garbage(name: str, lake: Named | None, mode: "Mode | None") -> "Garbage
 
 
 def _collect(name: str, lake: Named | None, mode: "Mode | None") -> "RunDescription":
-    """Run the collector, here or at the server that the lake is behind."""
+    """Run the collector, here or at the lake's server."""
     from graveler.retention.runs import Mode
 
     if (connection := connection_to(lake)) is not None:

@@ -1,4 +1,4 @@
-"""Looking back: the log and its graph, one commit, and where a branch has been."""
+"""The verbs for the past: the log and its graph, one commit, and the positions of a branch."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _PAGE = 100
 _NAMES = 1000
-"""How many branches and tags, at most, are looked up to stand beside their commits."""
+"""Largest number of branches and tags that are shown next to their commits."""
 
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
@@ -95,7 +95,7 @@ def log(
     # Both are pinned, so that a branch that moves meanwhile does not mix two logs.
     start = repository.commit_of(uri.ref).id
     last = None if end is None else repository.commit_of(end).id
-    # Filtered, a page of what is asked for needs no search for whether more follows.
+    # With a filter, a page of the requested size needs no search for whether more follows.
     whole = number is not None and number <= _PAGE
     commits = items(
         lambda after: repository.log(
@@ -206,7 +206,7 @@ def reflog(
     repository = open_repository(lake, uri.repository)
     entries = repository.reflog(uri.ref, number or 100)
     if not entries:
-        repository.branch(uri.ref)  # says that there is none, unless its entries are only too old
+        repository.branch(uri.ref)  # raises if it does not exist; else its entries are only too old
     screen = output()
     for entry in entries:
         if as_json:
@@ -227,7 +227,7 @@ def _position(after: str) -> "CommitID | None":
 
 
 def _names(repository: "AnyRepository") -> dict[str, list[str]]:
-    """Which branches and tags stand at which commit."""
+    """Return the branches and tags at each commit."""
     found: dict[str, list[str]] = {}
     for branch in items(lambda after: repository.branches(after=after, amount=_NAMES), _NAMES):
         found.setdefault(branch.commit_id, []).append(branch.name)
@@ -254,7 +254,7 @@ def _paragraph(screen: Screen, commit: "Commit", names: dict[str, list[str]]) ->
 
 
 def _beside(screen: Screen, drawn: Drawn, text: list[str]) -> Iterator[str]:
-    """The rows of a graph with a commit's text to their right."""
+    """Yield the rows of a graph with a commit's text to their right."""
     rows = chain((drawn.node, *drawn.links), repeat(drawn.padding))
     height = max(len(text), 1 + len(drawn.links))
     for at in range(height):

@@ -1,4 +1,4 @@
-"""Taking over what lies elsewhere, without copying it: import."""
+"""The verb that imports existing objects, without copying them: import."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Ingest: rules about what lands in a bucket or a folder, and the work by them on this machine."""
+"""The ingest verbs: rules about objects that arrive in a bucket or a folder, and the work by them on this machine."""
 
 import time
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _BATCH = 480
 _SHOWN = 20
 _FIRST_PAUSE = 0.2
-"""Seconds between the first two looks at a folder."""
+"""Seconds between the first two polls of a folder."""
 
 app = typer.Typer(help="Make commits of what lands in a bucket or a folder, without copying it.")
 rules = typer.Typer(help="Say what is ingested, where to, and when it is committed.")
@@ -409,7 +409,7 @@ def _show_commits(screen: Screen, batch: "Batch | Round") -> None:
 
 
 def _source(named: str, lake: Named | None) -> str:
-    """The source's address; a folder's name becomes one."""
+    """Return the source's address; a folder's name becomes one."""
     check_utf8("SOURCE", named)
     if "://" in named and not named.startswith("file://"):
         return named if named.endswith("/") else named + "/"

@@ -1,4 +1,4 @@
-"""Access keys of a lake that is served: who may ask over HTTP, and for what."""
+"""The verbs for access keys of a served lake: who may use it over HTTP, and for what."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""Logging in to a server without an access key."""
+"""The verb that logs in to a server without an access key."""
 
 from dataclasses import replace
 from shlex import quote

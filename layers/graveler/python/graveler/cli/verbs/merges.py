@@ -1,4 +1,4 @@
-"""Changes that come from other commits: merge, revert, cherry-pick."""
+"""The verbs that apply changes of other commits: merge, revert, cherry-pick."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -245,7 +245,7 @@ def _say(screen: Screen, what: str, made: "Commit", *, as_json: bool) -> None:
 
 
 def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
-    """:class:`InvalidError` for what is not ``PREFIX=source-wins`` or ``PREFIX=dest-wins``, or given twice."""
+    """Parse strategies. :class:`InvalidError` for what is not ``PREFIX=source-wins`` or ``PREFIX=dest-wins``, or given twice."""
     from graveler.model import MergeStrategies, MergeStrategy
 
     found: dict[str, MergeStrategy] = {}

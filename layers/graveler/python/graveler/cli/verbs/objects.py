@@ -1,4 +1,4 @@
-"""Looking at objects, and removing them."""
+"""The verbs that read and remove objects."""
 
 import sys
 from collections.abc import Iterator
@@ -164,7 +164,7 @@ def rm(
             f"-r removes a folder, and {at.path!r} does not end with '/': write {at.path + '/'!r}, or leave out -r"
         )
     repository = open_repository(lake, at.repository)
-    branch = repository.branch(at.ref).name  # not a tag, not a commit
+    branch = repository.branch(at.ref).name  # neither a tag nor a commit
     screen = output()
     removed = 0
     with staging(str(RefURI(at.repository, branch))):
@@ -182,7 +182,7 @@ def rm(
 
 
 def _batches(repository: "AnyRepository", branch: str, path: str, *, recursive: bool) -> Iterator[list[str]]:
-    """The paths to remove, a page at a time. :class:`ObjectNotFoundError` for a single one that is not there."""
+    """Yield the paths to remove, a page at a time. :class:`ObjectNotFoundError` for a single one that is missing."""
     if not recursive:
         yield [repository.stat(branch, path).path]
         return

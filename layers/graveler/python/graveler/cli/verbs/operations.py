@@ -1,4 +1,4 @@
-"""Operations that are worked on in the background: imports, merges and commits that take long, dumps, garbage collections."""
+"""The verbs for background operations: long-running imports, merges and commits, dumps, garbage collections."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""Where objects come from: blame."""
+"""The verb for the origin of objects: blame."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -69,7 +69,7 @@ def _one(repository: "AnyRepository", at: ObjectURI) -> Iterator[tuple[str, bool
 
 
 def _folder(repository: "AnyRepository", at: ObjectURI, cut: str) -> Iterator[tuple[str, bool, "Commit"]]:
-    """Path, whether it is a folder, and the commit."""
+    """Yield path, whether it is a folder, and the commit."""
     from graveler.model import CommonPrefix
 
     start = repository.commit_of(at.ref).id  # pinned, so that a branch that moves meanwhile does not mix two states

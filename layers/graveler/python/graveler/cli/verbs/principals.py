@@ -1,4 +1,4 @@
-"""Rules about AWS principals: who may log in with AWS's credentials to a lake that is served, and for what."""
+"""The verbs for rules about AWS principals: who may log in to a served lake with AWS's credentials, and for what."""
 
 from typing import TYPE_CHECKING, Annotated
 

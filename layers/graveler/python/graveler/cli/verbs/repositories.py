@@ -1,4 +1,4 @@
-"""Making a lake, and its repositories."""
+"""The verbs that create a lake, and its repositories."""
 
 import os
 from dataclasses import replace
@@ -72,7 +72,7 @@ def init(
     """
     named = lake or Named()
     if location is not None:
-        named = replace(named, lake=location)  # and not what --lake says, if both are said
+        named = replace(named, lake=location)  # and not what --lake says, if both are given
     elif named == Named() and not any(os.environ.get(name) for name in (LAKE, TABLES, ENDPOINT)):
         named = Named(lake=str(working_folder() / HIDDEN))
     where = find_location(named)

@@ -1,4 +1,4 @@
-"""Going back: reset drops uncommitted changes or moves a branch, undo goes back along the reference log."""
+"""The verbs that go back: reset drops uncommitted changes or moves a branch, undo goes back along the reference log."""
 
 from typing import TYPE_CHECKING, Annotated
 

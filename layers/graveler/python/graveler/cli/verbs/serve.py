@@ -1,4 +1,4 @@
-"""The HTTP server of a lake, in a folder or on AWS."""
+"""The verb for the HTTP server of a lake, in a folder or on AWS."""
 
 import os
 import sys
@@ -180,11 +180,11 @@ def serve(
             "alone: leave --host out, or --open-setup"
         )
     sources = tuple(import_source or ())
-    ImportSources(sources)  # refuses what is no prefix
+    ImportSources(sources)  # refuses invalid prefixes
     if aws_login:
         from graveler.access.aws_login import AwsLogin
 
-        AwsLogin(aws_login)  # refuses what is no name
+        AwsLogin(aws_login)  # refuses invalid names
     location, made = _location(
         replace(
             _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
@@ -254,7 +254,7 @@ def _named(
     dynamodb_endpoint_url: str | None,
     cache: Path | None,
 ) -> Named:
-    """What the options before the verb and behind it say; those behind it win."""
+    """Combine the options before the verb and after it; those after it win."""
     return Named(
         lake=lake.lake,
         tables=tables or lake.tables,
@@ -267,7 +267,7 @@ def _named(
 
 
 def _location(named: Named, *, create_table: bool) -> tuple[LakeLocation, bool]:
-    """Where the lake is, and whether it was made just now."""
+    """Return the lake's location, and whether it was created just now."""
     try:
         location = find_location(named)
     except NotFoundError:
@@ -286,17 +286,17 @@ def _location(named: Named, *, create_table: bool) -> tuple[LakeLocation, bool]:
 
 
 def _name(location: LakeLocation) -> str:
-    """Where the lake is."""
+    """Return the lake's location as text."""
     return location.objects if isinstance(location, AwsLake) else str(location)
 
 
 def _for_workers() -> dict[str, str]:
-    """The secrets of this process's environment that workers need, which has none from now on: its children would show them."""
+    """Withdraw the secrets from this process's environment, which its children would show, and return those that workers need."""
     return {name: value for name, value in withdraw(os.environ).items() if name not in (KEY_ID, SECRET)}
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether only processes of this machine reach the server."""
+    """Return whether only processes of this machine reach the server."""
     from ipaddress import ip_address
 
     try:
@@ -306,7 +306,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _data_url(host: str, port: int) -> str:
-    """Another host name than the API's for the same machine: clients do not send credentials on to another host."""
+    """Return another host name than the API's for the same machine: clients do not send credentials on to another host."""
     if host in ("127.0.0.1", "0.0.0.0", "::", "::1"):
         return f"http://localhost:{port}"
     if host == "localhost":

@@ -1,4 +1,4 @@
-"""Settings of a repository: what its owners note of it, and what they forbid."""
+"""The verbs for a repository's settings: metadata, protection, and the like."""
 
 from enum import Enum
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""How much there is: du."""
+"""The verb for sizes: du."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Bringing files into the lake and out of it."""
+"""The verbs that bring files into the lake and out of it."""
 
 import sys
 from collections import deque
@@ -203,18 +203,18 @@ def _got(entry: "ObjectEntry", target: Path) -> dict[str, object]:
 
 
 def _until(stop: Event, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, as long as nobody says stop: so that Ctrl-C does not wait for the end of a large object."""
+    """Yield the pieces until ``stop`` is set, so that Ctrl-C does not wait for the end of a large object."""
     for piece in pieces:
         if stop.is_set():
             raise UnavailableError("stopped, since another transfer failed")
         yield piece
-    if stop.is_set():  # nobody may be waiting any more, so no file may appear
+    if stop.is_set():  # the caller may be gone, so no file may appear
         raise UnavailableError("stopped, since another transfer failed")
 
 
 def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | None = None) -> Iterator[Done]:
-    """``work`` on each of ``todo`` by a few threads, results in the order of ``todo``; the first error ends it, and sets
-    ``stop`` for those that are under way."""
+    """Run ``work`` on each of ``todo`` in a few threads, with results in the order of ``todo``; the first error ends it, and sets
+    ``stop`` for the running ones."""
     with DaemonPool(_THREADS, "graveler-transfer") as pool:
         waiting: deque[Future[Done]] = deque()
         try:

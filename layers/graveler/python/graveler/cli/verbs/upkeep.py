@@ -1,4 +1,4 @@
-"""Looking after a repository: fsck, dump, dumps, restore."""
+"""The verbs for the upkeep of a repository: fsck, dump, dumps, restore."""
 
 from itertools import groupby
 from operator import attrgetter
@@ -290,7 +290,7 @@ def _report_json(report: "Report") -> Json:
 
 
 def _served(lake: Named | None, name: str) -> "RemoteUpkeep | None":
-    """What looks after a repository of a lake behind a server; None for a lake of one's own."""
+    """Return the upkeep of a repository behind a server; None for a local lake."""
     connection = connection_to(lake)
     if connection is None:
         return None
@@ -300,7 +300,7 @@ def _served(lake: Named | None, name: str) -> "RemoteUpkeep | None":
 
 
 def _dumps(lake: Named | None, location: str) -> list[tuple[str, str]]:
-    """IDs of dumps, and the namespace that they are in."""
+    """Return the IDs of dumps, and the namespace that holds them."""
     of_repository = location.startswith(SCHEME) or "://" not in location
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.upkeep import RemoteUpkeep, dumps_in
