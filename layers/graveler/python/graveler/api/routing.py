@@ -22,7 +22,7 @@ from graveler.wire.errors import UNKNOWN_ROUTE_CODE
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
 Needs: TypeAlias = Permission | type[Request[Any]] | tuple[type[Request[Any]], ...] | None
-"""What the caller must be allowed to do: the needs of the requests that a route runs, or else a permission; None: nothing."""
+"""The caller's required permissions: the needs of the requests that a route runs, or else a permission; None: nothing."""
 
 _KEPT: Final = 1024
 _KEPT_LENGTH: Final = 256

@@ -66,7 +66,7 @@ class Screen:
 
     @property
     def draws_boxes(self) -> bool:
-        """Whether the stream's encoding has box-drawing characters."""
+        """True if the stream's encoding has box-drawing characters."""
         try:
             "│○├─╮".encode(self._stream.encoding or "ascii")
         except (UnicodeEncodeError, LookupError):

@@ -46,9 +46,9 @@ class AutoCommitter:
         return decode_pending(key, self._tables.get(key))
 
     def commit_if_due(self, repository: OpenRepository, rule: Rule) -> list[Commit]:
-        """Finish a commit that was begun, and make the one that is due; returns neither for one that still runs as an operation.
-        One table read; per commit, two table reads, two writes and :class:`Commit`, with its errors; for an operation one table
-        read more, and its error if it failed."""
+        """Finish a commit that was begun, and make the one that is due; return the commits made, without one that still runs as
+        an operation. One table read; per commit, two table reads, two writes and :class:`Commit`, with its errors; for an
+        operation one table read more, and its error if it failed."""
         made: list[Commit] = []
         backoff = Backoff(self._clock)
         key = pending_key(repository.repository.uid, rule.id)

@@ -208,7 +208,7 @@ class Pending(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is pending, and no commit in progress."""
+        """True if nothing is pending, and no commit is in progress."""
         return not self.amount.changes and not self.amount.marked and self.taken is None
 
     def stage_writes(self, uid: RepositoryUID, rule_id: str, before: "Pending") -> list[Write]:

@@ -28,7 +28,7 @@ class Outcome(str, Enum):
 
     @property
     def is_done(self) -> bool:
-        """Whether the event need not be sent again."""
+        """True if the event need not be sent again."""
         return self not in (Outcome.RETRY, Outcome.POISON)
 
 

@@ -152,7 +152,7 @@ class Connection:
         return self.call("GET", path, query).read(kind)
 
     def pages(self, path: Sequence[str], kind: type[Listed], query: Query | None = None) -> Iterator[Listed]:
-        """All pages of a listing. One request each."""
+        """Yield all pages of a listing. One request each."""
         after: str | None = ""
         while after is not None:
             page = self.get(path, kind, {**(query or {}), "after": after, "amount": PAGE})

@@ -56,7 +56,7 @@ class _State(Struct):
 
 
 class Marks:
-    """The marks of one namespace. ``files_read`` counts the metaranges and ranges that had to be read."""
+    """The marks of one namespace. ``metaranges_read`` and ``ranges_read`` count those that had to be read."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects

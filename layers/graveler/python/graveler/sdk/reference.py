@@ -195,7 +195,7 @@ class Reference:
     def export(
         self, folder: str | Path, *, prefix: str = "", verify: bool = False, dry_run: bool = False, threads: int = 4
     ) -> "ExportReport":
-        """Write the objects of the ref's commit to a folder, except those that an earlier export there already wrote.
+        """Write the objects of the ref's commit to a folder, only those that differ from an earlier export there.
 
         Cost and errors as :class:`Export`.
         """

@@ -140,7 +140,8 @@ class Repository:
     def branches(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", *, show_hidden: bool = False
     ) -> Iterator[Branch]:
-        """List the branches by name, without those of transactions. Cost: about one table read per 16 shards and thousand."""
+        """List the branches by name, without those of transactions. Cost: about one table read for each of 16 shards, per
+        thousand."""
         amount = page_size(max_amount)
         listing = items(
             lambda position: self.verbs.branches(prefix, position, amount, show_hidden=show_hidden), max_amount, after
@@ -148,7 +149,7 @@ class Repository:
         return (self.branch(found.name) for found in listing)
 
     def tags(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Iterator[Tag]:
-        """List the tags by name. Cost: about one table read per 16 shards and thousand."""
+        """List the tags by name. Cost: about one table read for each of 16 shards, per thousand."""
         amount = page_size(max_amount)
         listing = items(lambda position: self.verbs.tags(prefix, position, amount), max_amount, after)
         return (self.tag(found.name) for found in listing)

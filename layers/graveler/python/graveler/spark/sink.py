@@ -94,7 +94,7 @@ class _Plan(Struct, frozen=True):
     application: Application | None
     allow_empty: bool
     unchanged: bool
-    """Whether the folder must be unchanged, although nothing in it is replaced."""
+    """True if the folder must be unchanged, although nothing in it is replaced."""
     done: bool
     merged: CommitID | None
 

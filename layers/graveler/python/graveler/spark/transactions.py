@@ -89,7 +89,7 @@ class Transaction:
 
     @property
     def repeated(self) -> bool:
-        """Whether the branch already has this version of the application: then the transaction writes and removes nothing, and
+        """True if the branch already has this version of the application: then the transaction writes and removes nothing, and
         ``merged`` is the existing commit. In a thread without a session this is known from the first frame on."""
         begun = self._beginning.begun
         return begun is not None and begun.done is not None

@@ -44,6 +44,6 @@ def _fields(kind: type[Struct], source: Struct, without: Collection[str], *, nul
 
 @cache
 def _shared(source: type[Struct], goal: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    """The fields of ``goal`` that ``source`` has too, with their types."""
+    """Return the fields of ``goal`` that ``source`` has too, with their types."""
     there = set(source.__struct_fields__)
     return tuple((field.name, field.type) for field in msgspec.structs.fields(goal) if field.name in there)

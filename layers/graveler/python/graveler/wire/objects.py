@@ -48,8 +48,8 @@ class ListedObject(
     tag="object",
     rename={"address": "physical_address", "size": "size_bytes"},
 ):
-    """An :class:`ObjectStats` of an object with its address, with the fields of an :class:`ObjectEntry` in their order, for fast
-    conversion: listings have many."""
+    """An :class:`ObjectStats` of an object with its address, with the fields of an :class:`ObjectEntry` in their order, since
+    listings have many."""
 
     path: str
     address: str

@@ -196,7 +196,7 @@ def _page(names: list[str], query: PageQuery) -> tuple[list[str], Pagination]:
 
 
 def _audit_login(call: Call, key_id: str, outcome: str) -> None:
-    # Nobody is authenticated yet: the line names the attempted key.
+    # The caller has no identity yet: the line names the attempted key.
     record(
         AuditLine(
             time=time.time(),

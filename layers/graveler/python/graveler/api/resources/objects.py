@@ -70,7 +70,7 @@ class ListQuery(PageQuery, frozen=True, kw_only=True):
 
 
 class PresignQuery(Query, frozen=True, kw_only=True):
-    """Whether to respond with URLs."""
+    """The choice to respond with URLs."""
 
     presign: bool = False
 
