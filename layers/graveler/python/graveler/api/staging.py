@@ -77,9 +77,9 @@ def require_object_source(call: Call, repository: OpenRepository, address: str) 
 
 
 def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[ObjectEntry]) -> Accept | None:
-    """Check that these may be linked in the repository, as :func:`require_object_source`. For :meth:`Lake.looking`: the
-    repository's settings may be a minute old, so where they matter, which is for addresses outside its namespace, return a
-    function that checks the current ones when the objects are staged."""
+    """Check that these may be linked in the repository, as :func:`require_object_source`; otherwise 403. For
+    :meth:`Lake.looking`: the repository's settings may be a minute old, so where they matter, which is for addresses outside its
+    namespace, return a function that checks the current ones when the objects are staged."""
     seen, outside = repository.repository.settings.import_sources, False
     own = f"{repository.repository.namespace}/"
     for entry in entries:

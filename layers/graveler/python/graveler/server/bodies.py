@@ -33,7 +33,7 @@ SLOWEST: Final = 1024
 
 
 class CutShortError(RequestError):
-    """The client disconnected before the end of its body; no one reads the response."""
+    """The client disconnected before the end of its body, and does not read the response."""
 
 
 class _Arrival:

@@ -116,8 +116,8 @@ def begin(
         if tag is not None:
             expect_free(found, tag)
         hidden = hidden_name()
-        # It has an owner until it has its terms: if this process dies before, no one knows the branch, and a collector removes
-        # it.
+        # It has an owner until it has its terms: if this process dies before, the branch is unknown to users, and a collector
+        # removes it.
         owner = token_hex(16)
         found.create_branch(hidden, branch, by=by, hidden=True, owner=owner)
         all_metadata = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
@@ -277,7 +277,7 @@ def give_tag(repository: Reached, tag: str, commit: CommitID, by: str) -> None:
 
 
 def replaced_of(prefixes: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
-    """Return the prefixes; for many thousand partitions the datasets' folders instead, since metadata is limited."""
+    """Return the prefixes; for more than some thousand partitions the datasets' folders instead, since metadata is limited."""
     distinct = tuple(dict.fromkeys(prefixes))
     if sum(map(len, distinct)) <= _MOST_BYTES:
         return distinct
