@@ -44,7 +44,7 @@ def table(bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 @pytest.fixture
 def lake(table: str) -> str:
     """A lake on AWS with the repository ``lake``; the objects' place."""
-    assert done("init", "--create-table").out == f"made an empty lake in {table}\n"
+    assert done("init", "--create-table").out == f"created an empty lake in {table}\n"
     done("repo", "create", "lake")
     return os.environ["GRAVELER_OBJECTS"]
 
@@ -54,7 +54,7 @@ def test_the_main_job(lake: str, table: str, working_folder: Path) -> None:
     assert shown["namespace"] == f"{lake}/lake"
     assert f"lake:            {table}" in done("repo", "show", "lake").out
     folder = write_tree(Path("in"), {"a.csv": "1", "b/c.csv": "two"})
-    assert done("put", "-r", folder, "lakefs://lake/main/d/").out.startswith("put 2 files")
+    assert done("put", "-r", folder, "lakefs://lake/main/d/").out.startswith("uploaded 2 files")
     first = done("commit", "lakefs://lake/main", "-m", "First", "--json").json["id"]
     done("branch", "create", "lakefs://lake/dev")
     done("put", "-", "lakefs://lake/dev/d/a.csv", stdin=b"dev's")
@@ -137,4 +137,4 @@ def test_no_region_is_told(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", f"{dynamodb_local()}/x")
     refused = run("repo", "list")
-    assert (refused.code, "no AWS region is known" in refused.err) == (9, True), refused
+    assert (refused.code, "no AWS region is configured" in refused.err) == (9, True), refused

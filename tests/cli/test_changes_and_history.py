@@ -125,7 +125,7 @@ def test_import_is_refused(lake: Path) -> None:
     assert run("import", "data", "lakefs://lake/main/d").code == 2
     assert run("import", "data", "lakefs://lake/nowhere/").code == 3
     inside = run("import", ".", "lakefs://lake/main/")
-    assert (inside.code, "holds the lake itself" in inside.err) == (2, True)
+    assert (inside.code, "contains the lake itself" in inside.err) == (2, True)
     put("main", "x", "1")
     assert run("import", "data", "lakefs://lake/main/d/").code == 5
 

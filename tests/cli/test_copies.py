@@ -54,7 +54,7 @@ def test_mv_moves(filled: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("cp", "lakefs://lake/main/b", "lakefs://other/main/b"), "two repositories"),
+        (("cp", "lakefs://lake/main/b", "lakefs://other/main/b"), "different repositories"),
         (("mv", "lakefs://lake/main@/b", "lakefs://lake/main/c"), "graveler cp"),
         (("mv", "lakefs://lake/main/b", "lakefs://lake/main/b"), "itself"),
         (("mv", "-r", "lakefs://lake/main/a", "lakefs://lake/main/c/"), "'a/'"),

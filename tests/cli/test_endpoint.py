@@ -224,7 +224,7 @@ def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working
 def test_what_is_about_a_lake_of_ones_own_says_so(lake: Path, words: tuple[str, ...]) -> None:
     refused = run(*words, *(["lake", "--since", "1d"] if words == ("gc", "undelete") else []))
     assert (refused.code, refused.out) == (2, ""), refused
-    assert "needs the lake itself" in refused.err
+    assert "works only on the lake itself" in refused.err
     assert "in its folder, or with --tables" in refused.err
 
 
@@ -253,7 +253,7 @@ def test_wrong_keys_and_no_keys_are_told(lake: Path, monkeypatch: pytest.MonkeyP
 def test_a_server_that_is_not_there_is_told(lake: Path) -> None:
     refused = run("--endpoint", "http://127.0.0.1:9", "repo", "list")
     assert (refused.code, refused.err.count("\n")) == (9, 1), refused
-    assert "no answer" in refused.err
+    assert "no response" in refused.err
 
 
 def test_names_are_offered_to_a_shell(lake: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_help_documents_every_exit_code() -> None:
         (("ls", "--nonsense", "x"), "No such option"),
         (("branch",), "Missing command"),
         (("gc",), "Missing command"),
-        (("--json", "repo", "list"), "stand behind it"),
+        (("--json", "repo", "list"), "come after its name"),
         (("log", "lakefs://lake/main", "-n", "many"), "valid integer"),
     ],
 )
@@ -67,14 +67,14 @@ def test_a_folder_without_r_is_told_what_to_do(lake: Path, verb: tuple[str, ...]
     result = run(verb[0], "lakefs://lake/main/a/", *verb[1:])
     assert result.code == 3
     assert result.err == (
-        "error: object 'a/' does not exist in 'main'; to take all that lies below it, get, cp, mv and rm have -r\n"
+        "error: object 'a/' does not exist in 'main'; to work on everything below it, use -r (get, cp, mv, rm)\n"
     )
 
 
 def test_without_a_lake_it_is_told_how_to_make_one() -> None:
     result = run("repo", "list")
     assert result.code == 3
-    assert "make one with `graveler init`" in result.err
+    assert "create one with `graveler init`" in result.err
 
 
 def test_the_lake_is_named_by_option_then_by_variable(

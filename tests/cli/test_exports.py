@@ -31,14 +31,14 @@ def test_an_export_follows_its_ref(lake: Path) -> None:
     put("main", "e", "x")
     first = commit("main", "One")
     out = done("export", "lakefs://lake/main/d/", "out").out
-    assert out == f"wrote 2 files, 8 B, and removed 0 files, in out, at {first[:12]}\n"
+    assert out == f"wrote 2 files (8 B) and removed 0 files in out, at {first[:12]}\n"
     assert held("out") == {"a": "one", "b/c": "three"}
-    assert done("export", "lakefs://lake/main/d/", "out").out == f"nothing to do in out, at {first[:12]}\n"
+    assert done("export", "lakefs://lake/main/d/", "out").out == f"nothing to export to out, at {first[:12]}\n"
     put("main", "d/a", "two!")
     done("rm", "lakefs://lake/main/d/b/c")
     second = commit("main", "Two")
     out = done("export", "lakefs://lake/main/d/", "out", "--dry-run").out
-    assert out == f"would write 1 file, 4 B, and remove 1 file, in out, at {second[:12]}; nothing was changed\n"
+    assert out == f"would write 1 file (4 B) and remove 1 file in out, at {second[:12]}; nothing was changed\n"
     assert held("out") == {"a": "one", "b/c": "three"}
     document = done("export", "lakefs://lake/main/d/", "out", "--json", "--threads", "2").json
     assert document == {
@@ -96,11 +96,11 @@ def test_an_export_is_refused(lake: Path) -> None:
     assert run("export", "lakefs://lake/main/", "out", "--threads", "0").code == 2
     write_tree(Path("full"), {"mine": "x"})
     full = run("export", "lakefs://lake/main/", "full")
-    assert (full.code, "is not empty and not an export" in full.err) == (4, True)
+    assert (full.code, "is neither empty nor an export" in full.err) == (4, True)
     around = run("export", "lakefs://lake/main/", ".")
-    assert (around.code, "holds the lake itself" in around.err) == (2, True)
+    assert (around.code, "contains the lake itself" in around.err) == (2, True)
     inside = run("export", "lakefs://lake/main/", ".graveler/out")
-    assert (inside.code, "lies in the lake itself" in inside.err) == (2, True)
+    assert (inside.code, "is inside the lake" in inside.err) == (2, True)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_after_ctrl_c_the_same_export_finishes(endless: Path) -> None:
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err == (
-        b"interrupted; 'out' may hold a part of the export, each file of it complete; the same export again finishes it\n"
+        b"interrupted; 'out' may contain a part of the export, of complete files; run the export again to finish it\n"
     )
     os.truncate(endless / "b", 64 << 20)
     done("export", "lakefs://lake/main/d/", "out")

@@ -79,7 +79,7 @@ def test_what_a_deleted_repository_left_is_purged_a_day_later(lake: Path, monkey
     assert (found["name"], found["purging"]) == ("lake", False)
     assert found["uid"] in done("gc", "deleted").out
     early = run("gc", "purge", "lake", "--yes")
-    assert (early.code, "deleted a short while ago" in early.err) == (5, True)
+    assert (early.code, "deleted only recently" in early.err) == (5, True)
     asked = run("gc", "purge", "lake")
     assert (asked.code, "needs --yes" in asked.err) == (5, True)
     assert run("gc", "purge", "none", "--yes").code == 3

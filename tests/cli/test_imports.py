@@ -102,12 +102,12 @@ def test_a_bad_listing_is_refused(lake: Path, data: Path) -> None:
 )
 def test_options_of_listings_are_not_for_folders(lake: Path, data: Path, option: tuple[str, ...]) -> None:
     result = run("import", "data", "lakefs://lake/main/", *option)
-    assert (result.code, "goes with --listing" in result.err) == (2, True)
+    assert (result.code, "works only with --listing" in result.err) == (2, True)
 
 
 def test_folders_are_imported_one_by_one(lake: Path, data: Path) -> None:
     result = run("import", "data/x", "data/y", "lakefs://lake/main/")
-    assert (result.code, "one folder" in result.err) == (2, True)
+    assert (result.code, "one by one" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize("option", ["--source", "--base"])
@@ -124,7 +124,7 @@ def test_a_mistyped_source_empties_no_folder(lake: Path, data: Path) -> None:
         for option in ((), ("--dry-run",)):
             result = run("import", *arguments, *option, "lakefs://lake/main/raw/")
             assert (result.code, result.out) == (2, ""), result
-            assert "lists no object for 'raw/'" in result.err
+            assert "lists no objects for 'raw/'" in result.err
             assert "--allow-empty" in result.err
     assert len(done("ls", "-r", "lakefs://lake/main/").out.splitlines()) == 3
     out = done("import", "none", "lakefs://lake/main/raw/", "--allow-empty", "--dry-run").out

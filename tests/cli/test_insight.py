@@ -55,7 +55,7 @@ def test_a_log_of_the_first_parent_shows_what_merges_brought(lake: Path) -> None
         (("--path", ""), 2, "path"),
         (("--graph", "--path", "a"), 2, "--graph draws whole histories"),
         (("--stop-at", "nowhere"), 3, "nowhere"),
-        (("--stop-at", "lakefs://other/main"), 2, "another repository"),
+        (("--stop-at", "lakefs://other/main"), 2, "must be in the same repository"),
     ],
 )
 def test_what_a_log_refuses(lake: Path, arguments: tuple[str, ...], code: int, said: str) -> None:

@@ -26,7 +26,7 @@ def test_a_dry_run_tells_what_a_merge_would_bring(lake: Path) -> None:
     put("dev", "c/d", "333")
     commit("dev", "On dev")
     assert done("merge", "lakefs://lake/dev", "main", "--dry-run").out.splitlines() == [
-        f"merging dev into main, from their base {base[:12]}, would bring:",
+        f"merging dev into main (base {base[:12]}) would bring:",
         "  + 1 added, 3 B",
         "  - 1 removed, 2 B",
         "  ~ 1 changed, 1 B before and 4 B after",
@@ -58,7 +58,7 @@ def test_a_dry_run_lists_all_conflicts(lake: Path) -> None:
     refused = run("merge", "lakefs://lake/dev", "main")
     assert result.out.splitlines()[1:] == [
         "  no changes",
-        "and meet 2 conflicts:",
+        "and 2 conflicts:",
         *refused.err.splitlines()[1:],
         "nothing was changed",
     ]
@@ -158,7 +158,7 @@ def test_revert_lists_conflicts_and_changes_nothing(lake: Path) -> None:
     result = run("revert", "lakefs://lake/main", "lakefs://lake/main~1")
     assert (result.code, result.out) == (4, "")
     first, *rest = result.err.splitlines()
-    assert first.startswith("error: reverting 'main~1' on 'main': 1 conflict, since")
+    assert first.startswith("error: reverting 'main~1' on 'main': 1 conflict, because")
     assert "strategy" not in first
     assert rest[0] == "  a"
     assert rest[1].startswith("      before main~1 (source)  changed: 1 bytes, ")
@@ -187,7 +187,7 @@ def test_cherry_pick_lists_conflicts(lake: Path) -> None:
     make_conflict()
     result = run("cherry-pick", "lakefs://lake/main", "dev")
     assert (result.code, result.out) == (4, "")
-    assert result.err.startswith("error: picking 'dev' onto 'main': 2 conflicts, since")
+    assert result.err.startswith("error: picking 'dev' onto 'main': 2 conflicts, because")
     assert [line.strip() for line in result.err.splitlines() if line.startswith("  ") and line[2] != " "] == [
         "a.txt",
         "b.txt",
@@ -199,7 +199,7 @@ def test_of_a_merge_the_parent_is_named(lake: Path, verb: str) -> None:
     make_conflict()
     done("merge", "lakefs://lake/dev", "main", "--strategy", "source-wins")
     refused = run(verb, "lakefs://lake/main", "main")
-    assert (refused.code, "say against which parent" in refused.err) == (2, True)
+    assert (refused.code, "specify the parent to compare with" in refused.err) == (2, True)
     assert run(verb, "lakefs://lake/main", "main", "--parent", "3").code == 2
     assert run(verb, "lakefs://lake/main", "main", "--parent", "0").code == 2
     done("branch", "create", "lakefs://lake/other", "--source", "dev" if verb == "revert" else "main~1")

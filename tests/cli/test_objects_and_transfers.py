@@ -16,7 +16,7 @@ def test_put_and_read_back(lake: Path) -> None:
     Path("report.csv").write_text("a,b\n")
     assert (
         done("put", "report.csv", "lakefs://lake/main/reports/").out
-        == "put 4 B to lakefs://lake/main/reports/report.csv\n"
+        == "uploaded 4 B to lakefs://lake/main/reports/report.csv\n"
     )
     assert done("cat", "lakefs://lake/main/reports/report.csv").out == "a,b\n"
     entry = done(
@@ -51,14 +51,14 @@ def test_put_takes_more_from_stdin_than_it_keeps_in_memory(lake: Path) -> None:
     ("arguments", "code", "says"),
     [
         (("put", "nothing", "lakefs://lake/main/x"), 3, "does not exist"),
-        (("put", "folder", "lakefs://lake/main/x"), 2, "put it with -r"),
+        (("put", "folder", "lakefs://lake/main/x"), 2, "use -r to upload it"),
         (("put", "-r", "file", "lakefs://lake/main/x"), 2, "is not a folder"),
         (("put", "-r", "nothing", "lakefs://lake/main/x"), 3, "does not exist"),
         (("put", "-", "lakefs://lake/main/"), 2, "a path is missing"),
         (("put", "file", "lakefs://lake/nowhere/x"), 3, "no branch has this name"),
         (("put", "file", "lakefs://lake/main/x", "--meta", "a"), 2, "KEY=VALUE"),
         (("put", "file", "lakefs://lake/main/x", "--meta", "a=1", "--meta", "a=2"), 2, "twice"),
-        (("put", "-r", ".", "lakefs://lake/main/x"), 2, "holds the lake itself"),
+        (("put", "-r", ".", "lakefs://lake/main/x"), 2, "contains the lake itself"),
         (("get", "lakefs://lake/main/nothing"), 3, "does not exist"),
         (("get", "lakefs://lake/main/there", "file/x"), 9, "cannot write"),
         (("get", "-r", "lakefs://lake/main/there"), 2, "does not end with '/'"),
@@ -68,9 +68,9 @@ def test_put_takes_more_from_stdin_than_it_keeps_in_memory(lake: Path) -> None:
         (("stat", "lakefs://lake/main/nothing"), 3, "does not exist"),
         (("rm", "lakefs://lake/main/nothing"), 3, "does not exist"),
         (("rm", "-r", "lakefs://lake/main/the"), 2, "does not end with '/'"),
-        (("rm", "lakefs://lake/main~1/there"), 2, "cannot be the name of a branch"),
+        (("rm", "lakefs://lake/main~1/there"), 2, "is not a valid branch name"),
         (("ls", "lakefs://lake/nowhere/"), 3, "no branch, tag or commit"),
-        (("ls", "main"), 2, "does not begin with lakefs://"),
+        (("ls", "main"), 2, "does not start with lakefs://"),
     ],
 )
 def test_what_goes_wrong_is_told(lake: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
@@ -89,7 +89,7 @@ def test_a_folder_goes_in_and_comes_out(lake: Path) -> None:
     write_tree(Path("in"), files | {"ü": "umlaut", "empty": ""})
     assert (
         done("put", "-r", "in", "lakefs://lake/main/deep/er").out
-        == "put 42 files, 276 B, to lakefs://lake/main/deep/er\n"
+        == "uploaded 42 files, 276 B, to lakefs://lake/main/deep/er\n"
     )
     listed = [line["path"] for line in done("ls", "-r", "lakefs://lake/main/", "--json").lines]
     assert len(listed) == 42
@@ -113,7 +113,7 @@ def test_recursive_put_prints_a_line_for_each_in_json(lake: Path) -> None:
 def test_get_names_the_file(lake: Path) -> None:
     put("main", "a/b.txt", "text")
     Path("folder").mkdir()
-    assert done("get", "lakefs://lake/main/a/b.txt").out == "got 4 B into b.txt\n"
+    assert done("get", "lakefs://lake/main/a/b.txt").out == "downloaded 4 B to b.txt\n"
     done("get", "lakefs://lake/main/a/b.txt", "folder")
     fields = done("get", "lakefs://lake/main/a/b.txt", "new/name", "--json").json
     assert fields == {"path": "a/b.txt", "file": "new/name", "size": 4, "checksum": md5(b"text").hexdigest()}
@@ -151,14 +151,14 @@ def test_an_import_that_trusts_sizes_and_times_says_so_and_notices_others(lake: 
     trusting = ("import", "--trust-mtime", "data", "lakefs://lake/main/")
     assert "2 objects added" in done(*trusting).out
     assert done("stat", "lakefs://lake/main/a", "--json").json["checksum"] == f"mtime:{10**18}"
-    assert f"mtime:{10**18} (none of the bytes" in done("stat", "lakefs://lake/main/a").out
+    assert f"mtime:{10**18} (not of the bytes" in done("stat", "lakefs://lake/main/a").out
     assert done("cat", "lakefs://lake/main/a").out == "first"
     assert "2 objects would be unchanged" in done(*trusting, "--dry-run").out
     (folder / "a").write_text("other")  # of the same size, and newer
     result = run("get", "lakefs://lake/main/a", "a")
     assert (result.code, "modified since" in result.err, Path("a").exists()) == (8, True, False)
     found = run("fsck", "lakefs://lake", "--objects", "--outside")
-    assert (found.code, "was modified since" in found.out) == (8, True)
+    assert (found.code, "was modified after" in found.out) == (8, True)
     assert "1 object replaced" in done(*trusting).out
     assert done("cat", "lakefs://lake/main/a").out == "other"
 
@@ -167,7 +167,7 @@ def test_an_import_that_trusts_sizes_and_times_says_so_and_notices_others(lake: 
 def test_times_are_trusted_of_files_alone(lake: Path, source: tuple[str, ...]) -> None:
     Path("list.csv").write_text("Key,Size,ETag\n")
     result = run("import", "--trust-mtime", *source, "lakefs://lake/main/")
-    assert (result.code, "about files" in result.err) == (2, True)
+    assert (result.code, "only to files" in result.err) == (2, True)
 
 
 def test_ls_rolls_up_what_is_behind_the_next_slash(lake: Path) -> None:

@@ -83,7 +83,7 @@ def test_what_is_cancelled_of_other_kinds_is_said_as_it_is(waiting: str, lake: P
     with open_folder_lake(lake) as opened:
         operations = Operations(opened.tables, opened.repository("lake").repository.uid)
         operations.add(Operation("gc", "collect-garbage", b"", OperationState.RUNNING, 1, 1))
-    assert "what it had done until then stays" in done("operations", "cancel", "lake", "gc").out
+    assert "what it had already done stays" in done("operations", "cancel", "lake", "gc").out
     assert "commit" not in done("operations", "show", "lake", "gc").out
 
 

@@ -36,7 +36,7 @@ def test_people_see_what_was_made(lake: Path) -> None:
     assert "name:          {session}\n" in shown
     assert "repositories:  all\n" in shown
     (rule,) = [word for line in shown.splitlines() if line.startswith("rule:") for word in line.split()[1:]]
-    assert done("principals", "remove", rule, "--yes").out.startswith("removed the rule about arn:aws:sts::")
+    assert done("principals", "remove", rule, "--yes").out.startswith("removed the rule for arn:aws:sts::")
 
 
 @pytest.mark.parametrize(

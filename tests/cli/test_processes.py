@@ -62,7 +62,7 @@ def test_ctrl_c_during_a_recursive_put_says_what_stays(lake: Path, slow_files: P
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, b"")
     assert err == (
-        b"interrupted; nothing was committed; what was staged until then is shown by `graveler status lakefs://lake/main`\n"
+        b"interrupted; nothing was committed; `graveler status lakefs://lake/main` shows what was staged before that\n"
     )
     assert len(done("log", "lakefs://lake/main", "--json").lines) == 1
 
@@ -115,7 +115,7 @@ def test_output_that_cannot_be_written_is_an_error(lake: Path) -> None:
             "repo delete lake",
             "<&-",
             5,
-            "error: deleting repository 'lake' needs --yes without a terminal; nothing was deleted\n",
+            "error: deleting repository 'lake' without a terminal needs --yes; nothing was deleted\n",
         ),
         ("ls lakefs://lake/none/", "<&- >&- 2>&-", 3, ""),
     ],

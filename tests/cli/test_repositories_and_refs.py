@@ -10,7 +10,7 @@ HEX = 64
 
 
 def test_init_makes_a_lake_that_is_found_from_below(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert done("init").out == f"made an empty lake in {working_folder / '.graveler'}\n"
+    assert done("init").out == f"created an empty lake in {working_folder / '.graveler'}\n"
     below = working_folder / "a" / "b"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
@@ -85,7 +85,7 @@ def test_a_branch_with_uncommitted_changes_is_deleted_only_on_purpose(lake: Path
     done("branch", "create", "lakefs://lake/dev")
     put("dev", "x", "1")
     refused = run("branch", "delete", "lakefs://lake/dev")
-    assert (refused.code, "pass --yes" in refused.err) == (5, True)
+    assert (refused.code, "use --yes" in refused.err) == (5, True)
     assert done("cat", "lakefs://lake/dev/x").out == "1"
     deleted = done("branch", "delete", "lakefs://lake/dev", "--yes", "--json").json
     assert (deleted["deleted"], len(deleted["commit_id"])) == ("dev", HEX)

@@ -43,7 +43,7 @@ def test_a_read_only_repository_refuses_changes(lake: Path) -> None:
     done("repo", "metadata", "lake", "--set", "a=1", "--force")
     assert run("repo", "delete", "lake", "--yes").code == 6
     assert "read-only:" in done("repo", "show", "lake").out
-    assert "open to changes" in done("repo", "read-only", "lake", "off").out
+    assert "now writable" in done("repo", "read-only", "lake", "off").out
     done("branch", "create", "lakefs://lake/dev")
     assert run("repo", "read-only", "lake", "maybe").code == 2
     done("repo", "create", "frozen", "--read-only")
@@ -55,7 +55,7 @@ def test_import_sources_are_shown_narrowed_and_widened(lake: Path) -> None:
     assert done("repo", "import-sources", "lake", "file:///a/", "s3://b/c").out == "file:///a/\ns3://b/c\n"
     assert done("repo", "import-sources", "lake", "--json").json == {"import_sources": ["file:///a/", "s3://b/c"]}
     assert done("repo", "import-sources", "lake", "--nowhere", "--json").json == {"import_sources": []}
-    assert "nowhere" in done("repo", "import-sources", "lake").out
-    assert "anywhere" in done("repo", "import-sources", "lake", "--anywhere").out
+    assert "no address" in done("repo", "import-sources", "lake").out
+    assert "any address" in done("repo", "import-sources", "lake", "--anywhere").out
     for wrong in (["a"], ["file:///a/../b/"], ["file:///a/", "--anywhere"]):
         assert run("repo", "import-sources", "lake", *wrong).code == 2

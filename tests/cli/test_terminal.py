@@ -59,7 +59,7 @@ def test_uncommitted_changes_are_lost_only_after_a_yes(lake: Path, answer: str, 
 
 def test_a_repository_is_deleted_only_after_a_yes(lake: Path) -> None:
     code, screen = on_terminal("repo", "delete", "lake", answer="n\n")
-    assert (code, "Forget repository 'lake' with 1 branch and" in screen) == (5, True)
+    assert (code, "Delete repository 'lake' with 1 branch and" in screen) == (5, True)
     assert on_terminal("repo", "delete", "lake", answer="yes\n")[0] == 0
 
 
@@ -101,7 +101,10 @@ def test_leaving_the_pager_is_no_error_and_one_that_is_not_there_is(lake: Path) 
         put("main", str(number), "1")
         commit("main", "x" * 100_000)
     assert on_terminal("log", "lakefs://lake/main", GRAVELER_PAGER="true") == (0, "")
-    for wrong, said in (("no-such-pager", "does not start: No such file"), ("less '", "is no command")):
+    for wrong, said in (
+        ("no-such-pager", "cannot start the pager 'no-such-pager': No such file"),
+        ("less '", "is not a command"),
+    ):
         code, screen = on_terminal("log", "lakefs://lake/main", GRAVELER_PAGER=wrong)
         assert (code, said in screen) == (2, True)
 

@@ -61,7 +61,7 @@ def test_what_is_lost_is_told_with_what_it_affects(lake: Path, two_commits: str)
     assert "tag v1" in result.out
     assert f"commits  {two_commits[:12]}" in result.out
     assert "to do" in result.out
-    assert result.out.endswith("wrong: 2; --repair mends what can be\n")
+    assert result.out.endswith("wrong: 2; --repair fixes what can be fixed\n")
     document = run("fsck", "lakefs://lake", "--json")
     assert (document.code, document.json["clean"], len(document.json["findings"])) == (8, False, 2)
     finding = document.json["findings"][0]
@@ -76,7 +76,7 @@ def test_what_can_be_repaired_is(lake: Path, two_commits: str) -> None:
     assert run("fsck", "lakefs://lake").code == 8
     result = done("fsck", "lakefs://lake", "--repair")
     assert "commit-record (1)\n  repaired: " in result.out
-    assert result.out.endswith("repaired: 1\nnothing is wrong any more\n")
+    assert result.out.endswith("repaired: 1\nnothing is wrong now\n")
     assert record.exists()
     assert done("fsck", "lakefs://lake").out.endswith("\nnothing is wrong\n")
 

@@ -66,17 +66,17 @@ def test_two_refs_are_read_in_every_form() -> None:
 @pytest.mark.parametrize(
     ("parse", "text", "says"),
     [
-        (uris.parse_ref, "main", "does not begin with lakefs://"),
-        (uris.parse_ref, "s3://lake/main", "does not begin with lakefs://"),
+        (uris.parse_ref, "main", "does not start with lakefs://"),
+        (uris.parse_ref, "s3://lake/main", "does not start with lakefs://"),
         (uris.parse_ref, "lakefs://lake", "nothing follows the repository"),
-        (uris.parse_ref, "lakefs://L/main", "cannot be the name of a repository"),
-        (uris.parse_ref, "lakefs://lake/a b", "is no ref expression"),
-        (uris.parse_branch, "lakefs://lake/main~1", "cannot be the name of a branch"),
-        (uris.parse_repository, "lakefs://lake/main", "only a repository can stand here"),
+        (uris.parse_ref, "lakefs://L/main", "is not a valid repository name"),
+        (uris.parse_ref, "lakefs://lake/a b", "is not a valid ref expression"),
+        (uris.parse_branch, "lakefs://lake/main~1", "is not a valid branch name"),
+        (uris.parse_repository, "lakefs://lake/main", "only a repository is allowed here"),
         (uris.parse_object, "lakefs://lake/main", "a path is missing"),
         (uris.parse_object, "lakefs://lake/main/" + "x" * 1025, "at most 1024"),
         (lambda text: uris.parse_two_refs(text, None), "lakefs://lake/main", "names one ref; name two"),
-        (lambda text: uris.parse_ref_of("lake", text), "lakefs://other/main", "another repository"),
+        (lambda text: uris.parse_ref_of("lake", text), "lakefs://other/main", "must be in the same repository"),
     ],
 )
 def test_what_is_refused_is_told(parse: Callable[[str], object], text: str, says: str) -> None:

@@ -40,42 +40,42 @@ from graveler.cli.verbs import (
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 _EPILOG: Final = f"""
-Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, a commit ID or its first digits, and any
-chain of ~, ~N, ^, ^N behind it; a branch's name alone shows uncommitted changes too, BRANCH@ leaves them out.
-BRANCH@{{3}} is where a branch was before its last three moves, BRANCH@{{2026-06-01T12:00Z}} where it was at that time.
+Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, or a commit ID or its first digits, optionally
+followed by any chain of ~, ~N, ^, ^N. A branch name alone includes uncommitted changes; BRANCH@ leaves them out.
+BRANCH@{{3}} is the branch before its last three moves; BRANCH@{{2026-06-01T12:00Z}} is the branch at that time.
 
 \b
 Environment:
-  GRAVELER_LAKE     the lake, as --lake
-  GRAVELER_TABLES   a lake on AWS, as --tables
-  GRAVELER_OBJECTS  where its repositories lie, as --objects
+  GRAVELER_LAKE     the lake, like --lake
+  GRAVELER_TABLES   the table of a lake on AWS, like --tables
+  GRAVELER_OBJECTS  where its repositories are stored, like --objects
   GRAVELER_SEALING_KEY_FILE, GRAVELER_KMS_KEY
-                    what seals the secrets in its table, as `serve` has it
+                    the key that seals the secrets in its table, as in `serve`
   GRAVELER_ENDPOINT, GRAVELER_ACCESS_KEY_ID, GRAVELER_SECRET_ACCESS_KEY
-                    a lake behind a server, as --endpoint; without them the key
-                    is LAKECTL_CREDENTIALS_…, else in ~/.lakectl.yaml, if these
-                    are for this server
-  GRAVELER_LOGIN    aws: log in to it with AWS's credentials instead, as --login
+                    a lake behind a server, like --endpoint; if no key is given,
+                    LAKECTL_CREDENTIALS_… or ~/.lakectl.yaml is used, provided
+                    that it is for this server
+  GRAVELER_LOGIN    aws: log in with AWS credentials instead, like --login
   GRAVELER_SESSION_TOKEN
-                    or with a token that `graveler login` has shown
+                    or use a token printed by `graveler login`
   GRAVELER_SERVER_NAME
-                    what AWS's credentials sign for, if not its host name
+                    the name that AWS logins sign, if not the server's host name
   HTTPS_PROXY, HTTP_PROXY, NO_PROXY, AWS_CA_BUNDLE, SSL_CERT_FILE
-                    how a server is reached, and who vouches for it
-  AWS_…             region, credentials and AWS_ENDPOINT_URL_S3, …_DYNAMODB, as AWS's own tools take them
-  GRAVELER_USER     who commits; the login name otherwise
-  GRAVELER_PAGER    what log and diff are read with on a terminal, else PAGER, else less; empty: nothing
+                    proxies and trusted certificates
+  AWS_…             region, credentials and AWS_ENDPOINT_URL_S3, …_DYNAMODB, as in AWS's own tools
+  GRAVELER_USER     the committer; default: the login name
+  GRAVELER_PAGER    the pager of log and diff on a terminal; default: PAGER, then less; empty: none
   GRAVELER_DEBUG    1: show the traceback of unexpected errors
-  NO_COLOR          no colours
+  NO_COLOR          disable colours
 
 \b
 Exit codes:
 {EXIT_CODES}
 
 \b
-Begin:
-  graveler demo                      see all of it at work, in a folder apart
-  graveler init                      a lake in this folder
+Getting started:
+  graveler demo                      see everything at work, in a separate folder
+  graveler init                      create a lake in this folder
   graveler repo create quickstart
   graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
 """
@@ -115,7 +115,7 @@ class _Sections(TyperGroup):
 app = typer.Typer(
     name="graveler",
     cls=_Sections,
-    help="Git for a data lake, without a server: branches, commits, merges, time travel over objects that stay where they are.",
+    help="Git for a data lake, without a server: branch, commit, merge and time-travel over objects that stay where they are.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -135,36 +135,44 @@ def root(
         str | None, typer.Option("--lake", metavar="LAKE", help="The lake: a folder, dynamodb://TABLE or https://HOST.")
     ] = None,
     tables: Annotated[
-        str | None, typer.Option("--tables", metavar="URL", help="A lake on AWS: its table, dynamodb://TABLE.")
+        str | None, typer.Option("--tables", metavar="URL", help="The table of a lake on AWS, dynamodb://TABLE.")
     ] = None,
     endpoint: Annotated[
         str | None,
-        typer.Option("--endpoint", metavar="URL", help="A lake behind a server, with an access key: https://HOST."),
+        typer.Option(
+            "--endpoint", metavar="URL", help="A lake behind a server, used with an access key: https://HOST."
+        ),
     ] = None,
     objects: Annotated[
         str | None,
-        typer.Option("--objects", metavar="URL", help="Where its repositories lie: s3://BUCKET/PREFIX."),
+        typer.Option(
+            "--objects", metavar="URL", help="Where a lake on AWS stores its repositories, s3://BUCKET/PREFIX."
+        ),
     ] = None,
     region: Annotated[
-        str | None, typer.Option("--region", metavar="REGION", help="Its region. [default: AWS's configuration]")
+        str | None,
+        typer.Option("--region", metavar="REGION", help="The AWS region. [default: from AWS's configuration]"),
     ] = None,
     s3_endpoint_url: Annotated[
-        str | None, typer.Option("--s3-endpoint-url", metavar="URL", help="Another server that speaks S3.")
+        str | None, typer.Option("--s3-endpoint-url", metavar="URL", help="Use another S3-compatible server.")
     ] = None,
     dynamodb_endpoint_url: Annotated[
-        str | None, typer.Option("--dynamodb-endpoint-url", metavar="URL", help="Another server that speaks DynamoDB.")
+        str | None,
+        typer.Option("--dynamodb-endpoint-url", metavar="URL", help="Use another DynamoDB-compatible server."),
     ] = None,
     login: Annotated[
         str | None,
         typer.Option(
-            "--login", metavar="HOW", help="To the server: aws, with AWS's credentials. [default: GRAVELER_LOGIN]"
+            "--login",
+            metavar="HOW",
+            help="How to log in to the server: aws, with AWS credentials. [default: GRAVELER_LOGIN]",
         ),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Options that stand before the verb."""
+    """Take the options that come before the command."""
 
 
 def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -> None:

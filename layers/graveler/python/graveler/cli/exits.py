@@ -30,7 +30,7 @@ DEBUG: Final = "GRAVELER_DEBUG"
 
 _SHOWN_CONFLICTS: Final = 100
 
-_ON_FOLDERS: Final = "; to take all that lies below it, get, cp, mv and rm have -r"
+_ON_FOLDERS: Final = "; to work on everything below it, use -r (get, cp, mv, rm)"
 
 
 class ExitCode(IntEnum):
@@ -52,17 +52,17 @@ class ExitCode(IntEnum):
 
 MEANINGS: Final = {
     ExitCode.OK: "done",
-    ExitCode.UNEXPECTED: "unexpected: a bug; GRAVELER_DEBUG=1 shows the traceback",
-    ExitCode.INVALID: "wrong usage, or a request that can never succeed",
-    ExitCode.NOT_FOUND: "what was named does not exist",
+    ExitCode.UNEXPECTED: "unexpected error, a bug; GRAVELER_DEBUG=1 shows the traceback",
+    ExitCode.INVALID: "invalid usage, or a request that can never succeed",
+    ExitCode.NOT_FOUND: "not found",
     ExitCode.CONFLICT: "conflict: a name is taken, or both sides changed an object",
     ExitCode.PRECONDITION: "not ready: nothing to commit, uncommitted changes, not confirmed",
     ExitCode.FORBIDDEN: "not allowed",
-    ExitCode.BUSY: "others were in the way; try again",
+    ExitCode.BUSY: "busy with other changes; try again",
     ExitCode.CORRUPT: "stored bytes are not what was written",
-    ExitCode.UNAVAILABLE: "disk, network or permission failed; the message says where it may have happened all the same",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
-    ExitCode.READER_GONE: "the reader of the output went away, as `| head` does",
+    ExitCode.UNAVAILABLE: "disk, network or permission failure; the message says if the change may have been made anyway",
+    ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
+    ExitCode.READER_GONE: "the reader of the output closed it, as `| head` does",
 }
 
 _CODES: Final[Mapping[type[GravelerError], ExitCode]] = {
@@ -80,7 +80,7 @@ EXIT_CODES: Final = "\n".join(f"{code.value:>5}  {meaning}" for code, meaning in
 """The table in the help."""
 
 
-UNSURE: Final = "a change that was being made may be there or not: look before you repeat it"
+UNSURE: Final = "a change in progress may or may not have been made: check before you repeat it"
 
 
 class InterruptedVerbError(Exception):
@@ -105,8 +105,8 @@ class ReplayConflictError(MergeConflictError):
     def __init__(self, doing: str, source: str, destination: str, conflicts: "Sequence[Conflict]") -> None:
         super().__init__(source, destination, conflicts)
         number = f"{len(self.conflicts)} conflict{'s' if len(self.conflicts) != 1 else ''}"
-        what = f"{doing}: {number}, since the branch holds other versions of these objects; nothing was changed"
-        self.args = (f"{what}. Change them there by hand, and commit",)
+        what = f"{doing}: {number}, because the branch has other versions of these objects; nothing was changed"
+        self.args = (f"{what}. Change them on the branch by hand, and commit",)
 
 
 class ReaderGoneError(Exception):

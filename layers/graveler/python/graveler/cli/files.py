@@ -26,7 +26,7 @@ def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
     for entry in found:
         if not _is_text(entry.name):
             raise InvalidError(
-                f"the name of {entry.path!r} is not UTF-8, so it cannot be an object's path; rename the file"
+                f"the name of {entry.path!r} is not UTF-8, so it cannot be the path of an object; rename the file"
             )
         if entry.is_dir(follow_symlinks=False):
             for file, relative in files_below(Path(entry.path)):
@@ -41,8 +41,8 @@ def file_for(folder: Path, relative: str) -> Path:
     parts = relative.split("/")
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise InvalidError(
-            f"object {relative!r} cannot be a file below {str(folder)!r}: a part of its path is empty, '.', '..' or holds a NUL; "
-            "get it alone, under another name"
+            f"object {relative!r} cannot be a file below {str(folder)!r}: a part of its path is empty, '.' or '..', or contains "
+            "NUL; download it separately, under another name"
         )
     return folder.joinpath(*parts)
 
@@ -60,7 +60,7 @@ def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
         return
     from graveler.storage.spooled import SpooledFile  # loads msgspec, which the help does without
 
-    with SpooledFile("keeping what stdin gives", "stdin-") as spilled:
+    with SpooledFile("buffering stdin", "stdin-") as spilled:
         spilled.write(beginning)
         try:
             copyfileobj(stream, spilled)
@@ -94,7 +94,7 @@ def check_readable(file: Path) -> None:
     """Raise :class:`NotFoundError`, :class:`InvalidError` or :class:`UnavailableError` unless ``file`` is a readable file."""
     try:
         if file.is_dir():
-            raise InvalidError(f"{str(file)!r} is a folder; put it with -r")
+            raise InvalidError(f"{str(file)!r} is a folder; use -r to upload it")
         with file.open("rb"):
             return
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def check_folder(folder: Path) -> None:
     if not folder.exists():
         raise NotFoundError(f"folder {str(folder)!r} does not exist")
     if not folder.is_dir():
-        raise InvalidError(f"{str(folder)!r} is not a folder; leave out -r for a single file")
+        raise InvalidError(f"{str(folder)!r} is not a folder; omit -r to upload a single file")
 
 
 def refused(doing: str, path: Path, error: OSError) -> UnavailableError:

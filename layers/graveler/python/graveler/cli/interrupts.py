@@ -24,7 +24,7 @@ def moving(repository: "AnyRepository", branch: str) -> Iterator[None]:
             after = None
         if after == before:
             raise InterruptedVerbError("nothing was committed") from None
-        now = f"is at {after[:12]} now, and was at {before[:12]}" if after else "cannot be read"
+        now = f"moved from {before[:12]} to {after[:12]}" if after else "cannot be read"
         raise InterruptedVerbError(f"branch {branch!r} {now}; see `graveler reflog`") from None
 
 
@@ -35,5 +35,5 @@ def staging(uri: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise InterruptedVerbError(
-            f"nothing was committed; what was staged until then is shown by `graveler status {uri}`"
+            f"nothing was committed; `graveler status {uri}` shows what was staged before that"
         ) from None

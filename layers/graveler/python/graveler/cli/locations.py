@@ -62,8 +62,8 @@ def _opened(location: LakeLocation) -> "Lake":
         and lake.folder_permissions.tell_once()
     ):
         warn(
-            f"{str(wider[0])!r} lets in users whom the lake is not for; `graveler fsck --repair` of any repository closes it. "
-            "This is said once"
+            f"{str(wider[0])!r} is open to users who should not use this lake; `graveler fsck --repair` of any repository "
+            "closes it. This warning is shown only once"
         )
     return lake
 
@@ -85,8 +85,8 @@ def expect_local_files(doing: str, named: Named | None) -> None:
 
 def _not_readable(doing: str, location: object) -> InvalidError:
     return InvalidError(
-        f"cannot {doing}: files of this machine cannot be taken over where they lie by the lake {str(location)!r}, which others "
-        "read elsewhere; copy them with `graveler put -r`, or name objects in S3"
+        f"cannot {doing}: the lake {str(location)!r} is used from other machines, which cannot read this machine's files in "
+        "place; copy them with `graveler put -r`, or name objects in S3"
     )
 
 
@@ -95,8 +95,8 @@ def refuse_own_lake(folder: Path, named: Named | None) -> None:
     location = find_lake(named)
     if isinstance(location, FolderLake) and location.folder.resolve().is_relative_to(folder.resolve()):
         raise InvalidError(
-            f"folder {str(folder)!r} holds the lake itself ({str(location)!r}); "
-            "name a folder beside it, or keep the lake elsewhere"
+            f"folder {str(folder)!r} contains the lake itself ({str(location)!r}); "
+            "name another folder, or move the lake elsewhere"
         )
 
 
@@ -105,5 +105,5 @@ def refuse_inside_of_lake(folder: Path, named: Named | None) -> None:
     location = find_lake(named)
     if isinstance(location, FolderLake) and folder.resolve().is_relative_to(location.folder.resolve()):
         raise InvalidError(
-            f"folder {str(folder)!r} lies in the lake itself ({str(location)!r}); export to one elsewhere"
+            f"folder {str(folder)!r} is inside the lake ({str(location)!r}); export to a folder elsewhere"
         )

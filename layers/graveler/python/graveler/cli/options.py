@@ -25,17 +25,17 @@ LakeOption = Annotated[
         metavar="LAKE",
         parser=lambda text: Named(lake=text),
         callback=named_location,
-        help="The lake: a folder, dynamodb://TABLE or https://HOST. [default: GRAVELER_LAKE, else the nearest upward from here]",
+        help="The lake: a folder, dynamodb://TABLE or https://HOST. [default: GRAVELER_LAKE, or the nearest one above]",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (see above).")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")]
-Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="What the commit is about.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting it.")]
+Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="The commit message.")]
 Metadata = Annotated[
-    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Metadata to keep with it; may be repeated.")
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Metadata to store with it; repeatable.")
 ]
-Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")]
+Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that start with this.")]
 
 
 def parse_metadata(pairs: list[str] | None, option: str = "--meta") -> dict[str, str]:
@@ -46,7 +46,7 @@ def parse_metadata(pairs: list[str] | None, option: str = "--meta") -> dict[str,
         if not equals or not key:
             raise InvalidError(f"{option} {pair!r} is not of the form KEY=VALUE")
         if key in found:
-            raise InvalidError(f"{option} gives {key!r} twice; give each key once")
+            raise InvalidError(f"{option} names key {key!r} twice; give each key once")
         found[key] = value
     return found
 

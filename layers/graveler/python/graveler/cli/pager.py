@@ -25,7 +25,7 @@ PAGER: Final = "GRAVELER_PAGER"
 _DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 """Default settings of pagers: less quits if all fits on the screen, and both show colours."""
 
-NoPager = Annotated[bool, typer.Option("--no-pager", help="Write straight to the terminal.")]
+NoPager = Annotated[bool, typer.Option("--no-pager", help="Write directly to the terminal.")]
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def paged(*, wanted: bool = True) -> Iterator[Screen]:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env=_DEFAULTS | without_secrets(os.environ))
     except OSError as error:
         raise InvalidError(
-            f"the pager {shlex.join(command)!r} does not start: {error.strerror}; "
+            f"cannot start the pager {shlex.join(command)!r}: {error.strerror}; "
             f"set {PAGER} to another one, or use --no-pager"
         ) from None
     assert process.stdin is not None
@@ -64,7 +64,7 @@ def _command() -> list[str]:
     try:
         command = shlex.split(named)
     except ValueError as error:
-        raise InvalidError(f"the pager {named!r} is no command ({error}); set {PAGER} to one") from None
+        raise InvalidError(f"the pager {named!r} is not a command ({error}); set {PAGER} to one") from None
     return [] if command == ["cat"] else command
 
 

@@ -28,7 +28,7 @@ def run_line(command: CommandTree, arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         message = error.format_message().rstrip(".")
         if message.startswith("No such option") and context is not None and context.parent is None:
-            message += "; a verb's own options stand behind it"
+            message += "; a command's own options come after its name"
         return report_usage(message, context.command_path if context else "graveler")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can turn it into words
         return report(error)

@@ -71,12 +71,12 @@ def show_space(screen: Screen, space: "Space", *, as_json: bool) -> None:
             f"{human_size(tally.bytes):>10}" for tally in (holding.held, holding.exclusive, holding.history)
         )
         screen.line(screen.safe(f"{sizes}  {holding.kind.value} {holding.name}".rstrip()))
-    unheld = f", of which nobody holds {_space_text(space.unheld)}" if space.unheld.files else ""
+    unheld = f", of which {_space_text(space.unheld)} unreferenced" if space.unheld.files else ""
     screen.line(f"{_space_text(space.objects)}{unheld}")
     own = ", ".join(f"{folder} {human_size(tally.bytes)}" for folder, tally in sorted(space.own.items()))
-    screen.line(screen.safe(f"our own files: {own}"))
+    screen.line(screen.safe(f"graveler's own files: {own}"))
     if space.unknown.files:
-        screen.line(f"not ours: {count(space.unknown.files, 'file')}, {human_size(space.unknown.bytes)}")
+        screen.line(f"unknown files: {count(space.unknown.files, 'file')}, {human_size(space.unknown.bytes)}")
 
 
 def _space_text(tally: "Tally") -> str:

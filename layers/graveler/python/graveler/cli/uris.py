@@ -59,7 +59,7 @@ def parse_repository(text: str) -> str:
     name = text.removeprefix(SCHEME) if text.startswith(SCHEME) else text
     name = name.removesuffix("/")
     if "/" in name:
-        _refuse(text, "only a repository can stand here", f"{SCHEME}REPOSITORY")
+        _refuse(text, "only a repository is allowed here", f"{SCHEME}REPOSITORY")
     return check_repository(name)
 
 
@@ -113,7 +113,7 @@ def parse_ref_of(repository: str, text: str) -> str:
         return _check_ref(text)
     uri = parse_ref(text)
     if uri.repository != repository:
-        raise InvalidError(f"{text!r} is of another repository than {repository!r}; both must be of one")
+        raise InvalidError(f"{text!r} is not in repository {repository!r}; both refs must be in the same repository")
     return uri.ref
 
 
@@ -128,7 +128,7 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
     if not found:
         raise InvalidError(
             f"{first!r} names one ref; name two, as in {SCHEME}{repository}/{rest}..OTHER "
-            "(uncommitted changes of a branch: `graveler status`)"
+            "(for a branch's uncommitted changes, use `graveler status`)"
         )
     return TwoRefs(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...")
 
@@ -138,7 +138,7 @@ def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
     from graveler.history.names import check_repository
 
     if not text.startswith(SCHEME):
-        _refuse(text, f"it does not begin with {SCHEME}", form)
+        _refuse(text, f"it does not start with {SCHEME}", form)
     name, _, rest = text.removeprefix(SCHEME).partition("/")
     check_repository(name)
     if not whole:

@@ -174,7 +174,7 @@ def read_role(text: str) -> "Role":
     try:
         return Role(text)
     except ValueError:
-        raise InvalidError(f"--role {text!r} is none of {', '.join(role.value for role in Role)}") from None
+        raise InvalidError(f"--role {text!r} is not one of {', '.join(role.value for role in Role)}") from None
 
 
 def listed_patterns(patterns: Sequence[str]) -> str:

@@ -20,18 +20,18 @@ def prepare(folder: Path, source: Path) -> None:
     inner, outer = folder.resolve(), source.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise InvalidError(
-            f"the demo's lake {str(folder)!r} and the files to import, {str(source)!r}, lie in each other; "
+            f"the demo's lake {str(folder)!r} and the files to import, {str(source)!r}, overlap; "
             "name another folder with --lake"
         )
     try:
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            raise _not_ours(folder, "is no folder")
+            raise _not_ours(folder, "is not a folder")
         names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
         if names and MARKER not in names:
-            raise _not_ours(folder, "holds something, and was not made by the demo")
+            raise _not_ours(folder, "is not empty, and was not made by the demo")
         strangers = sorted(name for name in names if name not in _OURS and not name.startswith(_TABLES))
         if strangers:
-            raise _not_ours(folder, f"holds {strangers[0]!r}, which the demo did not make")
+            raise _not_ours(folder, f"contains {strangers[0]!r}, which the demo did not make")
         remove(folder)
         folder.mkdir(parents=True)
         (folder / MARKER).write_text("Made by `graveler demo`, which replaces this folder when it runs again.\n")
@@ -46,4 +46,4 @@ def remove(folder: Path) -> None:
 
 
 def _not_ours(folder: Path, why: str) -> PreconditionError:
-    return PreconditionError(f"{str(folder)!r} {why}; it is left alone. Name another folder with --lake")
+    return PreconditionError(f"{str(folder)!r} {why}; it was left alone. Name another folder with --lake")

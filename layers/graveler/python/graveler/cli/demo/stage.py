@@ -105,7 +105,7 @@ class Stage:
         if code == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
         if code != fails_with:
-            raise DemoFailedError(f"`{line}` ended with exit code {code}, not {fails_with}")
+            raise DemoFailedError(f"`{line}` exited with code {code}, not {fails_with}")
         return text
 
     def set_variable(self, name: str, value: str) -> None:

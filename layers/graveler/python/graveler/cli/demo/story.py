@@ -40,7 +40,7 @@ def make_plan(source: Path) -> Plan:
     """Choose among the files of a folder. :class:`InvalidError` if it has fewer than two."""
     files = tuple(relative for _, relative in files_below(source))
     if len(files) < 2:
-        raise InvalidError(f"{str(source)!r} holds {len(files)} files; the demo needs two at least")
+        raise InvalidError(f"{str(source)!r} contains {len(files)} files; the demo needs at least two")
     contested = _to_contest(source, files)
     return Plan(source, files, f"{source.resolve().name or 'files'}/", contested, _to_remove(files, contested))
 
@@ -50,30 +50,30 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
     contested = plan.prefix + plan.contested
     original = (plan.source / plan.contested).read_bytes()
 
-    with stage.step("Make a lake and a repository", "A lake is a folder: a SQLite table, and the objects beside it."):
+    with stage.step("Create a lake and a repository", "A lake is a folder: a SQLite table and the objects next to it."):
         stage.run("init", typed_lake)
         stage.set_variable(LAKE, typed_lake)
         stage.run("repo", "create", _URI)
     repository = _open(lake)
 
-    with stage.step("Import a real tree", "Its files are read once and stay where they are."):
+    with stage.step("Import a real tree", "Each file is read once, and stays where it is."):
         stage.run("import", str(plan.source), f"{_URI}/main/{plan.prefix}", "-m", f"Import {plan.source.name}")
         objects = {entry.path.removeprefix(plan.prefix) for entry in repository.objects("main")}
         # A file may come or go during the import: the current state of the disk counts.
         missing = [file for file in plan.files if file not in objects and (plan.source / file).exists()]
         strange = [path for path in objects if not (plan.source / path).exists()]
-        stage.check(not missing, f"{missing[:3]} are on the disk and not in the lake")
-        stage.check(not strange, f"{strange[:3]} are in the lake and not on the disk")
+        stage.check(not missing, f"{missing[:3]} are on the disk but not in the lake")
+        stage.check(not strange, f"{strange[:3]} are in the lake but not on the disk")
         removals = sum(1 for path in objects if _is_below(path, plan.removed))
-        stage.check(_read(repository, "main", contested) == original, f"{contested} has other bytes than the file")
+        stage.check(_read(repository, "main", contested) == original, f"{contested} differs from the file")
     imported = repository.commit_of("main").id
 
-    with stage.step("Branch", "All those objects on a second branch, for one row in a table."):
+    with stage.step("Branch", "A second branch with all those objects costs one row in a table."):
         stage.run("branch", "create", f"{_URI}/{_BRANCH}", "--source", "main")
-        stage.check(repository.commit_of(_BRANCH).id == imported, "the branch is not where main is")
+        stage.check(repository.commit_of(_BRANCH).id == imported, "the branch does not point to main's commit")
 
     with stage.step(
-        "Change things on the branch", "One object added, one overwritten, some removed: staged, not committed."
+        "Change things on the branch", "Add one object, overwrite one, remove some: staged, not committed."
     ):
         stage.run("put", "-", f"{_URI}/{_BRANCH}/{_README}", stdin="graveler was here")
         stage.run("put", "-", f"{_URI}/{_BRANCH}/{contested}", stdin=_ON_BRANCH)
@@ -85,7 +85,7 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         stage.check(sorted(kinds) == sorted(wanted), f"the uncommitted changes are {kinds}")
 
     with stage.step(
-        "Commit, and compare with main", "Main is as it was. A commit writes the ranges that its changes touch."
+        "Commit, and compare with main", "main has not changed. A commit writes only the ranges that its changes touch."
     ):
         stage.run("commit", f"{_URI}/{_BRANCH}", "-m", "Try something else")
         stage.run("diff", f"{_URI}/main..{_BRANCH}", "--prefix", plan.prefix, "--folders")
@@ -93,37 +93,39 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         stage.check(len(repository.diff("main", _BRANCH, amount=1_000_000).results) == len(wanted), "the diff differs")
         stage.check(_read(repository, "main", contested) == original, "main changed with the branch")
 
-    with stage.step("Meanwhile, somebody changes the same file on main"):
+    with stage.step("Meanwhile, someone changes the same file on main"):
         stage.run("put", "-", f"{_URI}/main/{contested}", stdin=_ON_MAIN)
         stage.run("commit", f"{_URI}/main", "-m", "A change on main")
     before_merge = repository.commit_of("main").id
 
-    with stage.step("Merge: a conflict", "Both sides changed it, so nothing is changed, and the conflict is told."):
+    with stage.step(
+        "Merge: a conflict", "Both sides changed the file, so nothing is merged and the conflict is reported."
+    ):
         output = stage.run("merge", f"{_URI}/{_BRANCH}", "main", fails_with=4)
-        stage.check(contested in output, "the conflict is not told")
-        stage.check(repository.commit_of("main").id == before_merge, "main moved in spite of the conflict")
+        stage.check(contested in output, "the conflict was not reported")
+        stage.check(repository.commit_of("main").id == before_merge, "main moved despite the conflict")
 
     with stage.step("Merge, and let the branch win"):
         stage.run("merge", f"{_URI}/{_BRANCH}", "main", "--strategy", "source-wins", "-m", "Take the experiment")
         parents = repository.commit_of("main").parents
-        stage.check(parents == (before_merge, repository.commit_of(_BRANCH).id), "the merge has other parents")
+        stage.check(parents == (before_merge, repository.commit_of(_BRANCH).id), "the merge has the wrong parents")
         stage.check(_line(repository, "main", contested) == _ON_BRANCH, "the branch did not win")
         left = sum(1 for _ in repository.objects("main"))
         stage.check(left == len(objects) + 1 - removals, f"main has {left} objects")
 
-    with stage.step("Time travel", "Every state is there still: after the merge, before it, and as it was imported."):
+    with stage.step("Time travel", "Every state is still there: after the merge, before it, and as imported."):
         now = stage.run("cat", f"{_URI}/main/{contested}")
         before = stage.run("cat", f"{_URI}/main~1/{contested}")
         stage.run("cat", f"{_URI}/main~2/{contested}", shown=3)
         stage.run("diff", f"{_URI}/main~2..main", "--prefix", contested)
         stage.check((now.strip(), before.strip()) == (_ON_BRANCH, _ON_MAIN), f"main was {before!r} and is {now!r}")
-        stage.check(_read(repository, "main~2", contested) == original, "the imported version has other bytes")
+        stage.check(_read(repository, "main~2", contested) == original, "the imported version has different bytes")
 
     with stage.step("Tag it, and look at the graph"):
         stage.run("tag", "create", f"{_URI}/v1", "main")
         graph = stage.run("log", f"{_URI}/main", "--graph", "--oneline", shown=40)
-        stage.check(repository.tag("v1").commit_id == repository.commit_of("main").id, "the tag is elsewhere")
-        stage.check("tag: v1" in graph and _BRANCH in graph, "the graph does not show tag and branch")
+        stage.check(repository.tag("v1").commit_id == repository.commit_of("main").id, "the tag names another commit")
+        stage.check("tag: v1" in graph and _BRANCH in graph, "the graph does not show the tag and the branch")
 
 
 def try_next(plan: Plan) -> Sequence[str]:

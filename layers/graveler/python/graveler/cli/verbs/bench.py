@@ -22,25 +22,25 @@ _SCAN = 200_000
 
 
 def bench(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/; what is read is REF's.")],
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/, whose objects are read")],
     repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Timed calls of each kind.")
+        int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Time N calls of each kind.")
     ] = 5,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Only what changes nothing.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only measure reads.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how quick this lake is, here and now.
+    """Measure how fast this lake is, here and now.
 
-    Reads some of REF's objects. Then, on a branch of its own that is deleted afterwards, removes one object at a time and commits
-    that; nothing that anybody else sees is changed. Those commits' files stay in the storage until garbage is collected.
+    Reads some of REF's objects. Then creates a branch, removes one object at a time there, commits each removal, and deletes the
+    branch; nothing else changes. The files of those commits stay in storage until garbage is collected.
 
     \b
     Examples:
       graveler bench lakefs://quickstart/main/
       graveler bench lakefs://quickstart/main/ --read-only --repeat 20
 
-    JSON: a line {operation, calls, items, median_ms, fastest_ms, slowest_ms} for each; items are those of one call.
+    JSON: a line {operation, calls, items, median_ms, fastest_ms, slowest_ms} for each; items counts one call's.
     """
     at = parse_prefix(uri)
     repository = open_repository(lake, at.repository)
@@ -50,7 +50,7 @@ def bench(
         _writing(measured, repository, at.ref, paths)
     screen = output()
     if not as_json:
-        screen.line(f"{'':28}{'median':>12}{'fastest':>12}{'slowest':>12}{'a second':>12}")
+        screen.line(f"{'':28}{'median':>12}{'fastest':>12}{'slowest':>12}{'per second':>12}")
     for operation, (seconds, items) in measured.rows.items():
         middle = median(seconds)
         if as_json:

@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 
 _PAGE = 1000
 
-PathPrefix = Annotated[str, typer.Option("--prefix", metavar="PATH", help="Only paths that begin so.")]
-Folders = Annotated[bool, typer.Option("--folders", help="Sum up what lies behind the next slash.")]
-Summarize = Annotated[
-    bool, typer.Option("--summary", help="Only how many objects and bytes; with --folders, of each folder.")
-]
+PathPrefix = Annotated[str, typer.Option("--prefix", metavar="PATH", help="Only paths that start with this.")]
+Folders = Annotated[bool, typer.Option("--folders", help="Show one line per folder, for all that is in it.")]
+Summarize = Annotated[bool, typer.Option("--summary", help="Only count objects and bytes; with --folders, per folder.")]
 
 
 def status(
@@ -55,10 +53,10 @@ def status(
       graveler status lakefs://quickstart/main --summary
 
     \b
-    JSON: a line {type, path, before, after} for each, in the order of paths;
+    JSON: a line {type, path, before, after} for each, in path order;
       type is added, removed, changed or prefix_changed;
-      before and after are objects as of stat, or null.
-      With --summary, lines as of `diff --summary`.
+      before and after are objects as in `stat`, or null.
+      With --summary, lines as in `diff --summary`.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
@@ -83,13 +81,13 @@ def commit(
     ],
     message: Message,
     meta: Metadata = None,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Also when nothing changed.")] = False,
+    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Commit even if nothing changed.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a branch's uncommitted changes a commit.
+    """Commit a branch's uncommitted changes.
 
-    All of them at once, or none. What is staged meanwhile goes into the next one.
+    Commits either all of them or none. Changes that are staged meanwhile go into the next commit.
 
     \b
     Examples:
@@ -117,9 +115,9 @@ def diff(
             metavar="A..B|A", help="lakefs://REPOSITORY/A..B, or A's URI.", autocompletion=completion.branches
         ),
     ],
-    right: Annotated[str | None, typer.Argument(metavar="B", help="A ref of the same repository, or its URI.")] = None,
+    right: Annotated[str | None, typer.Argument(metavar="B", help="A ref in the same repository, or its URI.")] = None,
     three_dot: Annotated[
-        bool, typer.Option("--three-dot", help="What B changed since its common base with A, as A...B does.")
+        bool, typer.Option("--three-dot", help="Show what B changed since its common base with A, like A...B.")
     ] = False,
     prefix: PathPrefix = "",
     folders: Folders = False,
@@ -128,9 +126,9 @@ def diff(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what turns one commit into another.
+    """Show what changed from one commit to another.
 
-    Uncommitted changes do not count; see status.
+    Uncommitted changes are not included; see `graveler status`.
 
     \b
     Examples:
@@ -140,12 +138,12 @@ def diff(
       graveler diff lakefs://quickstart/v1 main --summary --folders
 
     \b
-    JSON: a line {type, path, before, after} for each, in the order of paths;
+    JSON: a line {type, path, before, after} for each, in path order;
       type is added, removed, changed or prefix_changed;
-      before and after are objects as of stat, or null.
+      before and after are objects as in `stat`, or null.
       With --summary, a line {type, path, added, added_bytes, removed,
       removed_bytes, changed, changed_bytes_before, changed_bytes_after} for
-      each folder (type prefix), what lies in none (direct), all (total).
+      each folder (type prefix), objects in none (direct), and all (total).
     """
     two = parse_two_refs(left, right, from_base=three_dot)
     repository = open_repository(lake, two.repository)

@@ -27,17 +27,18 @@ Target = Annotated[
     str, typer.Argument(metavar="TARGET", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.objects)
 ]
 Recursive = Annotated[
-    bool, typer.Option("--recursive", "-r", help="All objects below a folder; both end with a slash, or are empty.")
+    bool,
+    typer.Option("--recursive", "-r", help="All objects in a folder; both paths must be empty or end with a slash."),
 ]
 
 
 def cp(
     source: Source, target: Target, recursive: Recursive = False, lake: LakeOption = None, as_json: AsJson = False
 ) -> None:
-    """Copy objects of any ref to a branch of the same repository, without their bytes.
+    """Copy objects from any ref to a branch, without copying their bytes.
 
-    Both have the same physical object, which is never changed. It is an uncommitted change until you commit. A target that is
-    empty or ends with a slash is a folder: the object keeps its name there.
+    The branch must be in the same repository. Both paths share one physical object, which is never changed. The copy is an
+    uncommitted change until you commit. A target that is empty or ends with a slash is a folder: the object keeps its name there.
 
     \b
     Examples:
@@ -71,13 +72,13 @@ def mv(
     source: Source,
     target: Target,
     recursive: Recursive = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be moved.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be moved, without moving it.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give objects of a branch other paths. Older commits keep them; it is an uncommitted change until you commit.
+    """Move or rename objects on a branch. Older commits keep the old paths; the move is an uncommitted change until you commit.
 
-    What is interrupted leaves each object at its old path, at its new one, or both; run it again to finish.
+    An interrupted move leaves each object at its old path, its new path, or both; run it again to finish.
 
     \b
     Examples:
@@ -85,12 +86,12 @@ def mv(
       graveler mv -r --dry-run lakefs://quickstart/main/tmp/ \\
         lakefs://quickstart/main/data/
 
-    JSON: a line {from, path, moved} for each; moved is false in a dry run.
+    JSON: a line {from, path, moved} for each; moved is false with --dry-run.
     """
     at, to = _locations(source, target, recursive=recursive)
     if at.ref != to.ref:
         raise InvalidError(
-            f"objects move inside one branch, and {at.ref!r} and {to.ref!r} are two: copy them with `graveler cp`"
+            f"cannot move objects from {at.ref!r} to {to.ref!r}: a move stays on one branch; copy them with `graveler cp`"
         )
     repository = open_repository(lake, at.repository)
     branch = repository.branch(to.ref).name
@@ -130,11 +131,13 @@ def _locations(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI,
     at = parse_prefix(source) if recursive else parse_object(source)
     to = parse_prefix(target)
     if at.repository != to.repository:
-        raise InvalidError(f"{source!r} and {target!r} are of two repositories; get the objects, and put them there")
+        raise InvalidError(
+            f"{source!r} and {target!r} are in different repositories; download the objects and upload them there"
+        )
     if recursive:
         for path in (at.path, to.path):
             if path and not path.endswith("/"):
-                raise InvalidError(f"-r takes folders, and {path!r} does not end with '/': write {path + '/'!r}")
+                raise InvalidError(f"-r needs folders, but {path!r} does not end with '/': write {path + '/'!r}")
     elif not to.path or to.path.endswith("/"):
         to = parse_object(f"{RefURI(to.repository, to.ref)}/{to.path}{at.path.rpartition('/')[2]}")
     return at, to
@@ -144,5 +147,5 @@ def _some(found: Iterator[One], at: ObjectURI) -> Iterator[One]:
     """Return the findings. :class:`NotFoundError` without any."""
     first = next(found, None)
     if first is None:
-        raise NotFoundError(f"no object of {at.ref!r} lies below {at.path!r}; see `graveler ls {at}`")
+        raise NotFoundError(f"no object of {at.ref!r} is below {at.path!r}; see `graveler ls {at}`")
     return chain([first], found)

@@ -23,7 +23,6 @@ from graveler.cli.values import count
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from graveler.cli.demo import folder as demo_folder
     from graveler.cli.demo.stage import Stage
     from graveler.cli.demo.story import Plan
 
@@ -37,18 +36,18 @@ def demo(
     lake: Annotated[
         Path | None,
         typer.Option(
-            "--lake", metavar="FOLDER", help="Where the lake goes; replaced if it is a demo's. [default: demo-lake]"
+            "--lake", metavar="FOLDER", help="Folder for the lake; an earlier demo's is replaced. [default: demo-lake]"
         ),
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep/--no-keep", help="Leave the lake there afterwards, to look around.")
+        bool, typer.Option("--keep/--no-keep", help="Keep the lake afterwards, to look around in it.")
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show the main job on real input, in a lake of its own.
+    """Show the whole workflow on real files, in a lake of its own.
 
-    Import, branch, change, merge with a conflict, travel in time. It says what it does as the command lines that do it, checks
-    that each did, and tells how long it took and which files it wrote.
+    Import, branch, change, merge with a conflict, travel in time. Every step prints its command lines, checks that they worked,
+    and reports how long they took and which files they wrote.
 
     \b
     Examples:
@@ -60,6 +59,7 @@ def demo(
       commands are {command, exit_code, output}, written counts files by kind;
       then a line {lake, next}.
     """
+    from graveler.cli.demo import folder as demo_folder
     from graveler.cli.demo.stage import Stage
     from graveler.cli.demo.story import REPOSITORY, make_plan, play, try_next
 
@@ -79,7 +79,7 @@ def demo(
         play(stage, plan, folder, str(named))
     except KeyboardInterrupt:
         raise InterruptedVerbError(
-            f"the demo's lake in {str(named)!r} is unfinished; the next run replaces it"
+            f"the demo's lake in {str(named)!r} is incomplete; the next run replaces it"
         ) from None
     if not keep:
         demo_folder.remove(folder)
@@ -130,12 +130,10 @@ def _close_scene(
 
     commands = sum(len(step.ran) for step in stage.steps)
     console.print()
-    console.print(
-        f"[bold green]All {len(stage.steps)} steps did what they say[/]: {commands} commands in {seconds:.1f} s."
-    )
+    console.print(f"[bold green]All {len(stage.steps)} steps worked[/]: {commands} commands in {seconds:.1f} s.")
     if lake is None:
         return
     console.print()
-    console.print("Look around in the lake that is there now:")
+    console.print("Look around in the lake:")
     for line in (f"export {LAKE}={shlex.quote(str(lake))}", *next_steps):
         show_command(console, line)

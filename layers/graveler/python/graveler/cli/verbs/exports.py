@@ -24,24 +24,26 @@ def export(
         str,
         typer.Argument(
             metavar="URI",
-            help="lakefs://REPOSITORY/REF/ and perhaps a folder there.",
+            help="lakefs://REPOSITORY/REF/, optionally with a folder",
             autocompletion=completion.objects,
         ),
     ],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New, empty, or one that an earlier export made.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A new or empty folder, or one from an earlier export.")
+    ],
     verify: Annotated[
-        bool, typer.Option("--verify", help="First read and compare all files that were exported before.")
+        bool, typer.Option("--verify", help="First read and compare all files exported earlier.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
-    threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Write N files at the same time.")] = 4,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")] = False,
+    threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Write N files in parallel.")] = 4,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a ref's objects to a folder, only those that differ.
+    """Export a ref's objects to a folder, writing only those that differ.
 
-    A folder that an earlier export made is brought to the ref's commit: what that one wrote and differs is written again or
-    removed, other files stay. Uncommitted changes are not exported. Each file appears as a whole, with the bytes that the lake
-    noted. An export that was interrupted is finished by the next one.
+    An earlier export in the folder is updated to the ref's commit: files from it that differ are rewritten or removed, and other
+    files stay. Uncommitted changes are not exported. Each file appears only when it is complete and its bytes match the lake. An
+    interrupted export is finished by the next one.
 
     \b
     Examples:
@@ -51,7 +53,7 @@ def export(
     \b
     JSON: one document {commit_id, written, removed, bytes, problems, modified};
       problems are {path, why} of objects that cannot be files, modified are
-      files that somebody changed: if there are any, commit_id is null.
+      files that someone changed. If there are any, commit_id is null.
     """
     from graveler.lake.exporting.export import ModifiedExportError
     from graveler.lake.exporting.export_names import UnwritableKeysError
@@ -60,7 +62,9 @@ def export(
 
     at = parse_prefix(uri)
     if at.path and not at.path.endswith("/"):
-        raise InvalidError(f"a folder is exported, and {at.path!r} does not end with '/': write {at.path + '/'!r}")
+        raise InvalidError(
+            f"only a folder can be exported, but {at.path!r} does not end with '/': write {at.path + '/'!r}"
+        )
     refuse_own_lake(folder, lake)
     refuse_inside_of_lake(folder, lake)
     repository = open_repository(lake, at.repository)
@@ -81,7 +85,7 @@ def export(
         if dry_run:
             raise InterruptedVerbError from None
         raise InterruptedVerbError(
-            f"{str(folder)!r} may hold a part of the export, each file of it complete; the same export again finishes it"
+            f"{str(folder)!r} may contain a part of the export, of complete files; run the export again to finish it"
         ) from None
     except UnwritableKeysError as error:
         if as_json:
@@ -97,14 +101,14 @@ def export(
         return
     to = f"{screen.safe(str(folder))}, at {screen.paint(made.commit_id[:SHORT], 'yellow')}"
     if not made.written and not made.removed:
-        screen.line(f"nothing to do in {to}")
+        screen.line(f"nothing to export to {to}")
         return
-    written = f"{count(made.written, 'file')}, {human_size(made.size)}"
+    written = f"{count(made.written, 'file')} ({human_size(made.size)})"
     removed = count(made.removed, "file")
     if dry_run:
-        screen.line(f"would write {written}, and remove {removed}, in {to}; nothing was changed")
+        screen.line(f"would write {written} and remove {removed} in {to}; nothing was changed")
     else:
-        screen.line(f"wrote {written}, and removed {removed}, in {to}")
+        screen.line(f"wrote {written} and removed {removed} in {to}")
 
 
 def _export_json(report: "ExportReport") -> dict[str, object]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
-app = typer.Typer(help="Collect garbage: remove what no ref, uncommitted change or rule keeps.")
+app = typer.Typer(help="Collect garbage: remove what no ref, uncommitted change or rule needs.")
 
 Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
 RefUri = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF")]
@@ -32,15 +32,15 @@ RefUri = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/
 
 @app.command()
 def plan(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Show what a run would remove now; nothing is removed.
+    """Show what a run would remove now, without removing anything.
 
-    Others may work meanwhile. The files are listed by `graveler gc report`.
+    The repository stays usable meanwhile. `graveler gc report` lists the files.
 
     \b
     Example:
       graveler gc plan lakefs://quickstart
 
-    JSON: one document, as of `graveler gc run`.
+    JSON: one document, as in `graveler gc run`.
     """
     from graveler.retention.runs import Mode
 
@@ -55,20 +55,21 @@ def plan(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
 def run(
     name: Name,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Move files aside for a week; the default of the first run.")
+        bool,
+        typer.Option("--quarantine", help="Keep removed files in quarantine for a week. [default for the first run]"),
     ] = False,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete at once; the default of later runs.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete files at once. [default for later runs]")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove what nobody needs: objects, and what of the history no ref reaches.
+    """Remove unneeded objects and unreachable history.
 
-    Kept is whatever branches, tags, legal holds, dumps and uncommitted changes need, and every file younger than a day. A commit
-    that no ref reaches, or that the retention rules drop, is marked by one run, and its files are removed by one a day later.
-    Others may work meanwhile. A run that was interrupted is finished by the next one.
+    Everything that branches, tags, legal holds, dumps and uncommitted changes need is kept, and so is every file younger than a
+    day. A commit that no ref reaches, or that the retention rules drop, is marked by one run; a run at least a day later removes
+    its files. The repository stays usable meanwhile. An interrupted run is finished by the next one.
 
-    Hidden branches of transactions whose process was killed are deleted. A run watches for five minutes whether a process gives
-    a sign; without such branches it does not wait.
+    Hidden branches of transactions whose process was killed are deleted. If there are any such branches, a run waits five minutes
+    for a sign of life from their processes.
 
     \b
     Examples:
@@ -85,25 +86,27 @@ def run(
     from graveler.retention.runs import Mode
 
     if quarantine and delete:
-        raise InvalidError("--quarantine and --delete exclude each other; choose one")
+        raise InvalidError("--quarantine and --delete are mutually exclusive; choose one")
     mode = Mode.QUARANTINE if quarantine else Mode.DELETE if delete else None
     try:
         made = _collect(name, lake, mode)
     except KeyboardInterrupt:
         if connection_to(lake) is not None:
-            raise InterruptedVerbError("the server goes on with the run; `graveler gc report` tells of it") from None
-        raise InterruptedVerbError("what was removed until then stays so; run it again for the rest") from None
+            raise InterruptedVerbError("the run continues on the server; `graveler gc report` shows it") from None
+        raise InterruptedVerbError("files already removed stay removed; run it again for the rest") from None
     _show(output(), made, as_json=as_json)
 
 
 @app.command()
 def report(
     name: Name,
-    run: Annotated[str, typer.Argument(metavar="[RUN]", help="A run, as the list shows it.")] = "",
+    run: Annotated[str, typer.Argument(metavar="[RUN]", help="The ID of a run, from the list.")] = "",
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the runs, or the files of one run and what became of them.
+    """List the runs, or the files of one run.
+
+    For each file it shows why it is garbage, and what happened to it.
 
     \b
     Examples:
@@ -111,8 +114,8 @@ def report(
       graveler gc report lakefs://quickstart 20261121T120000Z-0a1b2c3d
 
     \b
-    JSON: a line for each run, as of `graveler gc run` (ended is null for
-      one that is not over); of one run a line for each file,
+    JSON: a line for each run, as in `graveler gc run` (ended is null for
+      an unfinished one); with RUN a line for each file,
       {kind, key, size, modified, why, outcome}.
     """
     garbage, screen = _garbage(name, lake), output()
@@ -141,7 +144,7 @@ def report(
             continue
         files = sum(tally.files for tally in made.found.values())
         size = sum(tally.bytes for tally in made.found.values())
-        state = "  not over: run again to finish it" if made.ended is None else ""
+        state = "  unfinished: run gc again to finish it" if made.ended is None else ""
         screen.line(
             f"{made.run}  {screen.paint(moment(int(made.began)), 'dim')}  {made.mode:<10}  "
             f"{count(files, 'file')}, {human_size(size)}{state}"
@@ -152,22 +155,22 @@ def report(
 def rules(
     name: Name,
     default_days: Annotated[
-        int | None, typer.Option("--default-days", metavar="DAYS", help="For branches that have no days of their own.")
+        int | None, typer.Option("--default-days", metavar="DAYS", help="For branches without days of their own.")
     ] = None,
     branch: Annotated[
-        list[str] | None, typer.Option("--branch", metavar="BRANCH=DAYS", help="For one branch; may be repeated.")
+        list[str] | None, typer.Option("--branch", metavar="BRANCH=DAYS", help="For one branch; repeatable.")
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Remove the rules: every commit keeps its objects.")] = False,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Only show which commits would lose their objects.")
+        bool, typer.Option("--preview", help="Show which commits would lose their objects, without setting the rules.")
     ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show, try or set for how many days replaced commits keep their objects.
+    """Show, preview or set the retention rules. They say for how many days replaced commits keep their objects.
 
-    A branch's last commit always keeps its objects, as do tagged ones and those under a legal hold. The history itself stays:
-    only reading the objects of a commit that has expired fails.
+    The latest commit of a branch always keeps its objects, as do commits that are tagged or under a legal hold. The history
+    itself is kept: only reading the objects of an expired commit fails.
 
     \b
     Examples:
@@ -176,8 +179,9 @@ def rules(
       graveler gc rules quickstart --default-days 30 --branch main=90
 
     \b
-    JSON: one document {default_days, branches}; null days: no rules;
-      with --preview {reached, kept, lost}, lost are commit IDs.
+    JSON: one document {default_days, branches}; default_days is null
+      without rules; with --preview {reached, kept, lost}, lost is a list
+      of commit IDs.
     """
     repository = open_repository(lake, parse_repository(name))
     wanted = _parse_rules(default_days, branch or [], clear=clear)
@@ -198,7 +202,7 @@ def rules(
             }
         )
     elif current is None:
-        screen.line("no rules: every commit that a ref reaches keeps its objects")
+        screen.line("no rules: every commit reachable from a ref keeps its objects")
     else:
         screen.line(f"{'default':<20} {count(current.default_days, 'day')}")
         for one, days in sorted(current.branches.items()):
@@ -208,22 +212,22 @@ def rules(
 @app.command()
 def restore(
     name: Name,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run, as `gc report` shows it.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The ID of the run, from `gc report`.")],
     prefix: Annotated[
-        str, typer.Option("--prefix", metavar="TEXT", help="Only files whose key begins with this.")
+        str, typer.Option("--prefix", metavar="TEXT", help="Only files whose key starts with this.")
     ] = "",
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring files back that a run moved to quarantine.
+    """Bring back files that a run moved to quarantine.
 
-    They are put where they were, and are safe there for a day; then they have to be needed again: by a branch, a tag, or rules.
+    They return to their original keys and are safe there for a day; by then a branch, a tag or a rule must need them again.
 
     \b
     Example:
       graveler gc restore quickstart 20261121T120000Z-0a1b2c3d --prefix data/
 
-    JSON: a line {key, restored} for each file; false: something is there already.
+    JSON: a line {key, restored} for each file; restored is false if the key is in use.
     """
     screen = output()
     done = left = 0
@@ -233,7 +237,7 @@ def restore(
         if as_json:
             screen.json({"key": key, "restored": restored})
         elif not restored:
-            screen.line(f"{screen.paint('there already:', 'yellow')} {screen.safe(key)}")
+            screen.line(f"{screen.paint('already there:', 'yellow')} {screen.safe(key)}")
     if not as_json:
         screen.line(f"restored {count(done, 'file')}" + (f", left {left:,} in quarantine" if left else ""))
 
@@ -244,23 +248,29 @@ def undelete(
     since: Annotated[
         str,
         typer.Option(
-            "--since", metavar="TIME", help="All that was deleted since then; a date, with a time, or 3d ago."
+            "--since",
+            metavar="TIME",
+            help="Everything deleted since a date, a date with time, or a time ago such as 3d.",
         ),
     ] = "",
     ref: Annotated[
         str,
-        typer.Option("--ref", metavar="REF", help="What this branch, tag or commit needs, whenever it was deleted."),
+        typer.Option(
+            "--ref", metavar="REF", help="Everything that this branch, tag or commit needs, whenever it was deleted."
+        ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what --since would bring back.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what --since would bring back, without doing it.")
+    ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring back files that runs deleted for good, from the versions that the bucket keeps.
+    """Bring back files that runs deleted for good.
 
-    For a table that was restored to an earlier moment: its commits may name files that were collected since. Restore the table
-    first, and let no run begin before the files are back: what no ref needs is collected again. Needs the lake itself on S3, not
-    a server, and the rights to list versions (s3:ListBucketVersions, s3:GetBucketVersioning) and to remove delete markers
-    (s3:DeleteObjectVersion).
+    They come back from the versions that the bucket keeps. This is for a table that was restored to an earlier point in time: its
+    commits may refer to files that were collected since. Restore the table first, and start no run before the files are back,
+    because it would collect again what no ref needs. Works only on the lake itself on S3, not through a server, and needs the
+    rights to list versions (s3:ListBucketVersions, s3:GetBucketVersioning) and to remove delete markers (s3:DeleteObjectVersion).
 
     \b
     Examples:
@@ -273,9 +283,9 @@ def undelete(
     from graveler.retention.undelete import Undelete
 
     if bool(since) == bool(ref):
-        raise InvalidError("say either --since TIME or --ref REF: which files are to come back")
+        raise InvalidError("specify the files to bring back: either --since TIME or --ref REF")
     if dry_run and ref:
-        raise InvalidError("--dry-run goes with --since: what a ref needs is known when its tree is back")
+        raise InvalidError("--dry-run works only with --since: what a ref needs is not known before its tree is back")
     repository = open_own_lake(lake).repository(parse_repository(name))
     undelete = Undelete(repository)
     if ref:
@@ -292,18 +302,18 @@ def undelete(
         screen.line(f"{verb} {count(done.files, 'file')}, {human_size(done.bytes)}")
     if done.wrong:
         raise PreconditionError(
-            f"{count(len(done.wrong), 'file')} could not be brought back; mend what is named, and repeat it"
+            f"{count(len(done.wrong), 'file')} could not be brought back; fix the problems listed above and run it again"
         )
 
 
 @app.command()
 def hold(
     uri: RefUri,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="What it is for.")] = "",
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason for the hold.")] = "",
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep the objects of a ref's commit, whatever becomes of refs and rules.
+    """Put a ref's commit under a legal hold. It keeps its objects, whatever happens to refs and rules.
 
     \b
     Example:
@@ -347,7 +357,7 @@ def holds(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     Example:
       graveler gc holds lakefs://quickstart
 
-    JSON: a line {commit, why, by, at} for each; at in Unix seconds.
+    JSON: a line {commit, why, by, at} for each; at is in Unix seconds.
     """
     screen = output()
     for found in _garbage(name, lake).holds():
@@ -360,10 +370,10 @@ def holds(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def deleted(lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """List deleted repositories that have left something.
+    """List deleted repositories that still take up storage.
 
-    What they stored is there until `graveler gc purge` removes it. Until then `graveler restore` can bring one back from a dump,
-    and nobody else can take its storage namespace.
+    Their files stay until `graveler gc purge` removes them. Until then `graveler restore` can bring one back from a dump, and no
+    other repository can use its storage namespace.
 
     \b
     Example:
@@ -377,23 +387,24 @@ def deleted(lake: LakeOption = None, as_json: AsJson = False) -> None:
             fields: Json = {"uid": found.uid, "name": found.name, "namespace": found.namespace}
             screen.json({**fields, "at": found.at, "purging": found.purging})
         else:
-            state = "  being removed: purge it again" if found.purging else ""
+            state = "  partly purged: purge it again" if found.purging else ""
             named = screen.safe(f"{found.name}  {found.namespace}")
             screen.line(f"{found.uid}  {screen.paint(moment(found.at), 'dim')}  {named}{state}")
 
 
 @app.command()
 def purge(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or uid, as `gc deleted` shows it.")],
-    force: Annotated[bool, typer.Option("--force", help="Also what has dumps or legal holds.")] = False,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or uid, from `gc deleted`.")],
+    force: Annotated[bool, typer.Option("--force", help="Purge it even if it has dumps or legal holds.")] = False,
     yes: Yes = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove for good what a deleted repository has left: its objects, its history, its rows of the table.
+    """Remove for good what a deleted repository has left.
 
-    A day after it was deleted, when all that was at work on it has ended. Files that graveler has not named stay. Objects that
-    other repositories have imported from its namespace go, too.
+    This includes its objects, its history and its rows in the table. Possible a day after the deletion, when all work on the
+    repository has ended. Files that graveler did not create stay. Objects in its namespace that other repositories have imported
+    are removed, too.
 
     \b
     Example:
@@ -405,10 +416,10 @@ def purge(
     found = leftovers.find(name)
     if not yes:
         answer = confirm(
-            f"Remove for good all that repository {found.name!r} left in {found.namespace or 'the table'}?"
+            f"Permanently remove everything that repository {found.name!r} left in {found.namespace or 'the table'}?"
         )
         if not answer:
-            why = "not confirmed" if answer is False else "removing it for good needs --yes without a terminal"
+            why = "not confirmed" if answer is False else "a permanent removal without a terminal needs --yes"
             raise PreconditionError(f"{why}; nothing was removed")
     with phases("purging:") as progress:
         done = leftovers.purge(found.uid, force=force, progress=progress)
@@ -422,7 +433,7 @@ def purge(
         f"removed {count(done.files.files, 'file')}, {human_size(done.files.bytes)}, and {count(done.rows, 'row')}"
     )
     if done.unknown.files:
-        screen.line(f"kept, since they are not ours: {count(done.unknown.files, 'file')}")
+        screen.line(f"kept, not created by graveler: {count(done.unknown.files, 'file')}")
 
 
 def _leftovers(lake: Named | None) -> "Leftovers | RemoteLeftovers":
@@ -467,10 +478,10 @@ def _collect(name: str, lake: Named | None, mode: "Mode | None") -> "RunDescript
 
 def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) -> "RetentionRules | None":
     if clear and (default_days is not None or branches):
-        raise InvalidError("--clear and days exclude each other; choose one")
+        raise InvalidError("--clear and --default-days or --branch are mutually exclusive; choose one")
     if default_days is None:
         if branches:
-            raise InvalidError("--branch needs --default-days, for all other branches")
+            raise InvalidError("--branch needs --default-days for all other branches")
         return None
     days: dict[str, int] = {}
     for one in branches:
@@ -490,10 +501,10 @@ def _preview(
     if as_json:
         screen.json({"reached": found.reached, "kept": found.kept, "lost": [commit.id for commit in found.lost]})
         return
-    screen.line(f"of {count(found.reached, 'commit')} that refs reach, {found.kept:,} would keep their objects")
+    screen.line(f"{found.kept:,} of {count(found.reached, 'reachable commit')} would keep their objects")
     for commit in islice(found.lost, _SHOWN):
         line = f"{commit.id[:SHORT]}  {screen.paint(moment(commit.created), 'dim')}  {screen.safe(commit.message)}"
-        screen.line(f"  would lose them: {line}")
+        screen.line(f"  would lose its objects: {line}")
     rest = len(found.lost[_SHOWN:]) + found.more
     if rest:
         screen.line(f"  and {rest:,} more")
@@ -505,30 +516,30 @@ def _show(screen: Screen, made: "RunDescription", *, as_json: bool) -> None:
         return
     screen.line(f"run {made.run}, {made.mode}")
     screen.line(
-        f"{count(made.commits, 'commit')}, of which {made.kept:,} keep their objects; {count(made.ranges, 'range')}"
+        f"{count(made.commits, 'commit')}, {made.kept:,} of which keep their objects; {count(made.ranges, 'range')}"
     )
     if made.expired or made.revived:
-        screen.line(f"marked as expired: {made.expired:,}; mark taken back: {made.revived:,}")
+        screen.line(f"marked as expired: {made.expired:,}; unmarked: {made.revived:,}")
     for kind, outcomes in made.outcomes.items():
         for outcome, tally in outcomes.items():
             screen.line(f"{outcome:<12} {count(tally.files, kind)}, {human_size(tally.bytes)}")
     if not made.outcomes:
-        screen.line("nothing is there that nobody needs")
+        screen.line("nothing to collect")
     if made.unknown.files:
         some = ", ".join(made.unknown_examples[:3])
-        screen.line(screen.safe(f"kept, since they are not ours: {count(made.unknown.files, 'file')} ({some}, …)"))
+        screen.line(screen.safe(f"kept, not created by graveler: {count(made.unknown.files, 'file')} ({some}, …)"))
     if made.transactions:
-        screen.line(f"deleted the hidden branch of {count(made.transactions, 'transaction')} whose process is gone")
+        screen.line(f"deleted the hidden branches of {count(made.transactions, 'transaction')} whose process is gone")
     if made.ownerless:
         some = ", ".join(made.ownerless_examples[:3])
         screen.line(
             screen.safe(
-                f"kept, since they are no transaction's: {count(made.ownerless, 'hidden branch')} ({some}, …); "
+                f"kept, not part of any transaction: {count(made.ownerless, 'hidden branch')} ({some}, …); "
                 "`graveler branch delete` removes one"
             )
         )
     for what in made.unlisted:
-        screen.line(screen.safe(f"not looked at: {what}"))
+        screen.line(screen.safe(f"not examined: {what}"))
 
 
 def _json(made: "RunDescription") -> Json:

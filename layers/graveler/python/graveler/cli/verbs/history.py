@@ -38,7 +38,7 @@ _NAMES = 1000
 
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
-Amount = Annotated[int | None, typer.Option("--number", "-n", min=1, metavar="N", help="Show N at most.")]
+Amount = Annotated[int | None, typer.Option("--number", "-n", min=1, metavar="N", help="Show at most N.")]
 
 
 def log(
@@ -46,34 +46,35 @@ def log(
         str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
     ],
     number: Amount = None,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw how the commits hang together.")] = False,
-    oneline: Annotated[bool, typer.Option("--oneline", help="A line for each commit.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw the commit graph.")] = False,
+    oneline: Annotated[bool, typer.Option("--oneline", help="Show one line per commit.")] = False,
     first_parent: Annotated[
         bool, typer.Option("--first-parent", help="Follow only the first parent of merges.")
     ] = False,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Only commits made since: 2026-06-01, 3d, 12h.")
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only commits since a date or a time ago: 2026-06-01, 3d, 12h."),
     ] = None,
     stop_at: Annotated[
-        str | None, typer.Option("--stop-at", metavar="REF", help="End with this ref's commit, which is shown.")
+        str | None, typer.Option("--stop-at", metavar="REF", help="Stop at this ref's commit, the last one shown.")
     ] = None,
     paths: Annotated[
         list[str] | None,
-        typer.Option("--path", metavar="PATH", help="Only commits that changed this path; may be repeated."),
+        typer.Option("--path", metavar="PATH", help="Only commits that changed this path; repeatable."),
     ] = None,
     prefixes: Annotated[
         list[str] | None,
         typer.Option(
-            "--prefix", metavar="PATH", help="Only commits that changed paths that begin so; may be repeated."
+            "--prefix", metavar="PATH", help="Only commits that changed paths starting with this; repeatable."
         ),
     ] = None,
     no_pager: NoPager = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the commits that a ref can reach, newest first.
+    """Show the commits reachable from a ref, newest first.
 
-    With --path or --prefix only those that changed one of them; of merges, those whose result differs there from each parent
+    With --path or --prefix, only those that changed one of them; a merge is shown if its result differs there from every parent
     (with --first-parent, from the first).
 
     \b
@@ -137,7 +138,7 @@ def show(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a commit, and what it changed from its first parent.
+    """Show a commit and what it changed relative to its first parent.
 
     \b
     Examples:
@@ -145,7 +146,7 @@ def show(
       graveler show lakefs://quickstart/v1~2
 
     \b
-    JSON: a line for the commit, as of `log`,
+    JSON: a line for the commit, as in `log`,
       then a line {type, path, before, after} for each change.
     """
     uri = parse_ref(ref)
@@ -177,7 +178,7 @@ def show(
         else:
             screen.line(change_line(screen, change))
     if not as_json:
-        screen.line(screen.paint(change_summary(counts) or "changes nothing", "dim"))
+        screen.line(screen.paint(change_summary(counts) or "no changes", "dim"))
 
 
 def reflog(
@@ -185,7 +186,7 @@ def reflog(
         str,
         typer.Argument(
             metavar="BRANCH",
-            help="lakefs://REPOSITORY/BRANCH, also of a deleted one",
+            help="lakefs://REPOSITORY/BRANCH, even of a deleted branch",
             autocompletion=completion.branches,
         ),
     ],
@@ -193,14 +194,14 @@ def reflog(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a branch has been and what moved it, newest first. Kept for 90 days.
+    """Show where a branch has been and what moved it, newest first. Entries are kept for 90 days.
 
     \b
     Examples:
       graveler reflog lakefs://quickstart/main
       graveler reflog lakefs://quickstart/main -n 5 --json
 
-    JSON: a line {time_ns, operation, operation_id, by, old, new} for each; old is null where it was created, new where deleted.
+    JSON: a line {time_ns, operation, operation_id, by, old, new} for each; old is null for a creation, new for a deletion.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)

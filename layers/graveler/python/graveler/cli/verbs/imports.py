@@ -22,73 +22,79 @@ def import_(
         list[str],
         typer.Argument(
             metavar="SOURCE",
-            help="A folder, or s3://BUCKET/PREFIX/, whose objects to take over; with --listing, listings.",
+            help="A folder or s3://BUCKET/PREFIX/; with --listing, one or more listings.",
         ),
     ],
     uri: Annotated[
         str,
         typer.Argument(
             metavar="URI",
-            help="lakefs://REPOSITORY/BRANCH/ and perhaps a folder there.",
+            help="lakefs://REPOSITORY/BRANCH/, optionally with a folder",
             autocompletion=completion.objects,
         ),
     ],
     listing: Annotated[
         bool,
-        typer.Option(
-            "--listing", help="Take over the objects that tables name: CSV, Parquet, S3 Inventory's manifest.json."
-        ),
+        typer.Option("--listing", help="Import objects named in tables: CSV, Parquet, S3 Inventory's manifest.json."),
     ] = False,
     source: Annotated[
         str,
-        typer.Option("--source", metavar="PREFIX", help="Only rows whose key, or URL, begins so; it is taken off."),
+        typer.Option(
+            "--source", metavar="PREFIX", help="Only rows whose key or URL starts with this, which is removed."
+        ),
     ] = "",
-    base: Annotated[str, typer.Option("--base", metavar="URL", help="The objects are at this and their key.")] = "",
+    base: Annotated[str, typer.Option("--base", metavar="URL", help="URL that the keys are appended to.")] = "",
     columns: Annotated[
-        str, typer.Option("--columns", metavar="A,B,C", help="The columns of CSV files without a header.")
+        str, typer.Option("--columns", metavar="A,B,C", help="Column names for CSV files without a header.")
     ] = "",
     url_encoded: Annotated[
         bool | None,
-        typer.Option("--url-encoded/--no-url-encoded", help="Are keys? [default: those of S3 Inventory's CSV files]"),
+        typer.Option(
+            "--url-encoded/--no-url-encoded",
+            help="Whether keys are URL-encoded. [default: only in S3 Inventory's CSV files]",
+        ),
     ] = None,
-    folders: Annotated[bool, typer.Option("--folders", help="Also empty objects whose key ends with a slash.")] = False,
+    folders: Annotated[
+        bool, typer.Option("--folders", help="Include empty objects whose key ends with a slash.")
+    ] = False,
     last_wins: Annotated[
-        bool, typer.Option("--last-wins", help="Of rows with one key the last counts. [default: an error]")
+        bool, typer.Option("--last-wins", help="If a key occurs twice, use its last row. [default: an error]")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read the sources and show what the import would change; change nothing.")
+        bool,
+        typer.Option("--dry-run", help="Read the sources and show what the import would change, without changing it."),
     ] = False,
     allow_empty: Annotated[
         bool,
-        typer.Option("--allow-empty", help="The source may list nothing; then all at the destination is removed."),
+        typer.Option("--allow-empty", help="Accept an empty source, which removes everything at the destination."),
     ] = False,
     trust_mtime: Annotated[
         bool,
-        typer.Option("--trust-mtime", help="Read no file: its size and time stand for its bytes, as the records say."),
+        typer.Option("--trust-mtime", help="Do not read the files; rely on their size and modification time."),
     ] = False,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take over the files of a folder or a bucket, or listed objects, without copying them.
+    """Import files of a folder or bucket, or listed objects, without copying them.
 
-    They stay where they lie, and become one commit. They replace all that is at the destination, and nothing else: what the
-    source does not list is removed there. So a source that lists nothing, as a mistyped one does, is refused without
-    --allow-empty; --dry-run shows beforehand what would be added, replaced and removed.
+    They stay where they are, and become one commit. They replace everything at the destination, and nothing else: what the source
+    does not list is removed there. An empty source, such as a mistyped one, is therefore refused without --allow-empty. --dry-run
+    shows what would be added, replaced and removed.
 
-    Each file of a folder is read once, for its checksum; do not change the files afterwards, since the lake does not keep their
-    bytes. A lake on AWS takes over what is in S3 only.
+    Each file of a folder is read once, for its checksum. Do not change the files afterwards: the lake does not keep their bytes.
+    A lake on AWS imports only from S3.
 
-    With --trust-mtime no file is read: its size and its time of modification, in nanoseconds, stand for its bytes. That is many
-    times as fast, and finds no change that keeps both. The checksum of such an object is mtime:NANOSECONDS. There is none of its
-    bytes, so whoever reads it later compares its size, and the time of the file. Do not alternate with imports that read the
-    files: each one takes all objects of the other kind for changed.
+    With --trust-mtime no file is read: its size and its modification time, in nanoseconds, stand in for its bytes. That is many
+    times faster, but misses changes that keep both. The checksum of such an object is mtime:NANOSECONDS, so later reads compare
+    the file's size and time instead of an MD5. Do not alternate with imports that read the files: each kind takes all objects of
+    the other kind to be changed.
 
-    With --listing, the arguments before URI are tables of objects, or folders of such; the options from --source to --last-wins
-    are for these. Nothing looks at the objects, what the listing says of them is believed. It has a column Key or path, with
-    Bucket, physical_address or --base to say where the objects are; Size and ETag, and perhaps LastModifiedDate, content_type,
-    metadata.
+    With --listing, the arguments before URI are tables of objects, or folders with such tables; the options from --source to
+    --last-wins apply to them. The objects themselves are not examined: the listing is trusted. It has a column Key or path;
+    Bucket, physical_address or --base to say where the objects are; Size and ETag; and optionally LastModifiedDate, content_type
+    and metadata.
 
     \b
     Examples:
@@ -102,7 +108,7 @@ def import_(
         list-1.csv list-2.csv lakefs://quickstart/main/old/
 
     \b
-    JSON: one document {commit, objects, bytes, changes}; commit as of `commit`,
+    JSON: one document {commit, objects, bytes, changes}; commit as in `commit`,
       null with --dry-run; changes {added, added_bytes, replaced,
       replaced_bytes_before, replaced_bytes_after, removed, removed_bytes,
       unchanged, unchanged_bytes}.
@@ -110,11 +116,11 @@ def import_(
     to = parse_prefix(uri)
     if to.path and not to.path.endswith("/"):
         raise InvalidError(
-            f"a folder is imported to a folder, and {to.path!r} does not end with '/': write {to.path + '/'!r}"
+            f"a folder is imported into a folder, but {to.path!r} does not end with '/': write {to.path + '/'!r}"
         )
     if listing and trust_mtime:
         raise InvalidError(
-            "--trust-mtime is about files, and with --listing nothing looks at the objects; leave it out"
+            "--trust-mtime applies only to files, and with --listing the objects are not examined; leave it out"
         )
     metadata = parse_metadata(meta)
     sources = [source.removeprefix("file://") for source in sources]
@@ -131,9 +137,7 @@ def import_(
             }
         )
         if len(sources) > 1:
-            raise InvalidError(
-                f"one folder is imported at a time, and {len(sources)} are named; import them one by one"
-            )
+            raise InvalidError(f"cannot import {len(sources)} folders at a time; import them one by one")
         if not at_address:
             expect_local_files(f"import {sources[0]!r}", lake)
             refuse_own_lake(Path(sources[0]), lake)
@@ -210,4 +214,4 @@ def import_(
 def _refuse_options(given: dict[str, str | bool]) -> None:
     for name, value in given.items():
         if value:
-            raise InvalidError(f"{name} is about the rows of a listing; it goes with --listing")
+            raise InvalidError(f"{name} applies to the rows of a listing; it works only with --listing")

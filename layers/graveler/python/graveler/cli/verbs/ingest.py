@@ -32,8 +32,8 @@ _SHOWN = 20
 _FIRST_PAUSE = 0.2
 """Seconds between the first two polls of a folder."""
 
-app = typer.Typer(help="Make commits of what lands in a bucket or a folder, without copying it.")
-rules = typer.Typer(help="Say what is ingested, where to, and when it is committed.")
+app = typer.Typer(help="Commit files as they arrive in a bucket or a folder, without copying them.")
+rules = typer.Typer(help="Manage what is ingested, where to, and when it is committed.")
 app.add_typer(rules, name="rules")
 
 Repository = Annotated[
@@ -47,57 +47,58 @@ RuleName = Annotated[str, typer.Argument(metavar="NAME", help="The rule's name."
 def add(
     name: RuleName,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="What lands: a folder, file:///… or s3://BUCKET/PREFIX/.")
+        str, typer.Argument(metavar="SOURCE", help="Where files arrive: a folder, file:///… or s3://BUCKET/PREFIX/.")
     ],
     uri: Annotated[
         str,
         typer.Argument(
             metavar="URI",
-            help="lakefs://REPOSITORY/BRANCH/ and perhaps a folder there.",
+            help="lakefs://REPOSITORY/BRANCH/, optionally with a folder",
             autocompletion=completion.objects,
         ),
     ],
     suffixes: Annotated[
         list[str] | None,
-        typer.Option("--suffix", metavar="TEXT", help="Only keys that end so; may be repeated. [default: all]"),
+        typer.Option("--suffix", metavar="TEXT", help="Only keys that end with this; repeatable. [default: all]"),
     ] = None,
     keep_deleted: Annotated[
-        bool, typer.Option("--keep-deleted", help="What is deleted at the source stays on the branch.")
+        bool, typer.Option("--keep-deleted", help="Keep objects on the branch when they are deleted at the source.")
     ] = False,
     refuse_overwrites: Annotated[
-        bool, typer.Option("--refuse-overwrites", help="Objects are written once; overwritten ones are refused.")
+        bool, typer.Option("--refuse-overwrites", help="Refuse objects that are overwritten at the source.")
     ] = False,
-    after_objects: Annotated[
-        int, typer.Option("--after-objects", metavar="N", help="Commit when N changes are there.")
-    ] = 0,
+    after_objects: Annotated[int, typer.Option("--after-objects", metavar="N", help="Commit after N changes.")] = 0,
     after_seconds: Annotated[
         int, typer.Option("--after-seconds", metavar="N", help="Commit N seconds after the first change.")
     ] = 0,
     marker: Annotated[
-        str, typer.Option("--marker", metavar="NAME", help="Commit when such an object lands, as _SUCCESS.")
+        str,
+        typer.Option("--marker", metavar="NAME", help="Commit when an object of this name arrives, such as _SUCCESS."),
     ] = "",
-    window: Annotated[int, typer.Option("--window", metavar="SECONDS", help="Commit each clock window, as 3600.")] = 0,
+    window: Annotated[
+        int, typer.Option("--window", metavar="SECONDS", help="Commit each window of the clock, such as 3600.")
+    ] = 0,
     layout: Annotated[
         str,
-        typer.Option("--window-layout", metavar="TEXT", help="How keys tell their window, as YYYY/MM/DD/hh:mm/."),
+        typer.Option(
+            "--window-layout", metavar="TEXT", help="Where keys contain their window, such as YYYY/MM/DD/hh:mm/."
+        ),
     ] = "",
     lateness: Annotated[
-        int, typer.Option("--lateness", metavar="SECONDS", help="How long to wait for a window's late objects.")
+        int, typer.Option("--lateness", metavar="SECONDS", help="How long to wait for late objects of a window.")
     ] = 0,
     message: Annotated[
-        str, typer.Option("--message", "-m", metavar="TEXT", help="Commits' message, with fields as {objects}.")
+        str, typer.Option("--message", "-m", metavar="TEXT", help="The commit message, with fields such as {objects}.")
     ] = "",
     meta: Metadata = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare size and ETag with the store before staging.")
-    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check size and ETag in the store before staging.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add a rule: what lands at SOURCE appears on a branch.
+    """Add a rule: objects that arrive at SOURCE appear on a branch.
 
-    Without one of --after-objects, --after-seconds, --marker and --window nothing is committed by itself. Messages and metadata
-    may name {rule} {branch} {source} {objects} {deleted} {window} {reason}.
+    Without --after-objects, --after-seconds, --marker or --window nothing is committed automatically. Messages and metadata may
+    contain {rule} {branch} {source} {objects} {deleted} {window} {reason}.
 
     \b
     Examples:
@@ -114,7 +115,7 @@ def add(
 
     to = parse_prefix(uri)
     if (layout or lateness) and not window:
-        raise InvalidError("--window-layout and --lateness are about clock windows; they go with --window")
+        raise InvalidError("--window-layout and --lateness work only with --window")
     policy = CommitPolicy(after_objects, after_seconds, marker, Window(window, layout, lateness) if window else None)
     rule = Rule(
         name,
@@ -164,14 +165,14 @@ def list_(name: Repository, lake: LakeOption = None, as_json: AsJson = False) ->
 
 @rules.command()
 def show(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Show a rule, and what it has staged and not committed.
+    """Show a rule, and what it has staged but not committed.
 
     \b
     Example:
       graveler ingest rules show lakefs://quickstart drop
 
     \b
-    JSON: one document, the rule as of list, and its status
+    JSON: one document, the rule as in `list`, and its status
       {rule, pending, due, commits, committing, due_at, late, ahead};
       pending is {objects, deleted, since, window, windows}.
     """
@@ -189,13 +190,13 @@ def show(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: AsJ
 
 @rules.command()
 def remove(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Remove a rule. What it has staged stays.
+    """Remove a rule. Changes that it has staged stay.
 
     \b
     Example:
       graveler ingest rules remove lakefs://quickstart drop
 
-    JSON: one document, the rule that was removed.
+    JSON: one document, the removed rule.
     """
     repository = parse_repository(name)
     removed = _ingest(lake).remove(repository, rule)
@@ -208,20 +209,20 @@ def remove(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: A
 
 @app.command()
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A message a line, as a queue had them.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file with one message per line.")],
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Process recorded events, as of a dead-letter queue.
+    """Process recorded events, for example from a dead-letter queue.
 
-    Each line is JSON: a notification of S3, an event of EventBridge, or {address, kind, sequencer, size, etag, time}. What was
-    processed before changes nothing. The exit code is 5 if any line could not be processed.
+    Each line is JSON: an S3 notification, an EventBridge event, or {address, kind, sequencer, size, etag, time}. Events that were
+    already processed change nothing. The exit code is 5 if any line could not be processed.
 
     \b
     Example:
       graveler ingest replay events.jsonl
 
-    JSON: a line {line, outcome, reason} for each of the file.
+    JSON: a line {line, outcome, reason} for each line of the file.
     """
     from graveler.ingest.results import Message
 
@@ -250,17 +251,18 @@ def replay(
 
 @app.command()
 def watch(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What to look at; rules are about it.")],
-    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="How often to look.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Take what is there, commit what is due, and end.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to watch; rules must apply to it.")],
+    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="How often to check.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Ingest what is there, commit what is due, and exit.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ingest what lands in a folder, until Ctrl-C.
+    """Ingest files as they arrive in a folder, until Ctrl-C.
 
-    By the rules whose source is in FOLDER, or holds it. A file counts when two looks find it the same. What came and went while
-    nobody watched is taken first. What cannot be taken, as while the branch is protected, is told once and tried again until it
-    can, after 2 seconds first and 5 minutes at most; with --once, the exit code is 5 then. Ctrl-C leaves nothing half done.
+    Applies the rules whose source is in FOLDER or contains it. A file is ingested once two checks in a row find it unchanged.
+    Files that came or went while nothing was watching are handled first. A file that cannot be ingested, for example while the
+    branch is protected, is reported once and retried, first after 2 seconds, then at most every 5 minutes; with --once, the exit
+    code is then 5. Ctrl-C leaves nothing half done.
 
     \b
     Examples:
@@ -268,35 +270,35 @@ def watch(
       graveler ingest watch ~/drop --once
 
     \b
-    JSON: a line {events, staged, failed, commits} for each look that found
-      something; failed are {address, outcome, reason}, each told once,
-      commits their IDs.
+    JSON: a line {events, staged, failed, commits} for each check that found
+      something; failed lists {address, outcome, reason}, each only once,
+      commits lists commit IDs.
     """
     if interval < 0.1:
-        raise InvalidError(f"looking every {interval} seconds is too often; 0.1 is the least")
+        raise InvalidError(f"--interval {interval} is too short; use at least 0.1 seconds")
     expect_local_files(f"watch {str(folder)!r}", lake)
     where = own_folder(lake)
     ingest = _ingest(lake)
     root = folder.resolve()
     if not root.is_dir():
-        raise NotFoundError(f"folder {str(folder)!r} does not exist; name one that does")
+        raise NotFoundError(f"folder {str(folder)!r} does not exist; check its name")
     try:
         _watch(ingest, root, where, interval, once=once, as_json=as_json)
     except KeyboardInterrupt:
-        raise InterruptedVerbError("what was staged until then is there; watching again goes on from it") from None
+        raise InterruptedVerbError("changes staged so far are kept; watch again to continue") from None
 
 
 @app.command()
 def reconcile(
     name: Repository,
-    rule: Annotated[str, typer.Argument(metavar="[NAME]", help="One rule. [default: all]")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what differs.")] = False,
+    rule: Annotated[str, typer.Argument(metavar="[NAME]", help="A single rule. [default: all]")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences, without repairing them.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare sources with their branches, and repair.
+    """Compare sources with their branches, and repair differences.
 
-    For events that were lost, and for what was there before the rule. The exit code is 5 if something could not be repaired.
+    Finds events that were lost, and objects that are older than the rule. The exit code is 5 if something could not be repaired.
 
     \b
     Examples:
@@ -311,7 +313,9 @@ def reconcile(
     repository, ingest = parse_repository(name), _ingest(lake)
     wanted = [found for found in ingest.rules(repository) if not rule or found.name == rule]
     if rule and not wanted:
-        raise NotFoundError(f"repository {repository!r} has no ingest rule {rule!r}; list the ones there are")
+        raise NotFoundError(
+            f"repository {repository!r} has no ingest rule {rule!r}; list its rules with `graveler ingest rules list`"
+        )
     screen = output()
     refused = 0
     for found in wanted:
@@ -361,7 +365,7 @@ def _watch(ingest: "Ingest", root: Path, where: Path | None, interval: float, *,
         return _rules_about(ingest, root)
 
     if next(wanted(), None) is None:
-        raise NotFoundError(f"no ingest rule is about {str(root)!r}; add one with `graveler ingest rules add`")
+        raise NotFoundError(f"no ingest rule applies to {str(root)!r}; add one with `graveler ingest rules add`")
     watcher = Watcher(ingest, folder, wanted, clock)
     screen = output()
     folder.look()
@@ -455,14 +459,14 @@ def _show_status(screen: Screen, status: "IngestStatus") -> None:
     for window in () if pending.windows is UNSET else pending.windows:
         screen.line(f"  window {window.window}: {_changes(window)}")
     if status.late is not UNSET:
-        screen.line(screen.paint(f"overdue for {status.late:,} s", "red"))
+        screen.line(screen.paint(f"overdue by {status.late:,} s", "red"))
     if status.committing is not UNSET:
         made = status.committing
         by = "" if made.operation is UNSET else f", operation {screen.safe(made.operation)}"
         screen.line(f"being committed ({made.reason}): {_changes(made.amount)}{by}")
     if status.ahead is not UNSET:
         screen.line(f"dated too far in the future: {screen.safe(status.ahead.key)} ({status.ahead.window})")
-    screen.line(f"{count(status.commits, 'commit')} begun")
+    screen.line(f"{count(status.commits, 'commit')} started")
 
 
 def _changes(counted: "IngestAmount | IngestWindow") -> str:
@@ -474,10 +478,10 @@ def _policy_line(rule: "Rule") -> str:
     parts: list[tuple[object, str]] = [
         (policy.objects, f"after {policy.objects:,} changes"),
         (policy.seconds, f"after {policy.seconds:,} s"),
-        (policy.marker, f"at {policy.marker}"),
-        (policy.window, f"each {policy.window.seconds:,} s" if policy.window else ""),
+        (policy.marker, f"on {policy.marker}"),
+        (policy.window, f"every {policy.window.seconds:,} s" if policy.window else ""),
     ]
-    return "commits " + (", ".join(text for given, text in parts if given) or "nothing by itself")
+    return "commits " + (", ".join(text for given, text in parts if given) or "nothing automatically")
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -487,7 +491,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
                 if line.strip():
                     yield number, line
     except FileNotFoundError:
-        raise NotFoundError(f"file {str(file)!r} does not exist; name one that does") from None
+        raise NotFoundError(f"file {str(file)!r} does not exist; check its name") from None
     except OSError as error:
         raise UnavailableError(f"cannot read {str(file)!r}: {error.strerror}") from None
 

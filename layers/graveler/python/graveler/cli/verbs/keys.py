@@ -15,35 +15,31 @@ if TYPE_CHECKING:
     from graveler.access.keys import AccessKey
     from graveler.remote.keys import RemoteKeys
 
-app = typer.Typer(help="Create, list and revoke the access keys of a lake that is served.")
+app = typer.Typer(help="Create, list and revoke access keys for the server of a lake.")
 
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its holder: who commits with it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The key's holder, who becomes the committer.")],
     role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
     repositories: Annotated[
         list[str] | None,
-        typer.Option(
-            "--repository", metavar="PATTERN", help="Only repositories like this; may be repeated. [default: all]"
-        ),
+        typer.Option("--repository", metavar="PATTERN", help="Only matching repositories; repeatable. [default: all]"),
     ] = None,
     branches: Annotated[
         list[str] | None,
-        typer.Option(
-            "--branch", metavar="PATTERN", help="Change only branches like this; may be repeated. [default: all]"
-        ),
+        typer.Option("--branch", metavar="PATTERN", help="Change only matching branches; repeatable. [default: all]"),
     ] = None,
     s3: Annotated[
-        bool, typer.Option("--s3", help="For clients that speak S3: they sign with the secret, which is kept, sealed.")
+        bool, typer.Option("--s3", help="For S3 clients, which sign with the secret; it is stored, sealed.")
     ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an access key. Its secret is shown once, and kept nowhere, unless for --s3.
+    """Create an access key. Its secret is shown only once, and not stored, except with --s3.
 
-    A reader may read; a writer may change objects, branches, tags and commits too; an admin also repositories and keys. A PATTERN
-    is a name with *, ? and [...] in it. A limit to branches concerns changes only: reading is not limited to branches.
+    A reader can read; a writer can also change objects, branches, tags and commits; an admin can also change repositories and
+    keys. A PATTERN is a name that may contain *, ? and [...]. --branch limits only changes: every branch can be read.
 
     \b
     Examples:
@@ -52,8 +48,7 @@ def create(
         --branch 'ingest-*'
       graveler keys create dashboard --role reader --json
 
-    JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created,
-      s3}.
+    JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created, s3}.
     """
     wanted = read_role(role)
     made = _open_access(lake).create_key(name, wanted, repositories or (), branches or (), s3=s3)
@@ -62,19 +57,19 @@ def create(
         screen.json({**_key_json(made.key), "secret_access_key": made.secret})
         return
     screen.fields({"access key ID": made.key.key_id, "secret access key": made.secret, **_described(made.key)})
-    screen.line("keep the secret now: it cannot be shown again")
+    screen.line("save the secret now: it cannot be shown again")
 
 
 @app.command("list")
 def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """List the keys that are not revoked.
+    """List the access keys that are not revoked.
 
     \b
     Examples:
       graveler keys list
       graveler keys list --json | jq -r 'select(.role == "admin").access_key_id'
 
-    JSON: a line for each key, as of `keys create`, without the secret.
+    JSON: a line for each key, as in `keys create`, without the secret.
     """
     screen = output()
     listed = _open_access(lake).keys()
@@ -92,9 +87,9 @@ def revoke(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a key, and all tokens that were given out for it, for good.
+    """Revoke a key, and all tokens issued for it, permanently.
 
-    Servers that run learn of it within five seconds. Asks on a terminal; anywhere else it needs --yes.
+    Running servers notice within five seconds. Asks for confirmation on a terminal; elsewhere it needs --yes.
 
     \b
     Example:
@@ -106,9 +101,9 @@ def revoke(
     key = access.key(key_id)
     screen = output()
     if not yes:
-        answer = confirm(f"Revoke key {key.key_id} of {screen.safe(key.name)}, for good?")
+        answer = confirm(f"Permanently revoke key {key.key_id} of {screen.safe(key.name)}?")
         if not answer:
-            why = "not confirmed" if answer is False else f"revoking key {key_id!r} needs --yes without a terminal"
+            why = "not confirmed" if answer is False else f"revoking key {key_id!r} without a terminal needs --yes"
             raise PreconditionError(f"{why}; nothing was revoked")
     access.revoke(key_id)
     if as_json:
@@ -119,11 +114,12 @@ def revoke(
 
 @app.command("rotate-signing")
 def rotate_signing(yes: Yes = False, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Make the secrets anew that sign presigned URLs and the tokens of logins: all that were given out end.
+    """Replace the signing secrets. This invalidates all presigned URLs and login tokens issued so far.
 
-    Servers that run learn of it within five seconds. Who used a token logs in again; access keys stay. If the key is lost that
-    sealed the secrets, a new one is made, too; the access keys for S3 that the lost one had sealed are named, and must be made
-    again. Needs the lake itself, not a server. Asks on a terminal; anywhere else it needs --yes.
+    Running servers notice within five seconds. Clients with a token must log in again; access keys stay valid. If the key that
+    sealed the secrets is lost, a new one is created as well; access keys for S3 that the lost key had sealed are listed, and must
+    be created again. Works only on the lake itself, not through a server. Asks for confirmation on a terminal; elsewhere it needs
+    --yes.
 
     \b
     Example:
@@ -136,19 +132,19 @@ def rotate_signing(yes: Yes = False, lake: LakeOption = None, as_json: AsJson = 
     opened = open_own_lake(lake)
     access, screen = Access(opened.tables, opened.keyring), output()
     if not yes:
-        answer = confirm("End all presigned URLs and tokens that were given out?")
+        answer = confirm("Invalidate all presigned URLs and tokens issued so far?")
         if not answer:
-            why = "not confirmed" if answer is False else "rotating the signing secrets needs --yes without a terminal"
+            why = "not confirmed" if answer is False else "rotating the signing secrets without a terminal needs --yes"
             raise PreconditionError(f"{why}; nothing was changed")
     rotation, lost = access.rotate_signing()
     if as_json:
         screen.json({"secrets": rotation.secrets, "new_sealing_key": rotation.lost, "lost_keys": lost})
         return
     if rotation.lost:
-        screen.line("the sealing key was lost; made a new one")
-    screen.line(f"made {rotation.secrets} signing secret{'' if rotation.secrets == 1 else 's'} anew")
+        screen.line("the sealing key was lost; created a new one")
+    screen.line(f"replaced {rotation.secrets} signing secret{'' if rotation.secrets == 1 else 's'}")
     for key_id in lost:
-        screen.line(f"access key {key_id} signs for S3 no more: revoke it, and make another one")
+        screen.line(f"access key {key_id} can no longer sign for S3: revoke it and create another one")
 
 
 def _open_access(lake: Named | None) -> "Access | RemoteKeys":

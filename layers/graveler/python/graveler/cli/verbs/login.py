@@ -15,30 +15,28 @@ from graveler.locations import TOKEN
 
 
 def login(
-    aws: Annotated[bool, typer.Option("--aws", help="With the credentials that AWS's own tools find.")] = False,
+    aws: Annotated[bool, typer.Option("--aws", help="Log in with the credentials that AWS's own tools use.")] = False,
     seconds: Annotated[
-        int, typer.Option("--seconds", min=1, help="For how long; a server allows twelve hours at most.")
+        int, typer.Option("--seconds", min=1, help="Lifetime of the token; servers allow at most twelve hours.")
     ] = 3600,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Log in to a server with AWS's credentials, and show the token that is good until it ends.
+    """Log in to a server with AWS credentials, and print the token.
 
-    What is printed are lines for a shell, for graveler and for the clients of lakeFS. graveler itself needs none of this: with
-    --login aws, or GRAVELER_LOGIN=aws, each command logs in by itself. The server must have a rule that lets one in
-    (`graveler principals`). Signed is the host name in its URL, or GRAVELER_SERVER_NAME.
+    Prints shell commands that pass the token to graveler and to lakeFS clients. graveler itself does not need them: with --login
+    aws or GRAVELER_LOGIN=aws every command logs in by itself. The server must have a rule for the AWS principal (`graveler
+    principals`). The login signs the host name in the server's URL, or GRAVELER_SERVER_NAME.
 
     \b
     Examples:
       eval "$(graveler --endpoint https://lake.example.org login --aws)"
       graveler login --aws --json | jq -r .token
 
-    JSON: one document {endpoint, name, token, expires}; expires in Unix seconds.
+    JSON: one document {endpoint, name, token, expires}; expires is in Unix seconds.
     """
     if not aws:
-        raise InvalidError(
-            "say how to log in: --aws, with AWS's credentials; whoever has an access key need not log in"
-        )
+        raise InvalidError("specify how to log in: --aws, with AWS credentials (with an access key no login is needed)")
     location = find_lake(replace(lake or Named(), login="aws"))
     assert isinstance(location, ServedLake)  # no other lake takes a login
     from graveler.remote.opening import log_in_with_aws, open_served

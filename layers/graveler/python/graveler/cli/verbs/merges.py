@@ -34,13 +34,16 @@ Branch = Annotated[
 Replayed = Annotated[
     str,
     typer.Argument(
-        metavar="REF", help="The commit: a ref of the same repository, or its URI.", autocompletion=completion.branches
+        metavar="REF", help="The commit: a ref in the same repository, or its URI.", autocompletion=completion.branches
     ),
 ]
 Parent = Annotated[
-    int | None, typer.Option("--parent", min=1, metavar="N", help="Of a merge: what it changed from its Nth parent.")
+    int | None,
+    typer.Option(
+        "--parent", min=1, metavar="N", help="For a merge commit: use its changes relative to its Nth parent."
+    ),
 ]
-AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Also when nothing changes.")]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Commit even if nothing changes.")]
 
 
 def merge(
@@ -51,32 +54,30 @@ def merge(
         str,
         typer.Argument(
             metavar="BRANCH",
-            help="Where to: a branch of the same repository, or its URI.",
+            help="The destination: a branch in the same repository, or its URI.",
             autocompletion=completion.branches,
         ),
     ],
     strategy: Annotated[
         Literal["source-wins", "dest-wins"] | None,
-        typer.Option(
-            "--strategy", help="Who wins where both sides changed an object. [default: nobody, it is a conflict]"
-        ),
+        typer.Option("--strategy", help="Which side wins if both changed an object. [default: neither, a conflict]"),
     ] = None,
     strategy_for: Annotated[
         list[str] | None,
         typer.Option(
             "--strategy-for",
             metavar="PREFIX=WHO",
-            help="Who wins below a prefix, source-wins or dest-wins; may be repeated, the longest counts.",
+            help="Which side wins below a prefix, source-wins or dest-wins; repeatable, the longest prefix applies.",
         ),
     ] = None,
-    squash: Annotated[bool, typer.Option("--squash", help="Make a commit with one parent.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    squash: Annotated[bool, typer.Option("--squash", help="Create a commit with one parent.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the merge would do, without doing it.")] = False,
     allow_empty: AllowEmpty = False,
     beside_uncommitted: Annotated[
         bool,
         typer.Option(
             "--beside-uncommitted",
-            help="Uncommitted changes of BRANCH stay, and refuse the merge only where it changes the same objects.",
+            help="Keep BRANCH's uncommitted changes; fail only if the merge changes the same objects.",
         ),
     ] = False,
     message: Message = "",
@@ -84,11 +85,11 @@ def merge(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring what another branch changed into a branch.
+    """Merge another branch into a branch.
 
-    What SOURCE changed since the common base comes into BRANCH, as a commit with two parents. If both sides changed an object in
-    different ways, nothing is changed, all conflicts are listed, and the exit code is 4; so it is of a dry run that meets any.
-    A BRANCH with uncommitted changes is refused, unless they may stay beside the merge.
+    What SOURCE changed since the common base becomes a commit on BRANCH, with two parents. If both sides changed an object in
+    different ways, nothing is changed, all conflicts are listed, and the exit code is 4; the same goes for a dry run. A merge
+    into a BRANCH with uncommitted changes fails, unless --beside-uncommitted is given.
 
     \b
     Examples:
@@ -99,10 +100,10 @@ def merge(
         --strategy-for raw/=dest-wins --strategy-for raw/new/=source-wins
 
     \b
-    JSON: one document {commit, conflicts}: commit as of `commit`, or null;
+    JSON: one document {commit, conflicts}: commit as in `commit`, or null;
       conflicts are {path, base, source, destination}, each side an object
-      as of stat, or null.
-      Of a dry run {base, totals, conflicts}: base is a commit ID, totals are
+      as in `stat`, or null.
+      With --dry-run {base, totals, conflicts}: base is a commit ID, totals is
       {added, added_bytes, removed, removed_bytes, changed,
       changed_bytes_before, changed_bytes_after}.
     """
@@ -144,10 +145,10 @@ def revert(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take back on a branch what one commit changed.
+    """Undo the changes of one commit on a branch.
 
-    It becomes a commit; later changes of other objects stay. If the branch changed the same objects since, nothing is changed,
-    all conflicts are listed, and the exit code is 4.
+    Creates a new commit; later changes to other objects stay. If the branch has since changed the same objects, nothing is
+    changed, all conflicts are listed, and the exit code is 4.
 
     \b
     Examples:
@@ -156,8 +157,8 @@ def revert(
       graveler revert lakefs://quickstart/main v2 --parent 1   (a merge)
 
     \b
-    JSON: one document {commit, conflicts}, as of `merge`; a conflict's source
-      is the object as it was before the commit, its base as the commit has it.
+    JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
+      is the object before the commit, its base the object in the commit.
     """
     from graveler.requests.merging import Revert
 
@@ -174,10 +175,10 @@ def cherry_pick(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make on a branch what one commit changed elsewhere.
+    """Apply the changes of a commit from elsewhere to a branch.
 
-    It becomes a commit with that one's message and metadata. If the branch has other versions of the same objects, nothing is
-    changed, all conflicts are listed, and the exit code is 4.
+    Creates a commit with the message and metadata of the original. If the branch has other versions of the same objects, nothing
+    is changed, all conflicts are listed, and the exit code is 4.
 
     \b
     Examples:
@@ -185,8 +186,8 @@ def cherry_pick(
       graveler cherry-pick lakefs://quickstart/main v2 --parent 1   (a merge)
 
     \b
-    JSON: one document {commit, conflicts}, as of `merge`; a conflict's source
-      is the object as the commit has it, its base as it was before.
+    JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
+      is the object in the commit, its base the object before it.
     """
     from graveler.requests.merging import CherryPick
 
@@ -254,7 +255,7 @@ def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
         if not prefix or who not in ("source-wins", "dest-wins"):
             raise InvalidError(f"--strategy-for {text!r} is not of the form PREFIX=source-wins or PREFIX=dest-wins")
         if prefix in found:
-            raise InvalidError(f"--strategy-for gives {prefix!r} twice; give each prefix once")
+            raise InvalidError(f"--strategy-for names prefix {prefix!r} twice; give each prefix once")
         found[check_utf8("--strategy-for", prefix)] = MergeStrategy(who)
     return MergeStrategies(MergeStrategy(strategy), tuple(found.items()))
 
@@ -273,11 +274,11 @@ def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: 
         )
         return
     base = screen.paint(preview.base[:SHORT], "yellow")
-    screen.line(f"merging {screen.safe(source)} into {branch}, from their base {base}, would bring:")
+    screen.line(f"merging {screen.safe(source)} into {branch} (base {base}) would bring:")
     for line in _total_lines(screen, totals):
         screen.line(f"  {line}")
     if conflicts:
-        screen.line(screen.paint(f"and meet {count(len(conflicts), 'conflict')}:", "red"))
+        screen.line(screen.paint(f"and {count(len(conflicts), 'conflict')}:", "red"))
         for line in conflict_lines(screen, conflicts, source, branch):
             screen.line(line)
     screen.line(screen.paint("nothing was changed", "dim"))

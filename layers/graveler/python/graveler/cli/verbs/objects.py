@@ -33,22 +33,20 @@ def ls(
         str,
         typer.Argument(
             metavar="URI",
-            help="lakefs://REPOSITORY/REF/ and the beginning of paths.",
+            help="lakefs://REPOSITORY/REF/, optionally with a prefix of paths",
             autocompletion=completion.objects,
         ),
     ],
-    recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="All objects, not only up to the next slash.")
-    ] = False,
-    long: Annotated[bool, typer.Option("--long", "-l", help="With times and sizes.")] = False,
-    delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="Where paths are cut.")] = "/",
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="List all objects, not just one level.")] = False,
+    long: Annotated[bool, typer.Option("--long", "-l", help="Show times and sizes.")] = False,
+    delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="The separator of levels.")] = "/",
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List objects, in the order of their paths' bytes.
+    """List objects, in the byte order of their paths.
 
-    Shown is what begins with the given path. What lies behind the next slash becomes one line, which ends with the slash. End
-    the URI with a slash to see what is in a folder: data lists data/ and data.csv, data/ lists what is in it.
+    Lists paths that start with the given path. Paths with a further slash are grouped into one line that ends with the slash. End
+    the URI with a slash to list the contents of a folder: data lists data/ and data.csv, data/ lists what is in it.
 
     \b
     Examples:
@@ -86,7 +84,7 @@ def ls(
 
 
 def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Show what the lake knows of an object.
+    """Show what the lake knows about an object.
 
     \b
     Example:
@@ -106,7 +104,7 @@ def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
             "size": f"{entry.size:,} bytes",
             "checksum": entry.checksum
             if noted_time(entry.checksum) is None
-            else f"{entry.checksum} (none of the bytes: an import trusted the file's size and time)",
+            else f"{entry.checksum} (not of the bytes: the import trusted the file's size and time)",
             "modified": moment(entry.mtime),
             "content type": entry.content_type,
             "address": entry.address,
@@ -118,8 +116,8 @@ def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
 def cat(uri: Object, lake: LakeOption = None) -> None:
     """Write an object's bytes to stdout.
 
-    They are checked against the size and checksum that the lake noted; if they are others, that is said at the end, and the
-    exit code is 8. (It has no --json: its output is the object. See stat.)
+    The size and checksum are verified; if they do not match, an error follows the output, and the exit code is 8. (There is no
+    --json, since the output is the object itself. See stat.)
 
     \b
     Examples:
@@ -142,26 +140,28 @@ def rm(
     recursive: Annotated[
         bool,
         typer.Option(
-            "--recursive", "-r", help="All objects whose path begins so; it must end with a slash, or be empty."
+            "--recursive", "-r", help="All objects whose path starts with this; it must be empty or end with a slash."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be removed, without removing it.")
+    ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove objects from a branch. Older commits keep them; it is an uncommitted change until you commit.
+    """Remove objects from a branch. Older commits keep them; the removal is an uncommitted change until you commit.
 
     \b
     Examples:
       graveler rm lakefs://quickstart/main/data/part-0.csv
       graveler rm -r --dry-run lakefs://quickstart/main/tmp/
 
-    JSON: a line {path, removed} for each; removed is false in a dry run.
+    JSON: a line {path, removed} for each; removed is false with --dry-run.
     """
     at = parse_prefix(uri) if recursive else parse_object(uri)
     if at.path and not at.path.endswith("/") and recursive:
         raise InvalidError(
-            f"-r removes a folder, and {at.path!r} does not end with '/': write {at.path + '/'!r}, or leave out -r"
+            f"-r needs a folder, but {at.path!r} does not end with '/': write {at.path + '/'!r}, or leave out -r"
         )
     repository = open_repository(lake, at.repository)
     branch = repository.branch(at.ref).name  # neither a tag nor a commit

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graveler.operations.store import Operation, Operations, WorkDone
     from graveler.remote.operations import RemoteOperations
 
-app = typer.Typer(help="Watch and cancel what is worked on in the background, by a server or an AWS account.")
+app = typer.Typer(help="Show and cancel operations that run in the background, on a server or on AWS.")
 
 Repository = Annotated[
     str,
@@ -29,19 +29,20 @@ OperationID = Annotated[str, typer.Argument(metavar="ID", help="The operation's 
 @app.command("list")
 def list_(
     repository: Repository,
-    running: Annotated[bool, typer.Option("--running", help="Only those that have not ended.")] = False,
+    running: Annotated[bool, typer.Option("--running", help="Only operations that have not ended.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the operations of a repository that have not ended, or ended within a week. One that cannot be read is an error at the
-    end.
+    """List running and recent operations. Those that ended within a week are included.
+
+    Damaged entries are reported as an error at the end.
 
     \b
     Examples:
       graveler operations list quickstart
       graveler operations list quickstart --running --json
 
-    JSON: a line for each, as of `operations show`, without progress and commit_id.
+    JSON: a line for each, as in `operations show`, without progress and commit_id.
     """
     operations = _operations(lake, repository)
     screen = output()
@@ -61,7 +62,7 @@ def list_(
 
 @app.command()
 def show(repository: Repository, operation: OperationID, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Show how far an operation is, whether its commit is there, or why it failed.
+    """Show the progress and outcome of an operation.
 
     \b
     Example:
@@ -69,9 +70,9 @@ def show(repository: Repository, operation: OperationID, lake: LakeOption = None
 
     JSON: one document {id, kind, branch, state, created, updated, attempt,
     objects, result, error, commit_id, changes, progress: {parts, parts_done,
-    records, records_done, bytes, bytes_done}}; commit_id is empty while its
-    commit is not there, changes (as of `import`) are only of completed imports,
-    progress only where it is worked on in parts.
+    records, records_done, bytes, bytes_done}}; commit_id is empty until the
+    commit exists; changes (as in `import`) exist only for completed imports,
+    progress only for operations that work in parts.
     """
     operations = _operations(lake, repository)
     found = operations.get(operation)
@@ -80,16 +81,16 @@ def show(repository: Repository, operation: OperationID, lake: LakeOption = None
 
 @app.command()
 def cancel(repository: Repository, operation: OperationID, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """End an operation: from now on it cannot commit anything.
+    """Cancel an operation: from now on it cannot commit anything.
 
-    Who works on it sees that within some seconds. One that has ended otherwise, with its commit, say, cannot be cancelled. What a
-    dump, a check or a collection has done until then stays.
+    Its worker notices within a few seconds. An operation that has already ended, for example with its commit, cannot be
+    cancelled. What a dump, a check or a collection has done so far stays.
 
     \b
     Example:
       graveler operations cancel quickstart 0f6c1b9a7e624b5e9d3c2a1b4f5e6d70
 
-    JSON: one document, as of `operations list`.
+    JSON: one document, as in `operations list`.
     """
     found = _cancel(lake, parse_repository(repository), operation)
     screen = output()

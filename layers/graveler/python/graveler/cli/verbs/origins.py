@@ -24,19 +24,20 @@ def blame(
     uri: Annotated[
         str,
         typer.Argument(
-            metavar="URI", help="lakefs://REPOSITORY/REF/PATH, or a folder there.", autocompletion=completion.objects
+            metavar="URI", help="lakefs://REPOSITORY/REF/PATH, or a folder", autocompletion=completion.objects
         ),
     ],
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="All objects whose path begins so, not only up to the next slash.")
+        bool, typer.Option("--recursive", "-r", help="Show all objects in the folder, not just one level.")
     ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which commit made an object what it is.
+    """Show which commit last changed an object.
 
-    Of a folder (the path ends with a slash, or is empty), what is in it, each with its last commit; of a folder in it, the
-    last commit that changed anything there. Of a merge, the side that the object came from. Uncommitted changes do not count.
+    For a folder (a path that is empty or ends with a slash), shows each entry with its last commit; for a folder in it, the last
+    commit that changed anything there. For a merge, shows the commit on the side that the object came from. Uncommitted changes
+    are not included.
 
     \b
     Examples:
@@ -44,7 +45,7 @@ def blame(
       graveler blame lakefs://quickstart/main/data/
       graveler blame -r lakefs://quickstart/v1/ --json | jq -r .commit.committer
 
-    JSON: a line {type, path, commit} for each; type is object or prefix, the commit is as of `log`.
+    JSON: a line {type, path, commit} for each; type is object or prefix, commit is as in `log`.
     """
     at = parse_prefix(uri)
     repository = open_repository(lake, at.repository)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graveler.access.principal_rules import PrincipalRule
     from graveler.remote.principals import RemotePrincipals
 
-app = typer.Typer(help="Say which AWS principals may log in to a lake that is served.")
+app = typer.Typer(help="Manage which AWS principals can log in to the server of a lake.")
 
 
 @app.command()
@@ -23,35 +23,34 @@ def create(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="Who commits; {principal} is the role's or user's name in it, {session} the session's."
+            metavar="NAME",
+            help="The committer; {principal} stands for the role's or user's name, {session} for the session's.",
         ),
     ],
     principal: Annotated[
         str,
-        typer.Argument(metavar="ARN", help="Of a role, a role's session or a user; with *, ? and [...] in its names."),
+        typer.Argument(
+            metavar="ARN", help="ARN of a role, a role session or a user; names may contain *, ? and [...]."
+        ),
     ],
     role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
     repositories: Annotated[
         list[str] | None,
-        typer.Option(
-            "--repository", metavar="PATTERN", help="Only repositories like this; may be repeated. [default: all]"
-        ),
+        typer.Option("--repository", metavar="PATTERN", help="Only matching repositories; repeatable. [default: all]"),
     ] = None,
     branches: Annotated[
         list[str] | None,
-        typer.Option(
-            "--branch", metavar="PATTERN", help="Change only branches like this; may be repeated. [default: all]"
-        ),
+        typer.Option("--branch", metavar="PATTERN", help="Change only matching branches; repeatable. [default: all]"),
     ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let AWS principals log in without a key.
+    """Let AWS principals log in without an access key.
 
-    The server must know under which names its clients log in: `graveler serve --aws-login`, or the setting aws_login of a
-    deployment. The account in the ARN is never a pattern, and a * in a name matches no slash. Whoever may take a role chooses the
-    name of its session, so a rule about sessions is as good as the role's trust policy. Of several rules that match, the one with
-    the most characters besides wildcards counts. Roles, and limits to repositories and branches, are those of `graveler keys`.
+    The server must know the names that its clients sign for: `graveler serve --aws-login`, or the setting aws_login of a
+    deployment. The account in the ARN cannot be a pattern, and a * in a name does not match a slash. Anyone who can assume a role
+    chooses the session name, so a rule about sessions is only as strict as the role's trust policy. If several rules match, the
+    one with the most non-wildcard characters applies. Roles and limits are those of `graveler keys`.
 
     \b
     Examples:
@@ -74,13 +73,13 @@ def create(
 
 @app.command("list")
 def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """List the rules about AWS principals.
+    """List the rules for AWS principals.
 
     \b
     Example:
       graveler principals list
 
-    JSON: a line for each rule, as of `principals create`.
+    JSON: a line for each rule, as in `principals create`.
     """
     screen = output()
     for rule in _open(lake).rules():
@@ -103,9 +102,9 @@ def remove(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a rule, and end all tokens that were given out by it.
+    """Remove a rule, and invalidate all tokens issued under it.
 
-    Servers that run learn of it within five seconds. Asks on a terminal; anywhere else it needs --yes.
+    Running servers notice within five seconds. Asks for confirmation on a terminal; elsewhere it needs --yes.
 
     \b
     Example:
@@ -117,15 +116,15 @@ def remove(
     rule = access.rule(rule_id)
     screen = output()
     if not yes:
-        answer = confirm(f"Remove the rule about {screen.safe(rule.principal)}?")
+        answer = confirm(f"Remove the rule for {screen.safe(rule.principal)}?")
         if not answer:
-            why = "not confirmed" if answer is False else f"removing rule {rule_id!r} needs --yes without a terminal"
+            why = "not confirmed" if answer is False else f"removing rule {rule_id!r} without a terminal needs --yes"
             raise PreconditionError(f"{why}; nothing was removed")
     access.remove_rule(rule_id)
     if as_json:
         screen.json({"removed": rule_id})
         return
-    screen.line(f"removed the rule about {screen.safe(rule.principal)}")
+    screen.line(f"removed the rule for {screen.safe(rule.principal)}")
 
 
 def _open(lake: Named | None) -> "Access | RemotePrincipals":

@@ -13,7 +13,7 @@ from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, re
 from graveler.errors import PreconditionError
 from graveler.paging import items
 
-branches = typer.Typer(help="Create, list and delete branches.")
+branches = typer.Typer(help="Create, list, rename, rewrite and delete branches.")
 tags = typer.Typer(help="Create, list and delete tags.")
 
 Repository = Annotated[
@@ -31,15 +31,13 @@ def create_branch(
     branch: BranchURI,
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source", "-s", metavar="REF", help="Where it begins. [default: the repository's default branch]"
-        ),
+        typer.Option("--source", "-s", metavar="REF", help="Where the branch starts. [default: the default branch]"),
     ] = None,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Leave it out of listings without --all.")] = False,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Hide it from listings without --all.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a branch. Nothing is copied, whatever the lake's size; uncommitted changes of the source stay there.
+    """Create a branch. Nothing is copied, whatever the size of the lake. Uncommitted changes of the source are not included.
 
     \b
     Examples:
@@ -63,11 +61,11 @@ def create_branch(
 def list_branches(
     repository: Repository,
     prefix: Prefix = "",
-    all_: Annotated[bool, typer.Option("--all", "-a", help="Hidden ones too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Include hidden branches.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List branches and the commits that they point at.
+    """List branches and the commits they point to.
 
     \b
     Examples:
@@ -92,23 +90,24 @@ def list_branches(
 def rewrite_branch(
     branch: BranchURI,
     min_size: Annotated[
-        int, typer.Option("--min-size", metavar="BYTES", help="No range ends before it has so many bytes of keys.")
+        int, typer.Option("--min-size", metavar="BYTES", help="The smallest size of a range, in bytes of keys.")
     ],
     max_size: Annotated[
-        int, typer.Option("--max-size", metavar="BYTES", help="Every range ends when it has so many bytes of keys.")
+        int, typer.Option("--max-size", metavar="BYTES", help="The largest size of a range, in bytes of keys.")
     ],
     raggedness: Annotated[
-        int, typer.Option("--raggedness", metavar="N", help="In between, one key in N ends its range.")
+        int, typer.Option("--raggedness", metavar="N", help="Between these sizes, one key in N ends its range.")
     ],
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cut the branch's tree into other ranges. No object changes.
+    """Split a branch's tree into ranges of another size. No object changes.
 
-    It becomes a commit, and the branch stays cut so; other branches stay as they are. Larger ranges make commits to a very large
-    lake cheaper, smaller ones reading single objects. Of each key 32 bytes more count. Reads and writes the tree once.
+    Creates a commit, and the branch keeps the new sizes; other branches stay as they are. Larger ranges make commits to a very
+    large lake cheaper, smaller ones make reading single objects cheaper. Each key counts as 32 bytes more than its length. Reads
+    and writes the tree once.
 
     \b
     Example:
@@ -134,9 +133,9 @@ def rewrite_branch(
 def delete_branch(
     branch: BranchURI, dry_run: DryRun = False, yes: Yes = False, lake: LakeOption = None, as_json: AsJson = False
 ) -> None:
-    """Remove a branch. Its commits stay; its uncommitted changes go.
+    """Delete a branch. Its commits stay; its uncommitted changes are lost.
 
-    If there are any, it asks on a terminal, and anywhere else needs --yes.
+    If there are uncommitted changes, it asks for confirmation on a terminal; elsewhere it needs --yes.
 
     \b
     Examples:
@@ -145,7 +144,7 @@ def delete_branch(
 
     \b
     JSON: one document {deleted, commit_id, uncommitted, dry_run}; uncommitted
-      is whether there were uncommitted changes.
+      tells whether there were uncommitted changes.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
@@ -158,7 +157,7 @@ def delete_branch(
             why = (
                 "not confirmed"
                 if answer is False
-                else f"branch {uri.ref!r} has uncommitted changes, which would be lost: commit them, or pass --yes"
+                else f"branch {uri.ref!r} has uncommitted changes, which would be lost: commit them, or use --yes"
             )
             raise PreconditionError(f"{why}; nothing was deleted")
     if not dry_run or not deletable:
@@ -179,7 +178,7 @@ def rename_branch(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a branch another name. Its uncommitted changes go with it.
+    """Rename a branch. Its uncommitted changes move with it.
 
     \b
     Example:
@@ -202,13 +201,15 @@ def create_tag(
     ref: Annotated[
         str,
         typer.Argument(
-            metavar="REF", help="What to name: a ref of the repository, or its URI.", autocompletion=completion.branches
+            metavar="REF",
+            help="The commit to tag: a ref in the repository, or its URI.",
+            autocompletion=completion.branches,
         ),
     ],
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Name a commit, for good. Names follow git's rules for tags.
+    """Tag a commit. A tag cannot be moved. Names follow git's rules for tags.
 
     \b
     Examples:
@@ -230,7 +231,7 @@ def create_tag(
 
 @tags.command("list")
 def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """List tags and the commits that they name.
+    """List tags and the commits they point to.
 
     \b
     Example:
@@ -249,7 +250,7 @@ def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeOption = No
 
 @tags.command("delete")
 def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Remove a tag. The commit stays.
+    """Delete a tag. The commit stays.
 
     \b
     Example:
@@ -267,4 +268,4 @@ def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeOption = None, as
         screen.json({"deleted": uri.ref, "commit_id": named, "dry_run": dry_run})
         return
     told = f"{'would delete' if dry_run else 'deleted'} tag {screen.safe(uri.ref)}"
-    screen.line(f"{told}, which {'names' if dry_run else 'named'} {screen.paint(named[:SHORT], 'yellow')}")
+    screen.line(f"{told}, which {'is' if dry_run else 'was'} at {screen.paint(named[:SHORT], 'yellow')}")

@@ -36,31 +36,33 @@ Name = Annotated[
 ]
 
 
-Force = Annotated[bool, typer.Option("--force", help="Also if the repository is read-only.")]
+Force = Annotated[bool, typer.Option("--force", help="Change it even if it is read-only.")]
 
 
 def init(
     location: Annotated[
         str | None,
-        typer.Argument(metavar="LAKE", help="A folder, made if need be, or dynamodb://TABLE. [default: .graveler]"),
+        typer.Argument(metavar="LAKE", help="A folder, created if needed, or dynamodb://TABLE. [default: .graveler]"),
     ] = None,
     create_table: Annotated[
-        bool, typer.Option("--create-table", help="Make the DynamoDB table if it is not there.")
+        bool, typer.Option("--create-table", help="Create the DynamoDB table if it does not exist.")
     ] = False,
     shared: Annotated[
         Literal["group"] | None,
-        typer.Option("--shared", help="Who else may use the folder: its group. [default: you alone]"),
+        typer.Option("--shared", help="Who else can use the folder: its group. [default: only you]"),
     ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a lake, in a folder or on AWS.
+    """Create a lake, in a folder or on AWS.
 
-    Without LAKE it is where --lake or the environment says, else .graveler in the working folder; commands run there or below
-    find it by themselves. A lake on AWS is a DynamoDB table and a place in S3 for its repositories, whose bucket must be there.
+    Without LAKE, its place is given by --lake or the environment, or is .graveler in the working folder, where commands in that
+    folder or below find it by themselves. A lake on AWS is a DynamoDB table, and a place in S3 for its repositories; the bucket
+    must exist.
 
-    A folder can be read and written by you alone, whatever your umask, since it holds the secrets that sign URLs and tokens. With
-    --shared group those of the folder's group may use it as well; whoever may write there may do anything in the lake.
+    Only you can read and write the folder, whatever your umask, because it contains the secrets that sign URLs and tokens. With
+    --shared group, members of the folder's group can use it as well; anyone who can write to the folder can do anything in the
+    lake.
 
     \b
     Examples:
@@ -77,15 +79,15 @@ def init(
         named = Named(lake=str(working_folder() / HIDDEN))
     where = find_location(named)
     if create_table and isinstance(where, FolderLake):
-        raise InvalidError("--create-table is of a lake on AWS; name its table, as dynamodb://TABLE")
+        raise InvalidError("--create-table is for a lake on AWS; name its table, as in dynamodb://TABLE")
     if shared and not isinstance(where, FolderLake):
-        raise InvalidError("--shared is of a lake in a folder; who may use one on AWS is said by its roles")
+        raise InvalidError("--shared is for a lake in a folder; on AWS, IAM roles control who can use the lake")
     create_at(where, create_table=create_table, shared=shared is not None).close()
     screen = output()
     if as_json:
         screen.json({"lake": str(where.folder.absolute() if isinstance(where, FolderLake) else where)})
         return
-    screen.line(f"made an empty lake in {screen.safe(str(where))}")
+    screen.line(f"created an empty lake in {screen.safe(str(where))}")
 
 
 @app.command()
@@ -94,16 +96,18 @@ def create(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", metavar="URL", help="Where its objects lie. [default: NAME, in the lake's own place]"
+            "--namespace", metavar="URL", help="Where its objects are stored. [default: NAME, in the lake's own place]"
         ),
     ] = None,
-    default_branch: Annotated[str, typer.Option("--default-branch", metavar="NAME", help="Its first branch.")] = "main",
-    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change that is not forced.")] = False,
+    default_branch: Annotated[
+        str, typer.Option("--default-branch", metavar="NAME", help="The name of its first branch.")
+    ] = "main",
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change without --force.")] = False,
     meta: Metadata = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a repository with one branch, which holds nothing yet.
+    """Create a repository with one empty branch.
 
     \b
     Examples:
@@ -140,7 +144,7 @@ def list_(prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False)
       graveler repo list
       graveler repo list --json | jq -r .name
 
-    JSON: a line for each repository, as of `repo create`.
+    JSON: a line for each repository, as in `repo create`.
     """
     opened = open_lake(lake)
     screen = output()
@@ -155,13 +159,13 @@ def list_(prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False)
 
 @app.command()
 def show(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Show what the lake knows of a repository.
+    """Show what the lake knows about a repository.
 
     \b
     Example:
       graveler repo show quickstart
 
-    JSON: one document, as of `repo create`.
+    JSON: one document, as in `repo create`.
     """
     repository = open_repository(lake, parse_repository(name)).repository
     screen = output()
@@ -191,9 +195,9 @@ def delete(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a repository: its branches, tags and uncommitted changes. Its objects stay where they are.
+    """Delete a repository. Its branches, tags and uncommitted changes are lost; its objects stay where they are.
 
-    Asks on a terminal; anywhere else it needs --yes.
+    Asks for confirmation on a terminal; elsewhere it needs --yes.
 
     \b
     Example:
@@ -208,9 +212,9 @@ def delete(
     heads = repository.branches(amount=1000)
     number = f"{count(len(heads.results), 'branch')}{' or more' if heads.next_after else ''}"
     if not yes and not dry_run:
-        answer = confirm(f"Forget repository {name!r} with {number} and all that is uncommitted there?")
+        answer = confirm(f"Delete repository {name!r} with {number} and all its uncommitted changes?")
         if not answer:
-            why = "not confirmed" if answer is False else f"deleting repository {name!r} needs --yes without a terminal"
+            why = "not confirmed" if answer is False else f"deleting repository {name!r} without a terminal needs --yes"
             raise PreconditionError(f"{why}; nothing was deleted")
     if not dry_run:
         opened.delete_repository(name, force=force)
@@ -219,6 +223,6 @@ def delete(
         screen.json({"deleted": name, "dry_run": dry_run})
         return
     if dry_run:
-        screen.line(f"would delete repository {name} with {number} and all that is uncommitted there")
+        screen.line(f"would delete repository {name} with {number} and all its uncommitted changes")
         return
     screen.line(f"deleted repository {name}; its objects are still in {namespace}")

@@ -24,17 +24,17 @@ def reset(
     uri: Annotated[
         str,
         typer.Argument(
-            metavar="URI", help="lakefs://REPOSITORY/BRANCH, or with /PATH.", autocompletion=completion.objects
+            metavar="URI", help="lakefs://REPOSITORY/BRANCH, optionally with /PATH", autocompletion=completion.objects
         ),
     ],
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Of all objects whose path begins with PATH.")
+        bool, typer.Option("--recursive", "-r", help="Reset all objects whose path starts with PATH.")
     ] = False,
     hard: Annotated[
-        str | None, typer.Option("--hard", metavar="REF", help="Move the branch to the commit of a ref instead.")
+        str | None, typer.Option("--hard", metavar="REF", help="Move the branch to a ref's commit instead.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be dropped, or where it would move.")
+        bool, typer.Option("--dry-run", help="Show what would be dropped or moved, without doing it.")
     ] = False,
     yes: Yes = False,
     lake: LakeOption = None,
@@ -42,8 +42,9 @@ def reset(
 ) -> None:
     """Drop uncommitted changes, or move a branch to another commit.
 
-    Of the whole branch, of one object, or with -r of all that begin with a path. For the whole branch it asks on a terminal, and
-    anywhere else needs --yes. With --hard the branch moves, which is refused while it has uncommitted changes.
+    Resets the whole branch, one object, or with -r all objects whose path starts with PATH. For the whole branch it asks for
+    confirmation on a terminal; elsewhere it needs --yes. With --hard the branch moves, which fails while it has uncommitted
+    changes.
 
     \b
     Examples:
@@ -53,8 +54,8 @@ def reset(
       graveler reset lakefs://quickstart/main --hard main~2
 
     \b
-    JSON: a line {type, path, before, after} for each change that is dropped,
-      as of status; with --hard one document {branch, commit_id, from, dry_run}.
+    JSON: a line {type, path, before, after} for each dropped change, as in
+      `status`; with --hard one document {branch, commit_id, from, dry_run}.
     """
     at = parse_prefix(uri) if uri.count("/") > 3 else None
     branch = parse_branch(uri).ref if at is None else at.ref
@@ -95,10 +96,10 @@ def undo(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a branch back to where it was before what moved it last.
+    """Move a branch back to where it was before its last move.
 
-    That may be a commit, a merge, an import, a reset --hard, or an undo: undone twice, it is done again. Refused while the branch
-    has uncommitted changes.
+    That move may be a commit, a merge, an import, a reset --hard, or an undo: a second undo redoes it. Fails while the branch has
+    uncommitted changes.
 
     \b
     Example:
@@ -132,5 +133,5 @@ def _drop(repository: "AnyRepository", branch: str, path: str, *, recursive: boo
 def _ask(branch: str, changes: int) -> None:
     answer = confirm(f"Drop {count(changes, 'uncommitted change')} of branch {branch!r}?")
     if not answer:
-        why = "not confirmed" if answer is False else "this drops all uncommitted changes: pass --yes, or name a path"
+        why = "not confirmed" if answer is False else "this drops all uncommitted changes: use --yes, or name a path"
         raise PreconditionError(f"{why}; nothing was dropped")

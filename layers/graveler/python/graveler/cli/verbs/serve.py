@@ -29,7 +29,7 @@ def serve(
         typer.Option(
             "--objects",
             metavar="URL",
-            help="Instead of --lake, with --tables: where new repositories lie, s3://BUCKET/PREFIX.",
+            help="With --tables, instead of --lake: where new repositories are stored, s3://BUCKET/PREFIX.",
         ),
     ] = None,
     tables: Annotated[
@@ -37,23 +37,26 @@ def serve(
     ] = None,
     region: Annotated[
         str | None,
-        typer.Option("--region", metavar="REGION", help="Of S3 and DynamoDB. [default: AWS's configuration]"),
+        typer.Option(
+            "--region", metavar="REGION", help="Region of S3 and DynamoDB. [default: from AWS's configuration]"
+        ),
     ] = None,
     s3_endpoint_url: Annotated[
-        str | None, typer.Option("--s3-endpoint-url", metavar="URL", help="Another server that speaks S3.")
+        str | None, typer.Option("--s3-endpoint-url", metavar="URL", help="Use another S3-compatible server.")
     ] = None,
     dynamodb_endpoint_url: Annotated[
-        str | None, typer.Option("--dynamodb-endpoint-url", metavar="URL", help="Another server that speaks DynamoDB.")
+        str | None,
+        typer.Option("--dynamodb-endpoint-url", metavar="URL", help="Use another DynamoDB-compatible server."),
     ] = None,
     create_table: Annotated[
-        bool, typer.Option("--create-table", help="Make the DynamoDB table if it is not there.")
+        bool, typer.Option("--create-table", help="Create the DynamoDB table if it does not exist.")
     ] = False,
     cache: Annotated[
         Path | None,
         typer.Option(
             "--cache",
             metavar="FOLDER",
-            help="Where copies of immutable files from S3 are kept. [default: one of this lake in the user's cache folder]",
+            help="Where to cache immutable files from S3. [default: a folder for this lake in the user's cache folder]",
         ),
     ] = None,
     sealing_key_file: Annotated[
@@ -61,7 +64,7 @@ def serve(
         typer.Option(
             "--sealing-key-file",
             metavar="FILE",
-            help="The key that seals the secrets in the table of a lake on AWS: 32 bytes in base64, which others may not read. "
+            help="File with the key that seals the secrets in the table: 32 bytes in base64, readable only by you. "
             "[default: GRAVELER_SEALING_KEY_FILE]",
         ),
     ] = None,
@@ -70,18 +73,20 @@ def serve(
         typer.Option(
             "--kms-key",
             metavar="ARN",
-            help="A key of AWS KMS that keeps it instead. [default: GRAVELER_KMS_KEY]",
+            help="An AWS KMS key to seal them with instead. [default: GRAVELER_KMS_KEY]",
         ),
     ] = None,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8000,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that answer requests.")] = 2,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 for any free one.")
+    ] = 8000,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Number of worker processes.")] = 2,
     data_url: Annotated[
         str | None,
         typer.Option(
             "--data-url",
             metavar="URL",
-            help="What presigned URLs of a lake in a folder begin with. [default: localhost and the port]",
+            help="Base of presigned URLs, for a lake in a folder. [default: localhost and the port]",
         ),
     ] = None,
     import_source: Annotated[
@@ -89,18 +94,17 @@ def serve(
         typer.Option(
             "--import-source",
             metavar="PREFIX",
-            help="Addresses that clients may import and link from, such as file:///raw/ or s3://raw/; may be given several "
-            "times. [default: none]",
+            help="Address that clients may import and link from, such as file:///raw/ or s3://raw/; repeatable. [default: none]",
         ),
     ] = None,
     presign_seconds: Annotated[
-        int, typer.Option("--presign-seconds", min=1, max=604800, help="How long presigned URLs live.")
+        int, typer.Option("--presign-seconds", min=1, max=604800, help="Lifetime of presigned URLs.")
     ] = 900,
     verify_bytes: Annotated[
         bool,
         typer.Option(
             "--verify-bytes",
-            help="Compare the MD5 of whole objects that pass through the server, not their size alone.",
+            help="Verify the MD5 of whole objects that pass through the server, not just their size.",
         ),
     ] = False,
     client_address_header: Annotated[
@@ -108,16 +112,16 @@ def serve(
         typer.Option(
             "--client-address-header",
             metavar="NAME",
-            help="The header in which a proxy in front adds its client's address, such as X-Forwarded-For; its last address is "
-            "believed, so give it only behind such a proxy. [default: none]",
+            help="The header to which a proxy adds the client's address, such as X-Forwarded-For. The last address in it is "
+            "trusted, so use this only behind such a proxy. [default: none]",
         ),
     ] = "",
     open_setup: Annotated[
         bool,
         typer.Option(
             "--open-setup",
-            help="Make no access key: the first client to ask makes it (POST /setup_lakefs). For tests of clients, on this "
-            "machine's own address alone.",
+            help="Create no access key: the first client that asks for one gets it (POST /setup_lakefs). For testing clients; "
+            "allowed only on a loopback address.",
         ),
     ] = False,
     aws_login: Annotated[
@@ -125,35 +129,36 @@ def serve(
         typer.Option(
             "--aws-login",
             metavar="NAME",
-            help="Let AWS principals log in whose clients sign this name: the host name by which they know the server; may be "
-            "given several times. [default: none log in]",
+            help="Let AWS principals log in if their client signs this name, the host name that it knows the server by; "
+            "repeatable. [default: no logins]",
         ),
     ] = None,
     access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stderr for each request.")
+        bool, typer.Option("--access-log/--no-access-log", help="Log each request to stderr, as a line of JSON.")
     ] = False,
     audit_log: Annotated[
-        Path | None, typer.Option("--audit-log", metavar="FILE", help="Where audit lines go. [default: stderr]")
+        Path | None, typer.Option("--audit-log", metavar="FILE", help="Where to write the audit log. [default: stderr]")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve the lake over HTTP, for lakectl, the lakefs Python packages, Spark and whatever speaks their API.
+    """Serve the lake over HTTP, for lakectl, Spark and other lakeFS clients.
 
-    A lake that is named and not there is made. The first start makes an access key and shows it, once; with
-    GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY set, that is the key. SIGTERM or Ctrl-C lets requests under way finish.
+    If the lake does not exist, it is created. The first start creates an access key and shows it once, unless
+    GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY set the key. On SIGTERM or Ctrl-C, the server finishes the requests in
+    progress.
 
-    With --objects and --tables the lake is on S3 and DynamoDB, with the credentials that AWS's own tools find, and presigned URLs
-    are S3's. The table must be there, unless --create-table; the bucket always. The secrets in the table are sealed by a key that
-    is named by --sealing-key-file or --kms-key; a lake in a folder has its own, in sealing.key.
+    With --objects and --tables the lake is on S3 and DynamoDB, accessed with the credentials that AWS's own tools use, and
+    presigned URLs are S3's. The bucket must exist; so must the table, unless --create-table is given. The key named by
+    --sealing-key-file or --kms-key seals the secrets in the table; a lake in a folder has its own key, in sealing.key.
 
-    The size of an object is compared with what the lake noted whenever the server reads it, and its MD5 with --verify-bytes: an
-    error instead of the object, or, if its beginning was sent already, a broken connection. S3's presigned URLs go past the
-    server; graveler's own clients compare both themselves.
+    Whenever the server reads an object, it verifies the size, and with --verify-bytes also the MD5. On a mismatch the client gets
+    an error instead of the object, or, if part of it has been sent, a broken connection. S3's presigned URLs bypass the server;
+    graveler's own clients verify size and MD5 themselves.
 
-    AWS principals whom rules let in (`graveler principals`) log in without a key if --aws-login says under which names.
+    With --aws-login, AWS principals that a rule allows (`graveler principals`) can log in without an access key.
 
-    Clients import and link from the import sources alone, and make repositories in the lake only (local://NAME, or below
-    --objects), not in other folders or buckets; `graveler repo create`, on the lake itself, makes those.
+    Clients can import and link only from the import sources, and can create repositories only in the lake (local://NAME, or below
+    --objects), not in other folders or buckets; use `graveler repo create` on the lake itself for those.
 
     \b
     Examples:
@@ -164,8 +169,8 @@ def serve(
 
     \b
     JSON: one document when it is ready, {url, data_url, lake, tables, workers,
-      access_key_id, secret_access_key}; the last two are null unless made now,
-      tables for a lake in a folder, and data_url for one on AWS.
+      access_key_id, secret_access_key}; the last two are null unless a key was
+      created, tables is null for a lake in a folder, data_url for one on AWS.
     """
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
@@ -176,8 +181,8 @@ def serve(
     screen = output()
     if open_setup and not _is_loopback(host):
         raise InvalidError(
-            f"--open-setup lets anybody who reaches {host!r} make the first access key; it is for this machine's own address "
-            "alone: leave --host out, or --open-setup"
+            f"--open-setup lets anyone who can reach {host!r} create the first access key, so it works only on a loopback "
+            "address: leave out --host, or --open-setup"
         )
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses invalid prefixes
@@ -194,9 +199,9 @@ def serve(
         create_table=create_table,
     )
     if data_url is not None and isinstance(location, AwsLake):
-        raise InvalidError("--data-url is of a lake in a folder; on AWS presigned URLs are S3's own: leave it out")
+        raise InvalidError("--data-url is for a lake in a folder; on AWS, presigned URLs are S3's own: leave it out")
     if made and not as_json:
-        screen.line(f"made an empty lake in {screen.safe(str(location))}")
+        screen.line(f"created an empty lake in {screen.safe(str(location))}")
     given = os.environ.get(KEY_ID), os.environ.get(SECRET)
     with open_at(location, create_table=create_table, sources=sources) as opened:
         wanted = not open_setup or any(given)
@@ -275,12 +280,12 @@ def _location(named: Named, *, create_table: bool) -> tuple[LakeLocation, bool]:
     if isinstance(location, AwsLake):
         return location, False
     if create_table:
-        raise InvalidError(f"--create-table is of a lake on AWS, and {str(location)!r} is a folder")
+        raise InvalidError(f"--create-table is for a lake on AWS, but {str(location)!r} is a folder; leave it out")
     folder = location.folder
     if lake_in(folder) is not None:
         return FolderLake(folder.absolute()), False
     if named.lake is None and os.environ.get(LAKE) is None and folder.exists():
-        raise InvalidError(f"{str(folder)!r} is there and is no lake; name one with --lake FOLDER")
+        raise InvalidError(f"{str(folder)!r} exists but is not a lake; name one with --lake FOLDER")
     create_at(location).close()
     return FolderLake(folder.absolute()), True
 
@@ -316,10 +321,10 @@ def _data_url(host: str, port: int) -> str:
 
 def _welcome(screen: Screen, url: str, lake: str, workers: int, key: "KeyWithSecret | None") -> None:
     processes = f"{workers} worker{'' if workers == 1 else 's'}"
-    screen.line(f"serving {screen.safe(lake)} at {screen.paint(url, 'bold')} with {processes}; Ctrl-C stops")
+    screen.line(f"serving {screen.safe(lake)} at {screen.paint(url, 'bold')} with {processes}; press Ctrl-C to stop")
     if key is None:
         return
-    screen.line("The first access key, shown only now. For lakectl, lakefs and lakefs-spec, type:")
+    screen.line("This is the first access key, shown only once. For lakectl, lakefs and lakefs-spec, run:")
     screen.line(f"  export LAKECTL_SERVER_ENDPOINT_URL={url}")
     screen.line(f"  export LAKECTL_CREDENTIALS_ACCESS_KEY_ID={key.key.key_id}")
     screen.line(f"  export LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY={key.secret}")

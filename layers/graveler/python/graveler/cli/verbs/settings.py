@@ -21,25 +21,26 @@ class Switch(str, Enum):
 
 
 Patterns = Annotated[
-    list[str], typer.Argument(metavar="PATTERN...", help="Branch names; * and ? stand for any characters, any one.")
+    list[str],
+    typer.Argument(metavar="PATTERN...", help="Branch names, in which * matches anything and ? any one character."),
 ]
 
 
 def metadata(
     name: Name,
     meta: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Note this; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set this key; repeatable.")
     ] = None,
     unset: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="KEY", help="Note nothing; may be repeated.")
+        list[str] | None, typer.Option("--unset", metavar="KEY", help="Remove this key; repeatable.")
     ] = None,
     force: Force = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show or change what is noted of a repository.
+    """Show or change the metadata of a repository.
 
-    Keys that are not named stay as they are, also if somebody else changes them at the same time.
+    Other keys stay as they are, even if someone changes them at the same time.
 
     \b
     Examples:
@@ -51,7 +52,7 @@ def metadata(
     added = parse_metadata(meta, option="--set")
     both = sorted(set(added).intersection(unset or ()))
     if both:
-        raise InvalidError(f"{both[0]!r} is to be set and unset; choose one")
+        raise InvalidError(f"cannot both set and unset {both[0]!r}; choose one")
     repository = open_repository(lake, parse_repository(name))
     found = repository.repository.settings.metadata
     if unset:
@@ -71,23 +72,24 @@ def protect(
     patterns: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATTERN]...", help="Branch names; * and ? stand for any characters, any one. None: list them."
+            metavar="[PATTERN]...",
+            help="Branch names, in which * matches anything and ? any one character. [default: list the patterns]",
         ),
     ] = None,
     force: Force = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Protect branches: nothing is staged or committed on them, only merged, reverted or picked.
+    """Protect branches. Changes cannot be staged or committed on them, only merged, reverted or cherry-picked.
 
-    The patterns are added to those there are; without one, they are listed.
+    Adds the patterns to the existing ones; without patterns, lists those.
 
     \b
     Examples:
       graveler repo protect quickstart main "release-*"
       graveler repo protect quickstart
 
-    JSON: one document {protected}, all patterns as they are afterwards.
+    JSON: one document {protected}, all patterns afterwards.
     """
     repository = open_repository(lake, parse_repository(name))
     found = repository.protect(patterns, force=force) if patterns else repository.repository.settings.protected
@@ -97,13 +99,13 @@ def protect(
 def unprotect(
     name: Name, patterns: Patterns, force: Force = False, lake: LakeOption = None, as_json: AsJson = False
 ) -> None:
-    """Take patterns of protected branches away.
+    """Remove patterns of protected branches.
 
     \b
     Example:
       graveler repo unprotect quickstart "release-*"
 
-    JSON: one document {protected}, the patterns that stay.
+    JSON: one document {protected}, the remaining patterns.
     """
     repository = open_repository(lake, parse_repository(name))
     _show_patterns(repository.unprotect(patterns, force=force), as_json=as_json)
@@ -115,7 +117,7 @@ def read_only(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Refuse every change to a repository, or allow changes again.
+    """Refuse all changes to a repository, or allow them again.
 
     \b
     Examples:
@@ -131,7 +133,7 @@ def read_only(
     if as_json:
         screen.json({"name": name, "read_only": refuse})
         return
-    screen.line(f"repository {name} is {'read-only' if refuse else 'open to changes'} now")
+    screen.line(f"repository {name} is now {'read-only' if refuse else 'writable'}")
 
 
 def import_sources(
@@ -139,18 +141,19 @@ def import_sources(
     prefixes: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ADDRESS]...", help="Folders, as file:///data/raw/ or s3://bucket/raw/. None: list them."
+            metavar="[ADDRESS]...", help="Folders, such as file:///data/raw/ or s3://bucket/raw/. [default: list them]"
         ),
     ] = None,
-    nowhere: Annotated[bool, typer.Option("--nowhere", help="Allow no address outside of the repository.")] = False,
-    anywhere: Annotated[bool, typer.Option("--anywhere", help="Allow again all that the server does.")] = False,
+    nowhere: Annotated[bool, typer.Option("--nowhere", help="Allow no address outside the repository.")] = False,
+    anywhere: Annotated[bool, typer.Option("--anywhere", help="Allow every address that the server allows.")] = False,
     force: Force = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show or narrow from where a server lets objects be imported, linked and staged.
+    """Show or limit where objects may be imported from.
 
-    The folders replace those there are. They narrow what the server itself allows, and nobody who has the lake's own folder.
+    Applies to importing, linking and staging through a server. The folders replace the current ones. They limit what the server
+    itself allows, but not users with access to the lake's own folder.
 
     \b
     Examples:
@@ -161,7 +164,7 @@ def import_sources(
     JSON: one document {import_sources}, null if all are allowed.
     """
     if bool(prefixes) + nowhere + anywhere > 1:
-        raise InvalidError("folders, --nowhere and --anywhere exclude each other; choose one")
+        raise InvalidError("folders, --nowhere and --anywhere are mutually exclusive; choose one")
     repository = open_repository(lake, parse_repository(name))
     found = repository.repository.settings.import_sources
     if prefixes or nowhere or anywhere:
@@ -176,9 +179,7 @@ def import_sources(
         screen.json({"import_sources": None if found is None else list(found)})
         return
     if not found:
-        screen.line(
-            "from anywhere that the server allows" if found is None else "from nowhere outside of the repository"
-        )
+        screen.line("any address that the server allows" if found is None else "no address outside the repository")
     for prefix in found or ():
         screen.line(screen.safe(prefix))
 

@@ -19,26 +19,26 @@ def du(
         str,
         typer.Argument(
             metavar="URI",
-            help="lakefs://REPOSITORY/REF/ and the beginning of paths.",
+            help="lakefs://REPOSITORY/REF/, optionally with a prefix of paths",
             autocompletion=completion.objects,
         ),
     ],
-    total: Annotated[bool, typer.Option("--total", "-s", help="Only one line, for all.")] = False,
-    delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="Where paths are cut.")] = "/",
+    total: Annotated[bool, typer.Option("--total", "-s", help="Show only the total.")] = False,
+    delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="The separator of levels.")] = "/",
     physical: Annotated[
-        bool, typer.Option("--physical", help="What a repository stores, and which branch or tag holds it.")
+        bool, typer.Option("--physical", help="Show what a repository stores, and which branches and tags hold it.")
     ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how many objects and bytes there are, one level down and in total.
 
-    Counted is what begins with the given path, as `ls` shows it: what a reader of the ref sees, not what the lake stores. The
-    trees' descriptions tell most of it, so it is quick whatever the number of objects; -s is quickest.
+    Counts paths that start with the given path, as `ls` lists them: what a reader of the ref sees, not what the lake stores. Most
+    numbers come from summaries in the tree, so it is fast for any number of objects; -s is fastest.
 
-    With --physical the URI is that of a repository. Each stored object is counted once. ALONE is what nobody else holds: it is
-    free, a day later, when the branch or tag is deleted. HISTORY is what only older commits of branches hold: the retention rules
-    decide about it (`graveler gc rules`). This lists the namespace, and reads each range that no run of `graveler gc` has read.
+    With --physical the URI names a repository. Each stored object is counted once. ALONE is what nothing else holds, and is freed
+    a day after the branch or tag is deleted. HISTORY is what only older commits of branches hold; the retention rules decide
+    about it (`graveler gc rules`). This lists the namespace, and reads every range that no run of `graveler gc` has read.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def du(
 
     \b
     JSON: a line {type, path, objects, size} for each folder (type prefix),
-      what lies in none (direct), and all (total); size in bytes. With
+      objects in none (direct), and all (total); size in bytes. With
       --physical one document {objects, unheld, unknown, own, holders}; own
       is {folder: {files, bytes}}, holders a list of {kind, name, held,
       exclusive, history}, each {files, bytes}.

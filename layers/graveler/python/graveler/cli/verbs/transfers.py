@@ -36,17 +36,17 @@ Done = TypeVar("Done")
 
 def put(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file; - for stdin; with -r a folder.", allow_dash=True)
+        Path, typer.Argument(metavar="FILE", help="A file, - for stdin, or with -r a folder.", allow_dash=True)
     ],
     uri: Annotated[
         str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.objects)
     ],
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All files below a folder.")] = False,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Upload all files in a folder.")] = False,
     content_type: Annotated[
         str | None, typer.Option("--content-type", metavar="TYPE", help="[default: application/octet-stream]")
     ] = None,
     if_absent: Annotated[
-        bool, typer.Option("--if-absent", help="Only where there is no object yet; otherwise exit code 4.")
+        bool, typer.Option("--if-absent", help="Fail with exit code 4 if there is an object already.")
     ] = False,
     meta: Metadata = None,
     lake: LakeOption = None,
@@ -54,9 +54,9 @@ def put(
 ) -> None:
     """Upload files to a branch.
 
-    They are uncommitted changes, which readers of the branch see at once. The bytes are copied into the lake. (To take over
-    many files where they lie, without copying: graveler import.) A PATH that is empty or ends with a slash is a folder: the
-    file keeps its name there.
+    They become uncommitted changes, which readers of the branch see at once. The bytes are copied into the lake; `graveler
+    import` imports many files in place, without copying them. A PATH that is empty or ends with a slash is a folder: the file
+    keeps its name there.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def put(
       date | graveler put - lakefs://quickstart/main/now.txt
       graveler put -r ./photos lakefs://quickstart/main/photos/
 
-    JSON: {path, size, checksum, mtime, content_type, metadata, address}, one document or, with -r, a line for each.
+    JSON: {path, size, checksum, mtime, content_type, metadata, address}: one document, or with -r a line for each.
     """
     from graveler.model import DEFAULT_CONTENT_TYPE
 
@@ -94,7 +94,7 @@ def put(
                 if as_json:
                     screen.json(entry_json(entry))
         if not as_json:
-            screen.line(f"put {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}")
+            screen.line(f"uploaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}")
         return
     from_stdin = str(source) == "-"
     if not from_stdin:
@@ -108,7 +108,7 @@ def put(
     if as_json:
         screen.json(entry_json(entry))
     else:
-        screen.line(f"put {human_size(entry.size)} to {screen.safe(str(at))}")
+        screen.line(f"uploaded {human_size(entry.size)} to {screen.safe(str(at))}")
 
 
 def get(
@@ -119,19 +119,24 @@ def get(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            help="A file, a folder, or - for stdout. [default: the object's name, here]",
+            help="A file, a folder, or - for stdout. [default: the object's name, in the working folder]",
             allow_dash=True,
         ),
     ] = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="All objects below a folder, into a folder (default: here).")
+        bool,
+        typer.Option(
+            "--recursive",
+            "-r",
+            help="Download all objects in a folder to FILE, a folder. [default: the working folder]",
+        ),
     ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Download objects of any ref.
+    """Download objects from any ref.
 
-    A file appears when it is complete and has the bytes that the lake noted.
+    A file appears only when it is complete and its bytes match the size and checksum in the lake.
 
     \b
     Examples:
@@ -139,7 +144,7 @@ def get(
       graveler get lakefs://quickstart/v1~1/report.csv old.csv
       graveler get -r lakefs://quickstart/main/photos/ ./photos
 
-    JSON: {path, file, size, checksum}, one document or, with -r, a line for each.
+    JSON: {path, file, size, checksum}: one document, or with -r a line for each.
     """
     if recursive:
         _get_folder(parse_prefix(uri), target or Path(), lake, as_json=as_json)
@@ -155,7 +160,7 @@ def get(
     name = at.path.rpartition("/")[2]
     if target is None or target.is_dir():
         if not name:
-            raise InvalidError(f"the path {at.path!r} ends with a slash, so name a file to write it to")
+            raise InvalidError(f"path {at.path!r} ends with a slash; name a file to write it to")
         target = file_for(target or Path(), name)
     try:
         write_file(target, repository.bytes_in(at.ref, entry))
@@ -165,12 +170,12 @@ def get(
     if as_json:
         screen.json(_got(entry, target))
     else:
-        screen.line(f"got {human_size(entry.size)} into {screen.safe(str(target))}")
+        screen.line(f"downloaded {human_size(entry.size)} to {screen.safe(str(target))}")
 
 
 def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: bool) -> None:
     if at.path and not at.path.endswith("/"):
-        raise InvalidError(f"-r gets a folder, and {at.path!r} does not end with '/': write {at.path + '/'!r}")
+        raise InvalidError(f"-r needs a folder, but {at.path!r} does not end with '/': write {at.path + '/'!r}")
     repository = open_repository(lake, at.repository)
     screen = output()
     stop = Event()
@@ -190,12 +195,12 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: boo
                     screen.json(_got(entry, target))
     except KeyboardInterrupt:
         raise InterruptedVerbError(
-            f"{count(files, 'file')} had been written to {str(folder)!r}, each complete"
+            f"{count(files, 'file')} had been written to {str(folder)!r}, all of them complete"
         ) from None
     if not files:
-        raise NotFoundError(f"no object of {at.ref!r} lies below {at.path!r}; see `graveler ls {at}`")
+        raise NotFoundError(f"no object of {at.ref!r} is below {at.path!r}; see `graveler ls {at}`")
     if not as_json:
-        screen.line(f"got {count(files, 'file')}, {human_size(size)}, into {screen.safe(str(folder))}")
+        screen.line(f"downloaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(folder))}")
 
 
 def _got(entry: "ObjectEntry", target: Path) -> dict[str, object]:
@@ -206,10 +211,10 @@ def _until(stop: Event, pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pieces until ``stop`` is set, so that Ctrl-C does not wait for the end of a large object."""
     for piece in pieces:
         if stop.is_set():
-            raise UnavailableError("stopped, since another transfer failed")
+            raise UnavailableError("stopped because another transfer failed")
         yield piece
     if stop.is_set():  # the caller may be gone, so no file may appear
-        raise UnavailableError("stopped, since another transfer failed")
+        raise UnavailableError("stopped because another transfer failed")
 
 
 def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | None = None) -> Iterator[Done]:

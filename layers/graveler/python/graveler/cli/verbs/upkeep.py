@@ -37,28 +37,28 @@ Name = Annotated[
 
 def fsck(
     name: Name,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be, and nothing that is whole.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
     objects: Annotated[
-        bool, typer.Option("--objects", help="Look also whether the objects of all commits are there.")
+        bool, typer.Option("--objects", help="Also check that the objects of all commits exist.")
     ] = False,
     outside: Annotated[
-        bool, typer.Option("--outside", help="Look also for objects outside the repository's namespace.")
+        bool, typer.Option("--outside", help="Also check objects outside the repository's namespace.")
     ] = False,
     read_bytes: Annotated[
-        bool, typer.Option("--bytes", help="Read all these objects, and compare size and checksum; implies --objects.")
+        bool, typer.Option("--bytes", help="Read all these objects and verify size and checksum; implies --objects.")
     ] = False,
     no_reflog: Annotated[
-        bool, typer.Option("--no-reflog", help="Leave out what only the reference logs lead to.")
+        bool, typer.Option("--no-reflog", help="Skip commits that only the reference logs lead to.")
     ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check all that a repository can reach, and say what is wrong.
+    """Check everything reachable in a repository, and report what is wrong.
 
-    Reads refs, uncommitted changes, commits and trees, and looks whether uncommitted objects are there; others may work
-    meanwhile. With --bytes every byte of the objects is read, several objects at once. A checksum that is no MD5 (of uploads in
-    parts, and of imports from a store with other ETags) says nothing of the bytes, so that of such an object only the size is
-    compared; counts.objects_by_size says how many these are. The exit code is 8 if anything is still wrong at the end.
+    Reads refs, uncommitted changes, commits and trees, and checks that uncommitted objects exist. The repository stays usable
+    meanwhile. With --bytes every byte of the objects is read, several objects at a time. A checksum that is not an MD5 (of
+    multipart uploads, and of imports from stores with other ETags) cannot be verified, so only the size of such an object is
+    compared; counts.objects_by_size says how many there are. The exit code is 8 if anything is still wrong at the end.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def fsck(
       findings are {kind, what, why, remedy, first, last, refs, commits,
       commit_count, repaired}, first and last are paths or null, refs are
       {kind, name, in_history};
-      counts and garbage (what nothing reaches) are numbers by name.
+      counts and garbage (unreachable files) are numbers by name.
     """
     name = parse_repository(name)
     asked: dict[str, bool] = {
@@ -91,7 +91,7 @@ def fsck(
     except KeyboardInterrupt:
         if not repair:
             raise InterruptedVerbError from None
-        raise InterruptedVerbError("what was repaired until then stays so; run it again for the rest") from None
+        raise InterruptedVerbError("repairs made so far are kept; run it again for the rest") from None
     screen = output()
     if as_json:
         screen.json(_report_json(report))
@@ -102,10 +102,10 @@ def fsck(
 
 
 def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Copy a repository's refs and uncommitted changes beside its objects.
+    """Save a repository's refs and uncommitted changes next to its objects.
 
-    With such a dump, and the objects, `graveler restore` makes the repository again when the lake's table is lost. Commits lie
-    there already. The reference log is left out. Others may work meanwhile.
+    If the lake's table is lost, `graveler restore` recreates the repository from such a dump and the objects. Commits are stored
+    there anyway. The reference log is not included. The repository stays usable meanwhile.
 
     \b
     Example:
@@ -121,13 +121,13 @@ def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
         try:
             made = upkeep.dump()
         except KeyboardInterrupt:
-            raise InterruptedVerbError("the server goes on with the dump") from None
+            raise InterruptedVerbError("the dump continues on the server") from None
     else:
         try:
             with phases("dumping") as progress:
                 made = open_own_lake(lake).repository(name).dump(progress=progress)
         except KeyboardInterrupt:
-            raise InterruptedVerbError("no dump was made") from None
+            raise InterruptedVerbError("no dump was created") from None
     screen = output()
     if as_json:
         screen.json(_dump_json(made))
@@ -149,7 +149,7 @@ def dumps(
     \b
     Examples:
       graveler dumps lakefs://quickstart
-      graveler dumps local://quickstart     (a repository that is gone)
+      graveler dumps local://quickstart     (a lost repository)
 
     JSON: a line {id, namespace} for each.
     """
@@ -163,17 +163,17 @@ def dumps(
 
 def restore(
     namespace: Annotated[
-        str, typer.Argument(metavar="NAMESPACE", help="Where the dump and the objects are, as local://quickstart.")
+        str, typer.Argument(metavar="NAMESPACE", help="Where the dump and the objects are, such as local://quickstart.")
     ],
-    dump_id: Annotated[str, typer.Argument(metavar="DUMP", help="Its ID; see `graveler dumps`.")],
+    dump_id: Annotated[str, typer.Argument(metavar="DUMP", help="The dump's ID; see `graveler dumps`.")],
     name: Name,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a repository again of a dump.
+    """Recreate a repository from a dump.
 
-    Its branches point where they did, and have their uncommitted changes. The name must be free, and no other lake may go on
-    using the namespace.
+    Its branches point where they did, and have their uncommitted changes. The name must be free, and no other lake may still use
+    the namespace.
 
     \b
     Example:
@@ -183,12 +183,12 @@ def restore(
     \b
     JSON: one document
       {repository, dump_id, branches, tags, staged, commits, missing};
-      repository as of `repo create`, missing are {commit, parent} of commits
-      that are lost, where one names them as its parent.
+      repository as in `repo create`; missing lists lost commits as
+      {commit, parent}, where commit names parent as its parent.
     """
     if "://" not in namespace or namespace.startswith(SCHEME):
         raise InvalidError(
-            f"{namespace!r} is no storage namespace; name one, as local://quickstart (`graveler repo show` tells it)"
+            f"{namespace!r} is not a storage namespace; name one, such as local://quickstart (see `graveler repo show`)"
         )
     name = parse_repository(name)
     namespace = namespace.rstrip("/")
@@ -200,7 +200,7 @@ def restore(
                 made = open_own_lake(lake).restore(namespace, dump_id, name, by=user_name(), progress=progress)
     except KeyboardInterrupt:
         raise InterruptedVerbError(
-            f"unless `graveler repo show {name}` shows it, the repository is not there; the same restore again makes it"
+            f"if `graveler repo show {name}` does not find the repository, run the restore again"
         ) from None
     screen = output()
     if as_json:
@@ -234,28 +234,27 @@ def _show_report(screen: Screen, report: "Report", *, repair: bool) -> None:
     screen.line(f"checked {refs}, {trees}, {records}, {count(counts.objects, 'object')}{read}")
     if counts.objects_by_size:
         screen.line(
-            f"compared by size alone (or size and time): {count(counts.objects_by_size, 'object')} whose checksum is no MD5 of "
-            "their bytes"
+            f"compared only by size (or size and time): {count(counts.objects_by_size, 'object')} whose checksum is not an MD5"
         )
     if counts.objects_not_checked:
         screen.line(
-            f"not checked: {count(counts.objects_not_checked, 'object')} in stores that cannot be read from here"
+            f"not checked: {count(counts.objects_not_checked, 'object')} in stores that cannot be reached from here"
         )
     files = garbage.commit_records + garbage.metaranges + garbage.ranges
     if files or garbage.commit_items:
         left = (
             f"{count(files, 'file')}, {human_size(garbage.bytes)}, {count(garbage.commit_items, 'commit')} in the table"
         )
-        screen.line(screen.paint(f"garbage, which harms nobody: {left}", "dim"))
+        screen.line(screen.paint(f"harmless garbage: {left}", "dim"))
     remaining = len(report.remaining)
     repaired = len(report.findings) - remaining
     if repaired:
         screen.line(screen.paint(f"repaired: {repaired:,}", "green"))
     if remaining:
-        advice = "" if repair else "; --repair mends what can be"
+        advice = "" if repair else "; --repair fixes what can be fixed"
         screen.line(screen.paint(f"wrong: {remaining:,}{advice}", "red", "bold"))
     else:
-        screen.line(screen.paint("nothing is wrong any more" if repaired else "nothing is wrong", "green"))
+        screen.line(screen.paint("nothing is wrong now" if repaired else "nothing is wrong", "green"))
 
 
 def _finding_lines(screen: Screen, finding: "Finding") -> "Iterator[str]":
