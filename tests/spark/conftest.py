@@ -18,7 +18,7 @@ from tests.support.s3a import s3a_jars, s3a_options
 from tests.support.servers import REGION, dynamodb_local, s3proxy
 
 SPARK_4 = not pyspark.__version__.startswith("3.")
-"""Else it is 3.5, which has no data sources in Python, and other jars of s3a than the tests'."""
+"""Else it is 3.5, which has no Python data sources, and other jars of s3a than the tests'."""
 collect_ignore = (
     []
     if SPARK_4

@@ -175,7 +175,7 @@ def test_the_line_is_that_of_first_parents(place: Place) -> None:
     assert reader.start("latest") == line[-1]
     assert reader.start("earliest") == BEGINNING
     assert reader.start("main~3") == line[-4]
-    with pytest.raises(PreconditionError, match="not on the line of first parents of branch 'main'"):
+    with pytest.raises(PreconditionError, match="not among the first parents of branch 'main'"):
         reader.start("side3")
     with pytest.raises(RefNotFoundError):
         reader.start("nothing")
@@ -202,7 +202,7 @@ def test_a_branch_that_was_moved_is_told_only_where_it_matters(place: Place) -> 
     aside = place.commit("f")
     with pytest.raises(PreconditionError, match=f"commit {read[:16]}.*both have is {ahead[0][:16]}"):
         reader.upto(read, None)
-    with pytest.raises(PreconditionError, match="not on the line"):
+    with pytest.raises(PreconditionError, match="not among the first parents"):
         reader.between(CommitID("0" * 64), aside.id)
 
 
@@ -247,7 +247,7 @@ def test_a_stream_has_each_commit_once(spark: SparkSession, place: Place, tmp_pa
     # Begun again behind a reset.
     repository.hard_reset("main", start)
     query.failing(
-        "(?s)PreconditionError: commit .* is not on the line of first parents of branch 'main'.*begin a new stream"
+        "(?s)PreconditionError: commit .* is not among the first parents of branch 'main'.*start a new stream"
     )
 
 
@@ -269,12 +269,12 @@ def test_what_is_wrong_with_the_options_of_a_stream_is_told(spark: SparkSession,
         ({"readChangeFeed": "perhaps"}, "give one of true, false"),
         ({"readChangeFeed": "false"}, "leave it out"),
         ({"path": "events"}, "has no files on branch 'main' yet.*schema"),
-        ({"path": "../events"}, "no path of a dataset"),
+        ({"path": "../events"}, "not the path of a dataset"),
         ({"path": "events", "schema": "id long"}, "no column _change_type"),
         ({"path": "events", "schema": "id long, _change_type int"}, "_change_type is a string"),
         ({"path": "events", "prefix": "x"}, "option 'prefix' is for a feed of paths"),
-        ({}, "say so by an option: readChangeFeed=true"),
-        ({"readChangeFeed": "true", "schema": "id long"}, "has a schema of its own"),
+        ({}, "say so with an option: readChangeFeed=true"),
+        ({"readChangeFeed": "true", "schema": "id long"}, "has its own schema"),
         ({"startingRef": "nothing"}, "RefNotFoundError"),
         ({"ref": "main~0", "startingRef": "latest"}, "main~0"),
     ]
@@ -463,7 +463,7 @@ def test_columns_that_may_be_any_of_several_are_refused(tmp_path: Path) -> None:
     file = feed_rows._File("insert", CommitID("c"), 1, FolderObjects(tmp_path, "local://x"), "file", entry)
     schema = StructType.fromDDL("id long")
     assert isinstance(schema, StructType)
-    with pytest.raises(InvalidError, match="column 'id' may be any of ID, iD"):
+    with pytest.raises(InvalidError, match="column 'id' is ambiguous: it could be ID, iD"):
         list(feed_rows._rows(file, "t", schema))
 
 
@@ -511,7 +511,7 @@ def test_files_that_are_no_tables_of_the_stream_are_told(spark: SparkSession, pl
     query = Query(frame, tmp_path / "another")
     query.run()
     place.commit("t/readme.txt")
-    query.failing("'t/readme.txt' is no Parquet file.*feed of paths")
+    query.failing("'t/readme.txt' is not a Parquet file.*feed of paths")
 
 
 @pytest.mark.ci

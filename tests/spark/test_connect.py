@@ -14,7 +14,7 @@ from graveler.spark.connect import SparkConnectError, cores, expect_jvm, is_conn
 from graveler.spark.frames import in_each_task
 
 ROOT = Path(__file__).resolve().parents[2]
-NEEDS = "needs the JVM of the driver, which Spark Connect does not give: "
+NEEDS = "needs the driver's JVM, which Spark Connect does not provide: "
 
 
 @pytest.mark.ci

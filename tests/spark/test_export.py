@@ -93,12 +93,12 @@ def test_what_was_interrupted_is_finished_and_what_is_there_is_not_written_again
     (lost,) = [entry.address.removeprefix("local://repo/")]
     data = repository.namespace.get(lost)
     repository.namespace.delete(lost)
-    with pytest.raises(UnavailableError, match=r"1 objects failed: 'b/39': .*does not exist.*only what is missing"):
+    with pytest.raises(UnavailableError, match=r"1 objects failed: 'b/39': .*does not exist.*only missing objects"):
         graveler.spark.export(spark, repository, "v1", f"file://{out}", objects_per_task=5)
     assert '"started"' in (out / MARKER).read_text()
     assert len(held_in(out)) == 39
     repository.namespace.put(lost, b"something else")
-    with pytest.raises(CorruptError, match=r"'b/39': the bytes of 'b/39' are not those that"):
+    with pytest.raises(CorruptError, match=r"'b/39': the bytes of 'b/39' are not the ones"):
         graveler.spark.export(spark, repository, "v2", f"file://{out}")
     repository.namespace.put(lost, data)
     (out / "a/04").write_bytes(b"damaged by somebody")
@@ -165,7 +165,10 @@ def test_objects_of_which_nobody_knows_a_checksum_are_written_again(
 
 def test_two_exports_at_once_to_one_place(spark: SparkSession, repository: OpenRepository, tmp_path: Path) -> None:
     url = f"file://{tmp_path}/out"
-    with ExportFolder(tmp_path / "out").claimed(), pytest.raises(BusyError, match=r"another export to .* is going on"):
+    with (
+        ExportFolder(tmp_path / "out").claimed(),
+        pytest.raises(BusyError, match=r"another export to .* is in progress"),
+    ):
         graveler.spark.export(spark, repository, "v1", url)
     assert held_in(tmp_path / "out") == {}
     assert graveler.spark.export(spark, repository, "v1", url).written == 40
@@ -196,10 +199,10 @@ def test_places_that_are_something_else_are_refused(
 
     out.mkdir()
     (out / "mine").write_bytes(b"mine")
-    refused(ExportFolderError, "is not empty and not an export")
+    refused(ExportFolderError, "is neither empty nor an export")
     (out / "mine").unlink()
     graveler.spark.export(spark, repository, "v1", url, prefix="a/")
-    refused(ExportFolderError, "holds an export of 'a/', not of 'all objects'")
+    refused(ExportFolderError, "contains an export of 'a/', not of 'all objects'")
     refused(InvalidError, "empty or end with '/'", prefix="a")
     refused(NotFoundError, "'nowhere'", ref="nowhere")
     refused(InvalidError, "ftp", place="ftp://x/y")
@@ -257,7 +260,7 @@ def test_an_export_to_a_bucket(spark: SparkSession, aws: AwsLake) -> None:
         with (
             patch.object(leases, "SECONDS", 5.0),  # and so a sign of life each second
             held(store, f"exported/here/{LEASE}", repository.clock, "test"),
-            pytest.raises(BusyError, match=f"another export to '{url}' is going on"),
+            pytest.raises(BusyError, match=f"another export to '{url}' is in progress"),
         ):
             graveler.spark.export(spark, repository, "v1", url)
         assert there() == contents(repository, "v2"), "nothing was changed"
@@ -318,7 +321,7 @@ def test_manifests_name_the_files_where_they_lie(
     assert {row.path: row["size"] for row in rows} == {e.path: e.size for e in repository.objects("main~1", "t/")}
     assert (table.files, table.size) == (len(rows), sum(row["size"] for row in rows))
     assert spark.read.parquet(*(row.url for row in rows)).count() == 10
-    with pytest.raises(NotFoundError, match="no files of data"):
+    with pytest.raises(NotFoundError, match="no data files"):
         graveler.spark.manifest(spark, repository, "main", "nothing", f"file://{out}")
     with pytest.raises(InvalidError, match="neither 'symlink' nor 'parquet'"):
         graveler.spark.manifest(spark, repository, "main", "t", f"file://{out}", format="delta")  # type: ignore[arg-type]

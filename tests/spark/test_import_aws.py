@@ -54,7 +54,7 @@ def test_an_import_and_its_listing_on_aws(spark: SparkSession, aws: AwsLake, tmp
     assert by_inventory.built is not None
     assert by_inventory.built.objects == 12
     objects.put("inventory/data/1.csv.gz", b"torn")
-    with pytest.raises(InvalidError, match="it has 4 bytes, and should have"):
+    with pytest.raises(InvalidError, match="it has 4 bytes, but should have"):
         read_inventory(spark, f"s3a://{bucket}/inventory/2024/manifest.json")
     mistyped = list_prefix(spark, repository, f"s3://{bucket}/none/")
     with pytest.raises(EmptySourceError):

@@ -99,9 +99,9 @@ def test_what_is_no_inventory(spark: SparkSession, tmp_path: Path) -> None:
     rows = rows_of(Random(1), 2)
     cases: list[tuple[dict[str, Any], str]] = [
         ({"fileFormat": "Avro"}, "in the format 'Avro'"),
-        ({"files": [{"key": "inventory/data/0.csv.gz", "size": 7}]}, "and should have 7"),
-        ({"files": [{"key": "inventory/data/9.csv.gz"}]}, "is not near it"),
-        ({"files": [{"key": "inventory/data/0.csv.gz", "MD5checksum": "AB" * 16}]}, f"and should be {'AB' * 16}"),
+        ({"files": [{"key": "inventory/data/0.csv.gz", "size": 7}]}, "but should have 7"),
+        ({"files": [{"key": "inventory/data/9.csv.gz"}]}, "not found near it"),
+        ({"files": [{"key": "inventory/data/0.csv.gz", "MD5checksum": "AB" * 16}]}, f"but should be {'AB' * 16}"),
     ]
     for number, (changes, said) in enumerate(cases):
         manifest = make_inventory(spark, tmp_path / str(number), "CSV", rows, **changes)
@@ -122,7 +122,7 @@ def test_the_hive_layout_of_an_inventory(spark: SparkSession, tmp_path: Path) ->
     import_listing(spark, repository, "main", source.rows, ListingOptions(url_encoded=True), partitions=2)
     found = {entry.path: entry.checksum for entry in repository.objects("main")}
     assert found == {row.key: row.etag for row in latest(rows).values()}
-    with pytest.raises(InvalidError, match="nothing says what their columns are"):
+    with pytest.raises(InvalidError, match="lists CSV files whose columns are unknown"):
         read_inventory(spark, str(link))
     link.write_text("inventory/data/0.csv.gz\n")
     with pytest.raises(InvalidError, match=r"is no symlink\.txt of S3 Inventory"):

@@ -241,7 +241,7 @@ def test_etags_of_uploads_in_parts_are_usual(every: int) -> None:
 def test_rows_that_do_not_ascend_are_an_error() -> None:
     store = TreeStore(ImmutableFiles(MemoryObjects(NAMESPACE), None), ALONE)
     rows = [Row("b", 1, "00", 1 << 20), Row("a", 1, "00", 1 << 20)]
-    with pytest.raises(InvalidError, match="do not ascend: b'a' comes after b'b'"):
+    with pytest.raises(InvalidError, match="are not in ascending order: b'a' comes after b'b'"):
         SubtreeTask(store, TINY, COLUMNS, "run").build(iter(batches_of(rows, Random(1))), 0)
 
 

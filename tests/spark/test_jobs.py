@@ -85,7 +85,7 @@ def test_what_is_missing_is_said_before_spark_is_waited_for(tmp_path: Path, caps
     assert run_job(job, ["--lake", str(tmp_path / "lake"), "--repository", "other"]) == 3
     assert "repository 'other' does not exist" in capsys.readouterr().err
     assert run_job(job, ["--lake", str(tmp_path / "lake"), "--region", "x", "--repository", "repo"]) == 2
-    assert "--region is of a lake on AWS" in capsys.readouterr().err
+    assert "--region is only for a lake on AWS" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         run_job(job, ["--lake", str(tmp_path / "lake")])
 
@@ -109,11 +109,11 @@ def test_the_import_job(spark: SparkSession, tmp_path: Path, capsys: pytest.Capt
     assert figures["objects"] + figures["duplicates"] == 60
     assert f"import: {figures['objects']:,} objects" in err
     assert run_job(JOB, [*arguments, "--request-id", "r1"], spark) == 0
-    assert "was made by an earlier run of this request" in capsys.readouterr().err
+    assert "was created by an earlier run of this request" in capsys.readouterr().err
     assert figures["changes"]["added"] == figures["objects"]
     mistyped = [*arguments, "--source", "mistyped/"]
     assert run_job(JOB, mistyped, spark) == 2
-    assert "lists no object for ''" in capsys.readouterr().err
+    assert "lists no objects for ''" in capsys.readouterr().err
     assert run_job(JOB, [*mistyped, "--allow-empty", "--dry-run"], spark) == 0
     out, err = capsys.readouterr()
     assert f"no commit, a dry run: 0 added, 0 replaced, {figures['objects']:,} removed, 0 unchanged" in err
@@ -126,10 +126,10 @@ def test_the_import_job(spark: SparkSession, tmp_path: Path, capsys: pytest.Capt
     out, err = capsys.readouterr()
     assert out == ""
     assert "bad row: b: column 'size': 'many' is not a number of bytes, such as 1024" in err
-    assert "bad.csv: 2 rows cannot be imported, and 0 are allowed; nothing was committed" in err
+    assert "bad.csv: 2 rows cannot be imported, but only 0 are allowed; nothing was committed" in err
     assert run_job(JOB, [*common, "--listing", str(tmp_path / "none.parquet")], spark) == 3
     assert "none.parquet" in capsys.readouterr().err
     assert run_job(JOB, [*common, "--listing", str(tmp_path)], spark) == 2
-    assert "Name its format: parquet, orc, csv" in capsys.readouterr().err
+    assert "is unknown; name it: parquet, orc, csv" in capsys.readouterr().err
     assert run_job(JOB, [*common, "--prefix", "s3://b/x/"], spark) == 2
     assert "leave out --source and --base" in capsys.readouterr().err

@@ -68,7 +68,7 @@ def test_uncommitted_changes_elsewhere_cost_nothing(spark: SparkSession, reposit
 def test_a_transaction_that_cannot_land_is_kept_and_lands_later(
     spark: SparkSession, repository: OpenRepository
 ) -> None:
-    with pytest.raises(DirtyBranchError, match="would change the same") as told:
+    with pytest.raises(DirtyBranchError, match="to objects that") as told:
         write(spark, repository, lambda: repository.upload("main", "t/stray", b"x"), tag="v1")
     hidden = told.value.kept
     assert hidden in str(told.value)
@@ -133,7 +133,7 @@ def test_nothing_is_kept_where_the_work_is_done_again_or_was_not_done(
         write(spark, repository, fail, mode="append")
     assert own.value.kept == ""
     assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
-    with pytest.raises(InvalidError, match="no finished transaction's"):
+    with pytest.raises(InvalidError, match="does not belong to a finished transaction"):
         graveler.spark.land(repository, "main")
 
 
@@ -259,7 +259,7 @@ def test_a_step_that_comes_while_others_land_is_not_lost(
     with monkeypatch.context() as patch:
         patch.setattr(repository, verb, late)
         with pytest.raises(
-            BusyError, match=r"has landed as commit .*, without what a step has written since; land it again"
+            BusyError, match=r"has landed as commit .*, without what a step has written since then; land it again"
         ):
             graveler.spark.land(repository, steps)
     first = repository.commit_of("main")

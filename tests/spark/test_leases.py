@@ -31,7 +31,7 @@ def test_one_at_a_time_and_the_next_one_at_once(place: Place) -> None:
         lease.check()
         began = place.clock.time
         place.clock.on_sleep = lease.renew
-        with pytest.raises(BusyError, match="another export to 'x' is going on"):
+        with pytest.raises(BusyError, match="another export to 'x' is in progress"):
             place.take()
         assert place.clock.time - began < 60, "one sign of life is enough"
     slept = place.clock.slept
@@ -74,7 +74,7 @@ def test_a_clock_that_is_set_while_somebody_watches_changes_nothing(
 
     place.clock.on_sleep = passes
     if alive:
-        with pytest.raises(BusyError, match="another export to 'x' is going on"):
+        with pytest.raises(BusyError, match="another export to 'x' is in progress"):
             place.take()
         lease.check()
         assert place.clock.monotonic() - began < 60

@@ -25,7 +25,7 @@ from tests.spark.conftest import SPARK_4
 from tests.spark.histories import grow
 from tests.spark.listings import make_repository
 
-data_source = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no data sources in Python")
+data_source = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no Python data sources")
 
 
 class Place:
@@ -303,7 +303,7 @@ def test_what_is_wrong_is_told_by_the_driver(spark: SparkSession, place: Place) 
 
 @pytest.mark.skipif(SPARK_4, reason="there is a data source")
 def test_without_data_sources_it_is_said_what_to_do(spark: SparkSession) -> None:
-    with pytest.raises(InvalidError, match=r"Spark 3\.5\.\d+ has no data sources in Python.*graveler\.spark\.objects"):
+    with pytest.raises(InvalidError, match=r"Spark 3\.5\.\d+ has no Python data sources.*graveler\.spark\.objects"):
         graveler.spark.register(spark)
 
 
@@ -318,7 +318,7 @@ def test_what_is_wrong_with_options_is_told(spark: SparkSession, place: Place) -
         ({"rows_per_task": "none"}, "give a number"),
         ({"columns": "etag"}, "no column 'etag'"),
         ({"prefx": "a/"}, "no option 'prefx'; is 'prefix' meant"),
-        ({"timestampAsOf": "soon"}, "a number, or a time as 2026-06-01"),
+        ({"timestampAsOf": "soon"}, "a number, or a time such as 2026-06-01"),
         ({"snapshot": "1"}, "no option 'snapshot'. It has lake, .*, rows_per_task"),
     ):
         with pytest.raises(AnalysisException, match=message):

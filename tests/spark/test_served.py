@@ -131,7 +131,7 @@ def test_an_import_of_nothing_is_refused_and_a_dry_run_tells(spark: SparkSession
         )
 
     for dry_run in (False, True):
-        with pytest.raises(EmptySourceError, match="lists no object for 'in/'"):
+        with pytest.raises(EmptySourceError, match="lists no objects for 'in/'"):
             again(frame.limit(0), dry_run=dry_run)
     planned = again(frame, dry_run=True)
     assert (planned.commit.id, planned.commit.parents) == ("", (head.commit_id,))
@@ -189,7 +189,7 @@ def test_what_is_not_allowed_is_told_before_the_listing_is_read(spark: SparkSess
     refused(DirtyBranchError, "'dirty' has uncommitted changes", branch="dirty")
     Access(repository.tables).revoke(scene.keys["gone"][0])
     refused(ForbiddenError, "authenticating", role="gone")
-    with pytest.raises(InvalidError, match=r"kept in the server's own folder \(local://inside\)"):
+    with pytest.raises(InvalidError, match=r"is in the server's own folder \(local://inside\)"):
         graveler.spark.objects(spark, "inside", "main", lake=scene.place())
     with pytest.raises(NotFoundError, match="'other' does not exist"):
         graveler.spark.objects(spark, "other", "main", lake=scene.place())
@@ -214,7 +214,7 @@ def test_a_metarange_that_has_expired_before_the_commit_is_told(
     monkeypatch.setattr(ServedRepository, "_commit", half_a_day_later)
     before = scene.repository.branch("slow").commit_id
     with pytest.raises(
-        PreconditionError, match=r"was written 14 hours ago and may be collected as garbage; write it again"
+        PreconditionError, match=r"was written 14 hours ago and may be garbage-collected; write it again"
     ):
         run(spark, scene, frame_of(spark, rows_of(Random(3), 5)), "slow")
     assert scene.repository.branch("slow").commit_id == before

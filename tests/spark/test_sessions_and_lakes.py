@@ -86,12 +86,12 @@ def test_the_first_frames_session_decides_in_which_lake_a_thread_writes(
         graveler.spark.land("repo", "tx-1")
 
     for early in (begin, land):
-        with pytest.raises(InvalidError, match="nothing says in which lake the transaction is"):
+        with pytest.raises(InvalidError, match="the transaction's lake is unknown"):
             in_thread(early)
     in_thread(write_each)
     for work in (write_both, write_another, read_another):
         with pytest.raises(
-            InvalidError, match=r"disagree on the lake: spark\.graveler\.lake was .* Nothing was written"
+            InvalidError, match=r"disagree about the lake: spark\.graveler\.lake was .* Nothing was written"
         ):
             in_thread(work)
     with pytest.raises(InvalidError, match="no Spark session is active in this thread"):

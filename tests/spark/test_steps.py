@@ -137,18 +137,18 @@ def test_a_command_as_a_step(
     assert repository.branch("steps") == head
 
     for secret, code, said in (
-        ("lake/none", 3, "error: command: secret 'lake/none' is not there"),
-        ("lake/other", 2, "error: command: secret 'lake/other' holds no access key"),
+        ("lake/none", 3, "error: command: secret 'lake/none' does not exist"),
+        ("lake/other", 2, "error: command: secret 'lake/other' does not contain an access key"),
     ):
         got, _, err = step("log", "lakefs://repo/main", secret=secret)
         assert (got, "s3cr3t" in err) == (code, False)
         assert err.startswith(said)
     code, _, err = step()
     assert code == 2
-    assert "no command is named" in err
+    assert "give a command" in err
     with patch.dict(os.environ, kept):
         assert command.main(["--lake", str(scene.server.lake), "--access-key-secret", kept["ARN"], "log"], spark) == 2
-    assert "is for a server" in capfd.readouterr().err
+    assert "is only for a server" in capfd.readouterr().err
     said_by_lake = ["--lake", str(scene.server.lake), "log", "lakefs://repo/night", "--json"]
     assert command.main(said_by_lake, spark) == 0, "a lake that the step's own role has rights to"
     assert "By a step" in capfd.readouterr().out

@@ -111,7 +111,7 @@ def test_a_batch_that_is_written_in_two_parts_is_not_taken_for_its_repetition(
                     second(frame.where("id >= 2"), number)
 
                 with pytest.raises(
-                    StreamingQueryException, match="batch 0 of this stream was written to branch 'main'"
+                    StreamingQueryException, match="batch 0 of this stream was already written to branch 'main'"
                 ):
                     run(both)
             tries = []
@@ -160,11 +160,11 @@ def test_a_numbered_transaction_happens_once(spark: SparkSession, tmp_path: Path
             assert tx.write(spark.range(9), "events", mode="overwrite").files == 0
             assert tx.read(spark, "events").count() == 4
         with (
-            pytest.raises(InvalidError, match="go together"),
+            pytest.raises(InvalidError, match="belong together"),
             graveler.spark.transaction(repository, "main", app_id="x"),
         ):
             raise AssertionError("not reached")
-        with pytest.raises(InvalidError, match="does not say of which stream"):
+        with pytest.raises(InvalidError, match="does not say which stream"):
             graveler.spark.each_batch(repository, "main", lambda *_: None)(spark.range(1), 0)
 
 
@@ -254,7 +254,7 @@ def test_a_stream_that_begins_with_an_older_checkpoint_loses_nothing_silently(
         try:
             with pytest.raises(
                 StreamingQueryException,
-                match=r"batch 1 of this stream.* is older than the last one that branch 'main' has",
+                match=r"batch 1 of this stream.* is older than the last one on branch 'main'",
             ):
                 run()
         finally:

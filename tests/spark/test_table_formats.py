@@ -58,9 +58,9 @@ def test_copies_of_iceberg_tables_lead_to_where_they_were_written(found: dict[st
 
 @pytest.mark.ci
 def test_tables_with_a_log_are_not_read_as_files(found: dict[str, Any]) -> None:
-    assert "InvalidError: 'tables/events' is a table of Delta" in found["delta"]["read as files"]
-    assert "InvalidError: 'tables/events' is a table of Delta" in found["delta"]["read above"]
-    assert "InvalidError: 'tables/iced' is a table of Iceberg" in found["iceberg"]["read as files"]
+    assert "InvalidError: 'tables/events' is a table in Delta format" in found["delta"]["read as files"]
+    assert "InvalidError: 'tables/events' is a table in Delta format" in found["delta"]["read above"]
+    assert "InvalidError: 'tables/iced' is a table in Iceberg format" in found["iceberg"]["read as files"]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_tables_with_a_log_are_not_read_as_files(found: dict[str, Any]) -> None:
 )
 def test_what_says_that_a_folder_has_a_log(path: str, kind: str, table: str) -> None:
     entries = [ObjectEntry(path=name, address="a", size=1, checksum="00", mtime=1) for name in ("t/a.parquet", path)]
-    with pytest.raises(InvalidError, match=f"'{table}' is a table of {kind}, whose log"):
+    with pytest.raises(InvalidError, match=f"'{table}' is a table in {kind} format, whose log"):
         list(data_files(entries, "t"))
 
 

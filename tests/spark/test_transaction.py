@@ -162,7 +162,7 @@ def test_nothing_is_seen_before_the_end(spark: SparkSession, repository: OpenRep
         assert rows(tx.read(spark, "tables/events")) == rows(frame)
         assert files(repository) == []
         assert branches(repository) == ["main", tx.hidden]
-        with pytest.raises(NotFoundError, match="no files of data"):
+        with pytest.raises(NotFoundError, match="no data files"):
             read(spark, repository)
         doubled = tx.read(spark, "tables/events").withColumn("amount", sql.col("amount") * 2)
         tx.write(doubled, "tables/events", partition_by="day", mode="overwrite")
@@ -226,7 +226,7 @@ def test_what_is_linked_too_late_is_refused_and_what_nobody_names_is_collected(
 
         monkeypatch.setattr("graveler.spark.transactions.write_files", slowly)
         with (
-            pytest.raises(InvalidError, match=r"handed out 14 hours ago and is too old"),
+            pytest.raises(InvalidError, match=r"issued 14 hours ago and is too old"),
             graveler.spark.transaction(repository, "main") as tx,
         ):
             tx.write(events(spark, 10), "tables/events", mode="overwrite")
@@ -339,12 +339,12 @@ def test_what_is_wrong_is_told_before_or_instead(spark: SparkSession, repository
             tx.write(data, path, **arguments)  # type: ignore[arg-type]
 
     refused(InvalidError, "needs a folder", path="/")
-    refused(InvalidError, "mode 'upsert' is none of", mode="upsert")
+    refused(InvalidError, "mode 'upsert' is not one of", mode="upsert")
     refused(InvalidError, "without partition_by", mode="dynamic")
     refused(InvalidError, "0 columns 'month' to partition by; it has id, amount, day, kind", partition_by="month")
     refused(InvalidError, "all of its columns", partition_by=["id", "amount", "day", "kind"])
-    refused(InvalidError, "'nonsense' is no format of files", format="nonsense")
-    refused(InvalidError, "'jdbc' is no format of files", format="jdbc")
+    refused(InvalidError, "'nonsense' is not a file format", format="nonsense")
+    refused(InvalidError, "'jdbc' is not a file format", format="jdbc")
     refused(
         InvalidError, "CSV datasource doesn't support", format="csv", data=spark.range(1).selectExpr("map(id, id) as m")
     )
@@ -353,14 +353,14 @@ def test_what_is_wrong_is_told_before_or_instead(spark: SparkSession, repository
     with pytest.raises(NoChangesError, match="nothing to commit"), graveler.spark.transaction(repository, "main"):
         pass
     repository.upload("main", "t/staged", b"x")
-    refused(DirtyBranchError, r"replacing 't' would change the same \('t/staged'\)", mode="overwrite")
+    refused(DirtyBranchError, r"to objects that replacing 't' would change \('t/staged'\)", mode="overwrite")
     repository.reset("main")
     assert branches(repository) == ["main"]
     with pytest.raises(
         UnavailableError, match=r"has no org\.apache\.spark\.Nothing; datasets are read and written with"
     ):
         _Engine(spark).find("org.apache.spark.Nothing")
-    for uri, match in (("repo/main/t", "names no objects"), ("lakefs://repo", "names no objects")):
+    for uri, match in (("repo/main/t", "does not name objects"), ("lakefs://repo", "does not name objects")):
         with pytest.raises(InvalidError, match=match):
             graveler.spark.read(spark, uri, lake=repository)
 
@@ -401,7 +401,7 @@ def test_what_was_copied_imported_or_uploaded_otherwise_is_read_too(
     assert frame.where("p = 3").count() == 8
     repository.upload("main", "tables/t/stray", data)
     repository.commit("main", "a file outside of the partitions")
-    with pytest.raises(InvalidError, match="lie in partitions and others do not"):
+    with pytest.raises(InvalidError, match="are in partitions, but others are not"):
         graveler.spark.read(spark, "lakefs://repo/main/tables/t", lake=repository)
 
 
@@ -509,12 +509,12 @@ def test_frames_that_could_not_be_read_again_are_not_written(spark: SparkSession
         ("tables/../events", r"a part '\.\.'"),
         ("./events", r"a part '\.'"),
         ("tables//events", "an empty part"),
-        ("/tables/events", "begins with a slash"),
+        ("/tables/events", "starts with a slash"),
     ],
 )
 def test_a_path_that_is_none_of_a_branch_is_refused(repository: OpenRepository, path: str, why: str) -> None:
     spark = SparkSession.active()
-    wrong = rf"is no path of a dataset: .*{why}.*such as 'tables/events'"
+    wrong = rf"is not the path of a dataset: .*{why}.*such as 'tables/events'"
     with graveler.spark.transaction(repository, "main") as tx:
         for work in (
             lambda: tx.write(spark.range(1), path),
@@ -533,7 +533,7 @@ def test_a_branch_is_read_as_it_was(spark: SparkSession, repository: OpenReposit
     for rows in (1, 2):
         with graveler.spark.transaction(repository, "main") as tx:
             tx.write(spark.range(rows), "tables/events")
-            with pytest.raises(InvalidError, match="option 'versionAsOf' has no place here"):
+            with pytest.raises(InvalidError, match="option 'versionAsOf' does not apply here"):
                 tx.read(spark, "tables/events", versionAsOf="main")
     newest, first, *_ = repository.log("main").results
     moments = [row.event.time_ns for row in repository.reflog("main")]
@@ -548,10 +548,13 @@ def test_a_branch_is_read_as_it_was(spark: SparkSession, repository: OpenReposit
     ):
         assert read(spark, repository, **options).count() == rows, options
     for wrong, why in (
-        ({"timestampAsOf": "yesterday"}, r"is no ref expression, at character 7: a number, or a time as 2026-06-01"),
-        ({"timestampAsOf": "1"}, "'1' is no value for timestampasof; it is text, such as 2026-06-01T12:00Z"),
-        ({"timestampAsOf": 20260101}, "20260101 is no value for timestampasof; it is text, such as 2026-06-01T12:00Z"),
-        ({"timestampAsOf": before, "versionAsOf": first.id}, "name two versions"),
+        (
+            {"timestampAsOf": "yesterday"},
+            r"is not a valid ref expression, at character 7: a number, or a time such as 2026-06-01",
+        ),
+        ({"timestampAsOf": "1"}, "'1' is not a value for timestampasof; give text such as 2026-06-01T12:00Z"),
+        ({"timestampAsOf": 20260101}, "20260101 is not a value for timestampasof; give text such as 2026-06-01T12:00Z"),
+        ({"timestampAsOf": before, "versionAsOf": first.id}, "mutually exclusive"),
     ):
         with pytest.raises(InvalidError, match=why):
             read(spark, repository, **wrong)

@@ -306,14 +306,14 @@ def test_what_cannot_be_written_is_told(spark: SparkSession, place: Place) -> No
     one = spark.range(1)
     frames: list[tuple[DataFrame, dict[str, str], str]] = [
         (one, {"branch": "nothing"}, "RefNotFoundError"),
-        (one, {"path": "../t"}, "no path of a dataset"),
+        (one, {"path": "../t"}, "not the path of a dataset"),
         (one, {"path": "s3://bucket/t"}, "it is a URI"),
-        (one, {"path": "/"}, "folder of its own|begins with a slash"),
+        (one, {"path": "/"}, "its own folder|starts with a slash"),
         (one, {"partitionby": "x"}, "no column 'x' to partition by"),
         (one, {"partitionBy": "id"}, "all of its columns"),
         (one, {"partitonBy": "id"}, "is 'partitionBy' meant"),
         (one, {"ref": "main"}, "no option 'ref'|no option"),
-        (one, {"txnAppId": "x"}, "go together"),
+        (one, {"txnAppId": "x"}, "belong together"),
         (one, {"metadata": "[1]"}, "JSON object"),
         (one, {"compression": "brotli"}, "one of snappy"),
         (one.selectExpr("id", "id ID"), {}, "two columns of one name"),
@@ -350,11 +350,11 @@ def test_no_files_are_added_to_a_table_whose_log_would_not_know_of_them(
     head = repository.commit("main", "a table").id
     for mode in ("append", "dynamic"):
         with (
-            pytest.raises(InvalidError, match=f"'t' is a table of {kind}, whose log"),
+            pytest.raises(InvalidError, match=f"'t' is a table in {kind} format, whose log"),
             graveler.spark.transaction(repository, "main") as tx,
         ):
             tx.write(frame, "t", mode=mode, partition_by="day")
-    with refused(f"'t' is a table of {kind}, whose log"):
+    with refused(f"'t' is a table in {kind} format, whose log"):
         place.write(frame)
     assert repository.commit_of("main").id == head
     place.write(frame, path="u")

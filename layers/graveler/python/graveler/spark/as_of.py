@@ -18,11 +18,11 @@ def ref_as_of(ref: str, options: Mapping[str, Option]) -> tuple[str, dict[str, O
     given = {name.lower(): value for name, value in options.items() if name.lower() in AS_OF}
     others = {name: value for name, value in options.items() if name.lower() not in AS_OF}
     if len(given) > 1:
-        raise InvalidError("timestampAsOf and versionAsOf name two versions; leave one of them out")
+        raise InvalidError("timestampAsOf and versionAsOf are mutually exclusive; leave one of them out")
     for name, value in given.items():
         # A number would be a ref, too: the state that many moves ago.
         if not isinstance(value, str) or not value or (name == "timestampasof" and value.isdecimal()):
             example = "2026-06-01T12:00Z" if name == "timestampasof" else "the ID of a commit"
-            raise InvalidError(f"{value!r} is no value for {name}; it is text, such as {example}")
+            raise InvalidError(f"{value!r} is not a value for {name}; give text such as {example}")
         return (f"{ref}@{{{value}}}" if name == "timestampasof" else value), others
     return ref, others

@@ -71,18 +71,18 @@ def each_batch(
             written = f"{_WRITTEN}{tx.repository_uid}/{branch}/{known}"
             if context.getLocalProperty(written) == str(number):
                 raise InvalidError(
-                    f"batch {number} of this stream was written to branch {branch!r} before in this run, and would be taken for "
-                    "its own repetition: write all of it in one function, or give each each_batch an app_id= of its own"
+                    f"batch {number} of this stream was already written to branch {branch!r} in this run, and would be mistaken "
+                    "for a repetition: write all of it in one function, or give each each_batch its own app_id="
                 )
             if not tx.repeated:
                 write(tx, frame)
             elif app_id is None and (later := tx.later) is not None:
                 # A stream repeats only its last batch. Spark has planned the rows of an older one anew.
                 raise InvalidError(
-                    f"batch {number} of this stream ({known}) is older than the last one that branch {branch!r} has of it "
-                    f"(commit {later.id}): its checkpoint is an older one, or another process works with it, too. Its rows may "
-                    f"be others than those that were written as batch {number}, so it is neither passed over nor written. Bring "
-                    "back the checkpoint that belongs to the branch; or take the branch back to before this batch (graveler "
+                    f"batch {number} of this stream ({known}) is older than the last one on branch {branch!r} "
+                    f"(commit {later.id}): its checkpoint is an older one, or another process uses it, too. Its rows may "
+                    f"differ from those written as batch {number}, so it was neither skipped nor written. Restore "
+                    "the checkpoint that belongs to the branch, or move the branch back to before this batch (graveler "
                     "reset --hard), and start the stream again"
                 )
         if context.getLocalProperty(_QUERY):
@@ -97,7 +97,7 @@ def _stream(frame: DataFrame) -> str:
     found = context.getLocalProperty(_QUERY)
     if not found:
         raise InvalidError(
-            "Spark does not say of which stream this batch is: call this by foreachBatch, with PYSPARK_PIN_THREAD as it is by "
+            "Spark does not say which stream this batch belongs to: call this from foreachBatch, with PYSPARK_PIN_THREAD at its "
             "default, or give each_batch an app_id="
         )
     return str(found)

@@ -29,7 +29,7 @@ def deciding(
     found = spark or SparkSession.getActiveSession()
     if found is None and "lake" in left_open(repository, lake):
         raise InvalidError(
-            "no Spark session is active in this thread, so nothing says in which lake the transaction is; give spark= or lake="
+            "no Spark session is active in this thread, so the transaction's lake is unknown; give spark= or lake="
         )
     return found
 
@@ -81,7 +81,7 @@ class Beginning(Generic[T]):
         lake yet."""
         if self._begun is None:
             raise InvalidError(
-                "no Spark session is active in this thread, so nothing says yet in which lake the transaction works; "
+                "no Spark session is active in this thread, so the transaction's lake is not known yet; "
                 "give transaction(…) its spark= or lake=, or write a frame first"
             )
         return self._begun
@@ -97,9 +97,9 @@ class Beginning(Generic[T]):
             elif spark is not None and configured != self._configured:
                 name = next(name for name in self._open if configured[name] != self._configured[name])
                 raise InvalidError(
-                    f"the sessions of this transaction disagree on the lake: {CONFIGURED}{name} was "
-                    f"{self._configured[name] or 'not set'} where it began, "
+                    f"the sessions of this transaction disagree about the lake: {CONFIGURED}{name} was "
+                    f"{self._configured[name] or 'not set'} where it started, "
                     f"and is {configured[name] or 'not set'} in this frame's session. "
-                    "Nothing was written; give transaction(…) the spark= or the lake= that is meant"
+                    "Nothing was written; give transaction(…) the right spark= or lake="
                 )
             return self._begun

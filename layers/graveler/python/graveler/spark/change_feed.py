@@ -70,7 +70,7 @@ class FeedOptions:
         self.limit = number(options, "maxCommitsPerTrigger", 0) or None
         if not flag(options, "readChangeFeed", default=True):
             raise InvalidError(
-                "readChangeFeed is false beside options that only a stream has; leave it out, or leave them out"
+                "readChangeFeed is false, but there are options that only a stream has; leave it out, or leave them out"
             )
 
 
@@ -152,7 +152,7 @@ def _position(offset: object, key: str) -> Position | None:
         return None
     if not isinstance(found, str):
         raise InvalidError(
-            f"offset {offset!r} is none of the data source graveler: the checkpoint is another source's; give another "
+            f"offset {offset!r} is not from the data source graveler: the checkpoint belongs to another source; give another "
             "checkpointLocation"
         )
     return CommitID(found)

@@ -19,7 +19,7 @@ class SparkConnectError(InvalidError):
     """An operation that a session of Spark Connect does not support."""
 
     def __init__(self, what: str, instead: str) -> None:
-        super().__init__(f"{what} needs the JVM of the driver, which Spark Connect does not give: {instead}")
+        super().__init__(f"{what} needs the driver's JVM, which Spark Connect does not provide: {instead}")
 
 
 def is_connect(spark: object) -> bool:

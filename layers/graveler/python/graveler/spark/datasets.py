@@ -35,12 +35,14 @@ def dataset_path(path: str) -> str:
     if _URI.match(path):
         why = "it is a URI"
     elif parts and not parts[0]:
-        why = "it begins with a slash"
+        why = "it starts with a slash"
     elif odd is not None:
         why = f"it has a part {odd!r}" if odd else "it has an empty part between two slashes"
     else:
         return folder
-    raise InvalidError(f"{path!r} is no path of a dataset: {why}; give its path on the branch, such as 'tables/events'")
+    raise InvalidError(
+        f"{path!r} is not the path of a dataset: {why}; give its path on the branch, such as 'tables/events'"
+    )
 
 
 def read(
@@ -94,7 +96,7 @@ def read_at(
     base = dataset_path(path)
     for name in options:
         if name.lower() in AS_OF:
-            raise InvalidError(f"option {name!r} has no place here: {called!r} is read as it is now")
+            raise InvalidError(f"option {name!r} does not apply here: {called!r} is read as it is now")
     locate = locator(repository)
     files = [
         FoundFile(locate(entry.address), entry.size, entry.mtime, entry.path.rpartition("/")[0])
@@ -103,7 +105,7 @@ def read_at(
     if not files and base and (single := repository.stat_many(ref, [base])[0]) is not None:
         files = [FoundFile(locate(single.address), single.size, single.mtime, base)]
     if not files and schema is None:
-        raise NotFoundError(f"{called!r} has no files of data; name a folder that has some, or give a schema")
+        raise NotFoundError(f"{called!r} has no data files; name a folder that has some, or give a schema")
     version = f"{repository.repository.name}/{ref[:16]}"  # plans show some 100 characters
     return read_files(spark, files, format, version=version, base=base, schema=schema, options=options)
 
@@ -119,8 +121,8 @@ def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntr
             if (kind := _log_of(part, parts[-1])) is not None:
                 table = "/".join(filter(None, (base, *parts[:at])))
                 raise InvalidError(
-                    f"{table!r} is a table of {kind}, whose log says which files hold its rows: export the ref, and read it with "
-                    f"the Spark package of {kind}"
+                    f"{table!r} is a table in {kind} format, whose log says which files hold its rows: export the ref, and read "
+                    f"it with {kind}'s Spark package"
                 )
         if not any(map(_hidden, parts)):
             yield entry
@@ -133,8 +135,8 @@ def expect_plain(repository: Reached, ref: str, folder: str) -> None:
         for entry in repository.objects(ref, f"{folder}/{log}/"):
             if (kind := _log_of(log, entry.path)) is not None:
                 raise InvalidError(
-                    f"{folder!r} is a table of {kind}, whose log would not know of the files: write it with the Spark package of "
-                    f"{kind}, and import it; or replace the table by mode 'overwrite'"
+                    f"{folder!r} is a table in {kind} format, whose log would not include the files: write it with the Spark "
+                    f"package of {kind} and import it, or replace the table with mode 'overwrite'"
                 )
 
 

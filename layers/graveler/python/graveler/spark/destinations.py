@@ -35,7 +35,7 @@ def destination_at(repository: Reached, url: str, strip: int = 0) -> Destination
     for other URLs, :class:`graveler.errors.ForbiddenError` for the repository's own namespace."""
     url = url.rstrip("/")
     if f"{url}/".startswith(f"{repository.repository.namespace}/"):
-        raise ForbiddenError(f"{url!r} lies in the repository's own place; name another one")
+        raise ForbiddenError(f"{url!r} is in the repository's own namespace; choose another one")
     objects, key = repository.store_at(f"{url}/x")
     if isinstance(objects, FolderObjects):  # covers the whole machine; ours keeps temporary files nearby
         return Destination(open_namespace(url, modes=PLAIN), "", strip)

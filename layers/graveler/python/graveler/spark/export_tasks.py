@@ -107,7 +107,7 @@ def expect_turn(work: ExportWork) -> None:
             return
     except (ObjectMissingError, *UNREADABLE):
         pass
-    raise BusyError(f"another export to {work.called!r} is going on, or was since; export again")
+    raise BusyError(f"another export to {work.called!r} is in progress, or has been since; export again")
 
 
 class _Turn:

@@ -179,8 +179,8 @@ def _tree(repository: Reached, commit: str, destination: str) -> Tree:
         return repository.tree(commit)
     except RefNotFoundError:
         raise PreconditionError(
-            f"{destination!r} holds an export of commit {commit[:16]}, which is gone, so nobody knows what differs; export to a "
-            "new place"
+            f"{destination!r} contains an export of commit {commit[:16]}, which is gone, so it is unknown what differs; export "
+            "to a new place"
         ) from None
 
 
@@ -192,8 +192,8 @@ def _read_marker(location: Destination, destination: str) -> ExportMarker | None
         other = next(there, None)
         if other is not None:
             raise ExportFolderError(
-                f"{destination!r} is not empty and not an export (it holds {other.key!r}); export to a new place, or to one that "
-                "an earlier export made"
+                f"{destination!r} is neither empty nor an export (it contains {other.key!r}); export to a new place, or to one "
+                "that an earlier export made"
             ) from None
         return None
     try:
@@ -215,10 +215,10 @@ def _refuse_other(marker: ExportMarker, repository: Reached, prefix: str, destin
         repository.repository.namespace,
     )  # the latter in exports by a server's command line
     if marker.repository not in known:
-        raise ExportFolderError(f"{destination!r} holds an export of another repository; export to a new place")
+        raise ExportFolderError(f"{destination!r} contains an export of another repository; export to a new place")
     if marker.prefix != prefix:
         raise ExportFolderError(
-            f"{destination!r} holds an export of {marker.prefix or 'all objects'!r}, not of {prefix or 'all objects'!r}; "
+            f"{destination!r} contains an export of {marker.prefix or 'all objects'!r}, not of {prefix or 'all objects'!r}; "
             "export to a new place"
         )
 
@@ -243,7 +243,7 @@ def _run(
             kind, then = InvalidError, "Nothing was changed; rename them"
         else:
             kind = CorruptError if failed[0].damaged else UnavailableError
-            then = "Export again: only what is missing is written"
+            then = "Export again: only missing objects are written"
         raise kind(
             f"{doing} {destination!r}: {len(failed):,} objects failed: {shown}{'; …' if len(failed) > _SHOWN else ''}. {then}"
         )

@@ -21,7 +21,7 @@ _FRAME: Final = re.compile(r'^  File "(.*)", line (\d+), in (.*)$', re.MULTILINE
 _DATA: Final = re.compile(r"(\[[A-Z_.]+\] [^\[]*?) SQLSTATE: (?:2[123]|42|P0)\w{3}\b")
 """Spark's report of a wrong value or expression, by the class of its SQLSTATE: a retry would fail again."""
 _CONDITIONS: Final = {"PATH_NOT_FOUND": NotFoundError, "TABLE_OR_VIEW_NOT_FOUND": NotFoundError}
-_ADVICE: Final = "See whether s3a's credentials are those that are meant, still valid, and have the right to it"
+_ADVICE: Final = "Check that s3a's credentials are the right ones, still valid, and allowed to do it"
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.*)$", re.MULTILINE)
 _S3A: Final = re.compile(r"(\w[\w ]* on \S+): software\.amazon\.awssdk\S+Exception: (.*?) \(Service: [^\n]*\):(\w+)")
 """s3a's report of its operation and object, S3's message, and S3's code."""

@@ -107,7 +107,8 @@ class Line:
             common = self._repository.merge_base(start, end)
         last = f"; the last commit that both have is {common.id[:_SHOWN]}" if common is not None else ""
         return PreconditionError(
-            f"commit {start[:_SHOWN]}, up to which this stream has read, is not on the line of first parents of branch "
-            f"{self._branch!r} ({end[:_SHOWN]}): the branch was reset or moved, or its history was cut{last}. Move the branch "
-            "back, or begin a new stream: with a new checkpointLocation, and startingRef= the commit after which it is to begin"
+            f"commit {start[:_SHOWN]}, the last one that this stream has read, is not among the first parents of branch "
+            f"{self._branch!r} ({end[:_SHOWN]}): the branch was reset or moved, or its history was truncated{last}. Move the "
+            "branch "
+            "back, or start a new stream with a new checkpointLocation, and startingRef= set to the commit to start after"
         )

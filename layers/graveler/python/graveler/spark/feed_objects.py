@@ -54,7 +54,7 @@ class ObjectsFeed:
         """Refuse other columns, with :class:`InvalidError`."""
         if schema.fieldNames() != COMMITTED.names:
             raise InvalidError(
-                f"the feed of paths has a schema of its own ({', '.join(COMMITTED.names)}); leave schema() out, or name a "
+                f"the feed of paths has its own schema ({', '.join(COMMITTED.names)}); leave schema() out, or name a "
                 "dataset by the option path for a feed of its rows"
             )
 

@@ -97,8 +97,8 @@ class RowsFeed:
             entries = list(data_files(repository.objects(head, f"{self._base}/"), self._base))
             if not entries:
                 raise NotFoundError(
-                    f"{self._base!r} has no files on branch {self._given.branch!r} yet, so nothing says what its columns are; "
-                    f"give them by schema(), with {KIND} string"
+                    f"{self._base!r} has no files on branch {self._given.branch!r} yet, so its columns are unknown; "
+                    f"give them with schema(), including {KIND} string"
                 )
             store, key = repository.store_at(entries[0].address)
             with ExitStack() as stack:
@@ -121,7 +121,7 @@ class RowsFeed:
         """Refuse a schema without the column for the kind of change, or with wrong types, with :class:`InvalidError`."""
         if KIND not in schema.fieldNames():
             raise InvalidError(
-                f"the schema has no column {KIND}, without which rows that were deleted look like rows that were inserted; add "
+                f"the schema has no column {KIND}, without which deleted rows look like inserted ones; add "
                 f"'{KIND} string'"
             )
         for field in schema.fields:
@@ -214,7 +214,7 @@ def _rows(file: _File, base: str, schema: StructType) -> Iterator[pa.RecordBatch
                     continue
                 values = pa.nulls(batch.num_rows, field.type) if found is None else batch.column(found)
                 if not keeps(values.type, field.type):
-                    raise _unfit(values.type, field, file.entry.path, "a value would become another one")
+                    raise _unfit(values.type, field, file.entry.path, "a value would change")
                 arrays.append(_cast(values, field, file.entry.path))
             yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
@@ -231,7 +231,7 @@ def _cast(values: pa.Array, field: pa.Field, path: str) -> pa.Array:
 
 def _unfit(there: pa.DataType, field: pa.Field, path: str, why: str) -> InvalidError:
     return InvalidError(
-        f"column {field.name!r} of {path!r} is {there}, and does not fit the stream's {field.type}: {why}. Begin a stream with "
+        f"column {field.name!r} of {path!r} is {there}, which does not fit the stream's {field.type}: {why}. Start a stream with "
         "another schema()"
     )
 
@@ -285,7 +285,9 @@ def _same(name: str, names: Sequence[str]) -> str | None:
         return name
     alike = [one for one in names if one.lower() == name.lower()]
     if len(alike) > 1:
-        raise InvalidError(f"column {name!r} may be any of {', '.join(alike)}: give schema() the name that is meant")
+        raise InvalidError(
+            f"column {name!r} is ambiguous: it could be {', '.join(alike)}; give schema() the exact name"
+        )
     return alike[0] if alike else None
 
 
@@ -297,7 +299,7 @@ def _opened(stack: ExitStack, store: Objects, key: str, entry: ObjectEntry) -> p
             data = store.get(key)
             if len(data) != entry.size:
                 raise UnavailableError(
-                    f"{entry.address} has {len(data)} bytes, and {entry.path!r} should have {entry.size}; was it changed?"
+                    f"{entry.address} has {len(data)} bytes, but {entry.path!r} should have {entry.size}; was it changed?"
                 )
             source = pa.BufferReader(data)
         else:
@@ -307,7 +309,7 @@ def _opened(stack: ExitStack, store: Objects, key: str, entry: ObjectEntry) -> p
         raise BytesGoneError(entry.path, "a commit of the stream", entry.address) from None
     except pa.ArrowInvalid as error:
         raise InvalidError(
-            f"{entry.path!r} is no Parquet file ({error}). A feed of rows reads Parquet alone: for other formats take the feed "
+            f"{entry.path!r} is not a Parquet file ({error}). A feed of rows reads only Parquet: for other formats use the feed "
             "of paths, without path and with prefix, and read the files in foreachBatch"
         ) from None
 

@@ -122,7 +122,7 @@ def object_schema(columns: Sequence[str]) -> pa.Schema:
     """Return the schema of these columns of an object. :class:`graveler.errors.InvalidError` for others."""
     unknown = [name for name in columns if name not in OBJECT.names]
     if unknown:
-        raise InvalidError(f"objects have no column {unknown[0]!r}; there are {', '.join(OBJECT.names)}")
+        raise InvalidError(f"objects have no column {unknown[0]!r}; they have {', '.join(OBJECT.names)}")
     return pa.schema([OBJECT.field(name) for name in columns])
 
 

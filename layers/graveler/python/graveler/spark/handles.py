@@ -58,7 +58,7 @@ def parse_uri(uri: str) -> PathURI:
     repository, _, behind = rest.partition("/")
     ref, _, path = behind.partition("/")
     if rest == uri or not repository or not ref:
-        raise InvalidError(f"{uri!r} names no objects; write {SCHEME}REPOSITORY/REF/PATH")
+        raise InvalidError(f"{uri!r} does not name objects; write {SCHEME}REPOSITORY/REF/PATH")
     return PathURI(repository, ref, path)
 
 
@@ -146,7 +146,7 @@ def _served(handle: RepositoryHandle, options: dict[str, str | None]) -> "Served
 def _direct(verbs: object, name: str) -> OpenRepository:
     if not isinstance(verbs, OpenRepository):
         raise InvalidError(
-            f"repository {name!r} is reached through a server, and this needs its table and object store; open its lake itself"
+            f"repository {name!r} is behind a server, but this needs its table and object store; open the lake itself"
         )
     return verbs
 

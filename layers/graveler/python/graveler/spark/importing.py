@@ -52,8 +52,8 @@ class BadRowsError(InvalidError):
         self.label, self.bad, self.allowed, self.samples = label, bad, allowed, samples
         shown = "; ".join(f"{row.name!r}: {row.why}" for row in samples[:_SHOWN])
         super().__init__(
-            f"{label}: {bad:,} rows cannot be imported, and {allowed:,} are allowed; nothing was committed. {shown}"
-            f"{'; …' if bad > _SHOWN else ''}. Mend the listing, or allow bad rows, which are left out"
+            f"{label}: {bad:,} rows cannot be imported, but only {allowed:,} are allowed; nothing was committed. {shown}"
+            f"{'; …' if bad > _SHOWN else ''}. Fix the listing, or allow bad rows, which are then left out"
         )
 
 
@@ -138,7 +138,7 @@ def import_listing(
     if options.destination and not options.destination.endswith("/"):
         raise InvalidError(f"destination {options.destination!r} of a listing must be empty or end with '/'")
     if partitions is not None and partitions < 1:
-        raise InvalidError(f"{partitions} partitions; name at least 1")
+        raise InvalidError(f"{partitions} partitions are not enough; give at least 1")
     destination = utf8("destination", options.destination)
     with reached(spark, repository, lake) as found:
         now = found.clock.now()
@@ -195,7 +195,7 @@ class _Work:
     def name(self) -> str:
         """The name of the listing in messages, with the rows of it that are imported."""
         source = self._columns.rules.source
-        return self._columns.label + (f" (rows whose key or address begins with {source!r})" if source else "")
+        return self._columns.label + (f" (rows whose key or address starts with {source!r})" if source else "")
 
     def tree(self) -> Tree:
         """Build and return the tree of the listing."""
@@ -215,15 +215,15 @@ class _Work:
         for left, right in pairwise(subtrees):
             if left.last >= right.first:
                 raise CorruptError(
-                    f"{self._columns.label}: two tasks built the same interval, at {right.first!r}: the listing was not the same "
-                    "when it was read again; import again, with another name of the checkpoint"
+                    f"{self._columns.label}: two tasks built the same interval, at {right.first!r}: the listing was different "
+                    "when it was read again; import again, with another checkpoint name"
                 )
         store, split = task_store(self._repository), self._repository.repository.split
         tree = join_subtrees(self._spark, store, split, subtrees)
         if self._repository.clock.now() - oldest > self._repository.grace / 2:
             raise PreconditionError(
-                f"{self._columns.label}: what an earlier run built is more than {self._repository.grace / 7200:.0f} hours old, "
-                "and may be collected as garbage; import again"
+                f"{self._columns.label}: the files of an earlier run are more than {self._repository.grace / 7200:.0f} hours "
+                "old, and may be garbage-collected; import again"
             )
         self.built = Built(
             tree.count(),

@@ -154,7 +154,7 @@ def read_files(
             every = statuses[0] if len(layers) == 1 else engine.statuses([*{file.url: file for file in files}.values()])
             inferred = reader.inferSchema(engine.session, engine.map(texts), every)
             if inferred.isEmpty():
-                raise InvalidError(f"no schema can be inferred of the files of {base!r}; give one by schema=")
+                raise InvalidError(f"no schema can be inferred from the files of {base!r}; give one with schema=")
             data = inferred.get()
         else:
             fields = [field for field in wanted.fields if (field.name if matters else field.name.lower()) not in names]
@@ -192,7 +192,7 @@ def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any
     if found.size() != len(folders):
         outside = next(folder for folder in folders if "=" not in folder[len(base) :])
         raise InvalidError(
-            f"some files of {base!r} lie in partitions and others do not (in {outside!r}); read them apart"
+            f"some files of {base!r} are in partitions, but others are not (in {outside!r}); read them separately"
         )
     return columns, {folder: found.apply(at).values() for at, folder in enumerate(folders)}
 
@@ -262,7 +262,7 @@ class _Engine:
                 raise
             found = None
         if found is None or not self.find("java.lang.Class").forName(f"{_FILES}.FileFormat").isInstance(found):
-            raise InvalidError(f"{name!r} is no format of files; parquet, orc, json, csv and text are")
+            raise InvalidError(f"{name!r} is not a file format; use parquet, orc, json, csv or text")
         return found
 
     @contextmanager
@@ -300,9 +300,7 @@ class _Engine:
                 raise InvalidError(f"the frame has {len(same)} columns {name!r} to partition by; it has {known}")
             found.append(same[0])
         if found and len(found) == len(there):
-            raise InvalidError(
-                "a frame cannot be partitioned by all of its columns; nothing would be left for the files"
-            )
+            raise InvalidError("a frame cannot be partitioned by all of its columns; none would be left for the files")
         return found
 
     def statuses(self, files: Sequence[FoundFile]) -> Any:

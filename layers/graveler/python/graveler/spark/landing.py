@@ -186,8 +186,8 @@ def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, 
                 return
         _note_landed(repository, hidden, landed, landed.terms.tag, merged, by)
         raise BusyError(
-            f"transaction {hidden!r} has landed as commit {merged.id}, without what a step has written since; land it again, "
-            "with another tag if it has one"
+            f"transaction {hidden!r} has landed as commit {merged.id}, without what a step has written since then; land it "
+            "again, with another tag if it has one"
         )
 
 
@@ -240,9 +240,9 @@ def merge_hidden(
     later = None if application is None else later_write(repository, terms.branch, application)
     if application is not None and later is not None and later.id == merged.id:
         raise ConflictError(
-            f"version {application.version} of application {application.id!r} was not written: branch {terms.branch!r} got a "
-            f"later version meanwhile (commit {merged.id}), and an application writes its versions one after the other. If what "
-            "this one has written is to be there as well, merge its branch (graveler merge)"
+            f"version {application.version} of application {application.id!r} was not written: branch {terms.branch!r} has got a "
+            f"later version meanwhile (commit {merged.id}), and an application writes its versions in order. If its "
+            "changes are needed as well, merge its branch (graveler merge)"
         )
     return merged
 
@@ -340,8 +340,8 @@ def _terms(hidden: str, commit: Commit) -> Terms:
     encoded = commit.metadata.get(TERMS)
     if encoded is None:
         raise InvalidError(
-            f"branch {hidden!r} is no finished transaction's; if its work is whole, commit it and merge the branch "
-            "(graveler merge)"
+            f"branch {hidden!r} does not belong to a finished transaction; if its work is complete, commit it and merge the "
+            "branch (graveler merge)"
         )
     try:
         return msgspec.json.decode(encoded, type=Terms)

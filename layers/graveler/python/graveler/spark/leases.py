@@ -40,7 +40,7 @@ class Lease:
         """Raise :class:`BusyError` unless the lease is held. No request."""
         if self._lost or self._clock.monotonic() - self._renewed > SECONDS:
             raise BusyError(
-                f"the lease of the {self._what} was not renewed in time, and another may have begun; begin again"
+                f"the lease of the {self._what} was not renewed in time, and another may have started; start again"
             )
 
     def release(self) -> None:
@@ -75,7 +75,7 @@ def take(objects: Objects, key: str, clock: Clock, what: str) -> Lease:
         with suppress(ObjectMissingError, ObjectConditionError):  # another process was faster
             if dead is not None:
                 objects.delete(key, if_match=dead.etag)
-    raise BusyError(f"another {what} is going on; wait until it is done")
+    raise BusyError(f"another {what} is in progress; wait until it is done")
 
 
 def _beat(owner: bytes) -> bytes:

@@ -54,8 +54,8 @@ _ENCODED_REPLACEMENT: Final = "%EF%BF%BD"
 _CUT_SHORT: Final = "%(?![0-9A-Fa-f]{2})"
 _LONG: Final = (-(1 << 63), (1 << 63) - 1)
 _TOO_LARGE: Final = "is a number of more than 64 bits"
-_NO_ROW: Final = "has another number of fields than there are columns; is a comma not quoted, or the file cut off?"
-_NOT_ENCODED: Final = "has a % without two hex digits behind it, or is not UTF-8 when its URL encoding is undone"
+_NO_ROW: Final = "has a different number of fields than there are columns; is a comma unquoted, or the file truncated?"
+_NOT_ENCODED: Final = "has a % without two hex digits after it, or is not UTF-8 after URL decoding"
 
 
 class Columns(Struct, frozen=True):

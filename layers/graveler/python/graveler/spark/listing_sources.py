@@ -81,7 +81,7 @@ def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", colum
         raise InvalidError("no listing to import; name at least one file or folder")
     kind = kind or _kind(paths[0])
     if kind not in FORMATS:
-        raise InvalidError(f"{kind!r} is no format of listings; there are {', '.join(FORMATS)}")
+        raise InvalidError(f"{kind!r} is not a format of listings; use {', '.join(FORMATS)}")
     label = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with spark_errors(f"reading {label!r}"):
         found = _files(spark, paths)
@@ -108,7 +108,7 @@ def read_inventory(
     kind = decoded.file_format.lower()
     if kind not in FORMATS:
         raise InvalidError(
-            f"{manifest!r} has files in the format {decoded.file_format!r}, which is none of S3 Inventory's"
+            f"{manifest!r} has files in the format {decoded.file_format!r}, which S3 Inventory does not have"
         )
     if not decoded.files:  # that of an empty bucket
         return Source(spark.createDataFrame([], _NO_ROWS), False, manifest, _digest([text]))
@@ -119,11 +119,11 @@ def read_inventory(
         found = {path.rpartition("/")[2]: rest for path, *rest in _files(spark, paths, digests=digests)}
         for path, file in zip(paths, decoded.files, strict=True):
             size, md5 = found.get(path.rpartition("/")[2], (None, None))
-            wrong = f"{path!r} is not the file that {manifest!r} means"
+            wrong = f"{path!r} is not the file in {manifest!r}"
             if file.size is not None and size != file.size:
-                raise InvalidError(f"{wrong}: it has {size} bytes, and should have {file.size}")
+                raise InvalidError(f"{wrong}: it has {size} bytes, but should have {file.size}")
             if digests and file.md5 and md5 != file.md5.lower():
-                raise InvalidError(f"{wrong}: its MD5 is {md5}, and should be {file.md5}")
+                raise InvalidError(f"{wrong}: its MD5 is {md5}, but should be {file.md5}")
         columns = [name.strip() for name in decoded.file_schema.split(",")] if kind == "csv" else []
         rows = _read(spark, paths, kind, columns)
     return Source(rows, kind == "csv", manifest, _digest([text]))
@@ -133,7 +133,7 @@ def _read_symlink(spark: SparkSession, link: str, text: str, columns: Sequence[s
     urls = text.split()
     if not urls or not all("://" in url for url in urls):
         raise InvalidError(
-            f"{link!r} is no {SYMLINK} of S3 Inventory: it has to name the addresses of files, each on a line"
+            f"{link!r} is not a {SYMLINK} of S3 Inventory: it must list the addresses of files, one per line"
         )
     paths = []
     for url in urls:
@@ -141,7 +141,7 @@ def _read_symlink(spark: SparkSession, link: str, text: str, columns: Sequence[s
         paths.append(_beside(link, bucket, key))
     kind = _kind(paths[0])
     if kind == "csv" and not columns:
-        raise InvalidError(f"{link!r} names files of CSV, and nothing says what their columns are; name the columns")
+        raise InvalidError(f"{link!r} lists CSV files whose columns are unknown; name the columns")
     with spark_errors(f"reading the files of {link!r}"):
         found = _files(spark, paths)
         return Source(_read(spark, paths, kind, columns), kind == "csv", link, _digest([text, repr(found), *columns]))
@@ -164,7 +164,7 @@ def _beside(manifest: str, bucket: str, key: str) -> str:
 def _kind(path: str) -> str:
     kind = next((kind for suffix, kind in _SUFFIXES.items() if path.lower().endswith(suffix)), "")
     if not kind:
-        raise InvalidError(f"what kind of table is {path!r}? Name its format: {', '.join(FORMATS)}")
+        raise InvalidError(f"the format of table {path!r} is unknown; name it: {', '.join(FORMATS)}")
     return kind
 
 

@@ -70,7 +70,7 @@ def manifest(
         location = destination_at(found, destination)
         entries = list(data_files(found.objects(commit, f"{base}/" if base else ""), base))
         if not entries:
-            raise NotFoundError(f"{path!r} has no files of data in {ref!r}; name a folder that has some")
+            raise NotFoundError(f"{path!r} has no data files in {ref!r}; name a folder that has some")
         keys = _symlinks(found, location, entries, base) if format == "symlink" else _table(found, location, entries)
         location.tidy()
     return Manifest(commit, len(entries), sum(entry.size for entry in entries), tuple(keys))

@@ -21,7 +21,7 @@ def register(spark: SparkSession) -> None:
         if error.name != "pyspark.sql.datasource":
             raise
         raise InvalidError(
-            f"Spark {spark.version} has no data sources in Python, which came with 4.0; read with graveler.spark.objects"
+            f"Spark {spark.version} has no Python data sources, which came with 4.0; read with graveler.spark.objects"
         ) from None
     if hasattr(DataSourceReader, "pushFilters") and spark.conf.get(_PUSHDOWN, None) != "false":
         spark.conf.set(_PUSHDOWN, "true")

@@ -18,15 +18,15 @@ def check_columns(kind: DataType, *, case_matters: bool, within: str = "") -> No
     elif isinstance(kind, StructType):
         where = f"column {within!r} of the frame" if within else "the frame"
         if not kind.fields:
-            raise InvalidError(f"{where} has no columns, and files need some; nothing was written")
+            raise InvalidError(f"{where} has no columns, but files need some; nothing was written")
         seen: dict[str, str] = {}
         for field in kind.fields:
             folded = field.name if case_matters else field.name.lower()
             if folded in seen:
                 names = " and ".join(map(repr, dict.fromkeys((seen[folded], field.name))))
                 raise InvalidError(
-                    f"{where} has two columns of one name ({names}), which could not be read again; rename one. Whether upper "
-                    "and lower case differ, spark.sql.caseSensitive says; nothing was written"
+                    f"{where} has two columns of one name ({names}), which could not be read back; rename one. Whether upper "
+                    "and lower case differ depends on spark.sql.caseSensitive; nothing was written"
                 )
             seen[folded] = field.name
             path = f"{within}.{field.name}" if within else field.name

@@ -27,7 +27,7 @@ def access_key(name: str, region: str | None = None) -> tuple[str, str]:
         kept = msgspec.json.decode(read_secret(name, region), type=_Kept)
     except msgspec.DecodeError:
         raise InvalidError(
-            f"secret {name!r} holds no access key; keep in it what `graveler keys create NAME --json` prints: a JSON object "
-            "with access_key_id and secret_access_key"
+            f"secret {name!r} does not contain an access key; store the output of `graveler keys create NAME --json` in it: a "
+            "JSON object with access_key_id and secret_access_key"
         ) from None
     return kept.access_key_id, kept.secret_access_key

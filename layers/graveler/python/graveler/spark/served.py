@@ -65,7 +65,7 @@ class ServedRepository(RemoteRepository):
         found = connection.get(self._base, documents.Repository).value()
         if found.namespace.startswith(_LOCAL):
             raise InvalidError(
-                f"repository {name!r} is kept in the server's own folder ({found.namespace}), which executors cannot write to; "
+                f"repository {name!r} is in the server's own folder ({found.namespace}), which executors cannot write to; "
                 "name that folder with --lake, or use a repository whose namespace is an s3:// or file:/// URL"
             )
         self.locate_outside: Callable[[str], tuple[Objects, str]] = partial(locate, s3=s3)
@@ -78,7 +78,7 @@ class ServedRepository(RemoteRepository):
             uid = Repositories.uid_at(self.namespace)
         except ObjectMissingError:
             raise PreconditionError(
-                f"repository {name!r} is not at {found.namespace} as this job sees it; let the job see the server's object "
+                f"repository {name!r} is not at {found.namespace} as seen by this job; point the job to the server's object "
                 "store: its region, its --s3-endpoint-url"
             ) from None
         self._repository = replace(found, uid=uid, split=split or SplitParameters())
@@ -124,7 +124,7 @@ class ServedRepository(RemoteRepository):
         location = (*self._base, "branches", branch, "staging", "backing")
         address = self._connection.get(location, objects.StagingLocation, {"path": path}).physical_address
         if address is None:
-            raise UnavailableError(f"the server gave no address for {path!r}")
+            raise UnavailableError(f"the server returned no address for {path!r}")
         return address
 
     def import_sources(
@@ -149,7 +149,7 @@ class ServedRepository(RemoteRepository):
         :class:`MovedError` never; :class:`BusyError` if the branch keeps moving.
         """
         if request_id:
-            raise InvalidError("a request id is for lakes that are opened themselves; through a server, import again")
+            raise InvalidError("a request ID works only on the lake itself; through a server, import again")
         ordered = sorted_sources(sources)
         document = {"message": message, "metadata": dict(metadata or {}), "date": created, "force": force}
         head = self._head(branch)
@@ -158,7 +158,7 @@ class ServedRepository(RemoteRepository):
         imported: list[tuple[ImportSource, Tree]] = []
         for source in ordered:
             if source.tree is None:
-                raise InvalidError("through a server, only what tasks have built is imported")
+                raise InvalidError("through a server, only trees that tasks have built can be imported")
             imported.append((source, source.tree()))
         expect_objects(imported, allow_empty=allow_empty)
         comparison = Comparison()
@@ -173,7 +173,7 @@ class ServedRepository(RemoteRepository):
                 return Imported.by(self._commit(branch, head, tree.save(), {**document, "allow_empty": True}), changes)
             except MovedError:
                 if not backoff.wait():
-                    raise BusyError(f"branch {branch!r} moves all the time; import again later") from None
+                    raise BusyError(f"branch {branch!r} keeps moving; import again later") from None
 
     def _replaced(self, head: Commit, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
         """Return the tree for the server to commit. Its split parameters are those of the head: those recorded in its commit,

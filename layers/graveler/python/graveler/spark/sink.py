@@ -177,15 +177,15 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
     location, name, branch = location_of(given), needed(given, "repository"), needed(given, "branch")
     folder = dataset_path(needed(given, "path"))
     if not folder:
-        raise InvalidError("a dataset needs a folder of its own; name one, such as 'tables/events'")
+        raise InvalidError("a dataset needs its own folder; name one, such as 'tables/events'")
     columns = words(given, "partitionBy")
     _check_schema(schema, columns)
     dynamic = one_of(given, "partitionOverwriteMode", ("static", "dynamic"), "static") == "dynamic" and overwrite
     if dynamic and not columns:
-        raise InvalidError("partitionOverwriteMode dynamic replaces partitions, and there are none without partitionBy")
+        raise InvalidError("partitionOverwriteMode dynamic replaces partitions, but there are none without partitionBy")
     exists = one_of(given, "ifExists", ("append", "error", "ignore"), "append")
     if overwrite and exists != "append":
-        raise InvalidError(f"ifExists={exists} and mode('overwrite') contradict each other; take mode('append')")
+        raise InvalidError(f"ifExists={exists} and mode('overwrite') contradict each other; use mode('append')")
     mode: Mode = "dynamic" if dynamic else "overwrite" if overwrite else "append"
     tag = given.get("tag") or None
     if tag is not None:
@@ -243,8 +243,8 @@ def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
     for name, kind in leaves(schema):
         if not isinstance(kind, _IN_FILES):
             raise InvalidError(
-                f"column {name!r} is of type {kind.simpleString()}, which the data source graveler does not write; cast it, or "
-                "write by graveler.spark.transaction, which takes all that Spark's own writers take"
+                f"column {name!r} is of type {kind.simpleString()}, which the data source graveler cannot write; cast it, or "
+                "write with graveler.spark.transaction, which supports everything that Spark's own writers do"
             )
     there: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}
     if len(set(partition_by)) < len(partition_by):
@@ -254,11 +254,11 @@ def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
             raise InvalidError(f"the frame has no column {name!r} to partition by; it has {', '.join(there)}")
         if not isinstance(there[name], _IN_FOLDERS):
             raise InvalidError(
-                f"column {name!r} is of type {there[name].simpleString()}, and cannot name folders; partition by text, whole "
+                f"column {name!r} is of type {there[name].simpleString()}, which cannot name folders; partition by text, whole "
                 "numbers, decimals, booleans or dates"
             )
     if partition_by and len(partition_by) == len(there):
-        raise InvalidError("a frame cannot be partitioned by all of its columns; nothing would be left for the files")
+        raise InvalidError("a frame cannot be partitioned by all of its columns; none would be left for the files")
 
 
 def _metadata(text: str) -> dict[str, str]:

@@ -136,7 +136,7 @@ def _ends(left: Tree, right: Tree, interval: KeyRange) -> list[tuple[bytes, int]
 
 def _check_rows(rows: int) -> None:
     if rows < 1:
-        raise InvalidError(f"a task of {rows} rows would read nothing; give it at least 1")
+        raise InvalidError(f"a task of {rows} rows would read nothing; use at least 1")
 
 
 def _part(store: TreeStore, tree: Tree, numbers: Sequence[int]) -> Tree:

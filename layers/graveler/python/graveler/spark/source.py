@@ -94,8 +94,8 @@ class Source(DataSource):
     def streamWriter(self, *_: object, **__: object) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """Refuse, with :class:`graveler.errors.InvalidError`."""
         raise InvalidError(
-            "Spark does not tell a data source in Python of which stream a batch is, so its batches could be written twice; "
-            "write a stream by foreachBatch(graveler.spark.each_batch(…))"
+            "Spark does not tell a Python data source which stream a batch belongs to, so batches could be written twice; "
+            "write a stream with foreachBatch(graveler.spark.each_batch(…))"
         )
 
     def _read(self) -> _Meaning:
@@ -136,15 +136,13 @@ class _Objects:
 
     def reader(self, schema: StructType, *, filtered: bool) -> DataSourceReader:
         if [field.name for field in schema.fields] != list(self._columns):
-            raise InvalidError(
-                "the data source graveler has a schema of its own; choose columns by its option 'columns'"
-            )
+            raise InvalidError("the data source graveler has its own schema; choose columns with its option 'columns'")
         kind = _FilteredReader if filtered else _Reader
         return kind(self._place, self._repository, self._commit, self._keys, self._columns, self._rows)
 
     def stream_reader(self, _: StructType) -> NoReturn:
         raise InvalidError(
-            "Spark does not tell a data source in Python that it is read as a stream; say so by an option: readChangeFeed=true, "
+            "Spark does not tell a Python data source that it is read as a stream; say so with an option: readChangeFeed=true "
             "or startingRef="
         )
 
@@ -162,7 +160,7 @@ class _Changes:
     def reader(self, *_: object, **__: object) -> NoReturn:
         raise InvalidError(
             f"options path, {', '.join(STREAM_OPTIONS)} make a stream of changes, for spark.readStream. To read a dataset at "
-            "once, take graveler.spark.read; the changes between two refs are graveler.spark.diff"
+            "once, use graveler.spark.read; for the changes between two refs, use graveler.spark.diff"
         )
 
     def stream_reader(self, schema: StructType) -> CommitStream:

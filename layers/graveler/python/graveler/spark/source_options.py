@@ -36,7 +36,7 @@ def number(given: Mapping[str, str], name: str, default: int, *, least: int = 1)
     if not text:
         return default
     if not text.isdecimal() or int(text) < least:
-        raise InvalidError(f"option {name!r} is {text!r}; give a number from {least} on")
+        raise InvalidError(f"option {name!r} is {text!r}; give a number of at least {least}")
     return int(text)
 
 

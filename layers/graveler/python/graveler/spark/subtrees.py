@@ -159,7 +159,7 @@ class _Rows:
         for key, record in zip(keys, packed, strict=True):
             if some_keys and key <= some_keys[-1]:
                 if key < some_keys[-1]:
-                    raise InvalidError(f"rows do not ascend: {key!r} comes after {some_keys[-1]!r}")
+                    raise InvalidError(f"rows are not in ascending order: {key!r} comes after {some_keys[-1]!r}")
                 self.repeated.append(key)
                 some_packed[-1] = max(some_packed[-1], record, key=lambda one: (self._time(key, one), one))
                 continue

@@ -127,11 +127,11 @@ class Transaction:
         folder = dataset_path(path)
         columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         if not folder:
-            raise InvalidError("a dataset needs a folder of its own; name one, such as 'tables/events'")
+            raise InvalidError("a dataset needs its own folder; name one, such as 'tables/events'")
         if mode not in MODES:
-            raise InvalidError(f"mode {mode!r} is none of {', '.join(MODES)}")
+            raise InvalidError(f"mode {mode!r} is not one of {', '.join(MODES)}")
         if mode == "dynamic" and not columns:
-            raise InvalidError("mode 'dynamic' replaces partitions, and there are none without partition_by")
+            raise InvalidError("mode 'dynamic' replaces partitions, but there are none without partition_by")
         begun = self._beginning.by(frame.sparkSession)
         if begun.done is not None:
             return Written(folder, 0, 0, 0, 0.0, 0.0)
@@ -173,7 +173,7 @@ class Transaction:
         """Remove a dataset: all objects of the folder ``path``. Returns their number. Cost: one table write per 25."""
         folder = dataset_path(path)
         if not folder:
-            raise InvalidError("name the folder of a dataset; a transaction does not remove a whole branch")
+            raise InvalidError("name the folder of a dataset; a transaction cannot remove a whole branch")
         begun = self._beginning.known()
         if begun.done is not None:
             return 0
@@ -275,7 +275,7 @@ def _entries(repository: Reached, key: str, folder: str, files: Sequence[Written
         if found is None or found.size != file.size:
             has = "it has none" if found is None else f"it has {found.size}"
             raise UnavailableError(
-                f"Spark wrote {file.size} bytes to {key}/{file.name}, and the object store says that {has}; "
+                f"Spark wrote {file.size} bytes to {key}/{file.name}, but the object store says that {has}; "
                 "nothing was linked"
             )
         address = f"{repository.repository.namespace}/{found.key}"
@@ -286,7 +286,7 @@ def _entries(repository: Reached, key: str, folder: str, files: Sequence[Written
 def application_of(app_id: str | None, version: int | None) -> Application | None:
     """Return the numbered write, or None without a number. :class:`InvalidError` for half of one, or an invalid one."""
     if (app_id is None) != (version is None):
-        raise InvalidError("app_id and version go together: who writes, and the number of this write")
+        raise InvalidError("app_id and version belong together: the writer, and the number of this write")
     if app_id is None or version is None:
         return None
     application = Application(app_id, version)

@@ -26,7 +26,7 @@ def hadoop_url(objects: Objects, key: str) -> str:
         return f"file://{objects.file_of(key)}"
     address = f"{objects.namespace}/{key}"
     if not address.startswith(_S3):
-        raise InvalidError(f"Spark cannot read and write {address!r} by itself; it knows folders and S3")
+        raise InvalidError(f"Spark cannot read or write {address!r} directly; it supports folders and S3")
     return f"s3a://{address.removeprefix(_S3)}"
 
 
@@ -82,4 +82,6 @@ def _settle_folders(top: Path, folders: Iterable[Path]) -> None:
         try:
             sync_folder(folder)
         except OSError as error:
-            raise UnavailableError(f"{folder} cannot be made durable: {error.strerror}; nothing was linked") from None
+            raise UnavailableError(
+                f"{folder} cannot be flushed to disk: {error.strerror}; nothing was linked"
+            ) from None

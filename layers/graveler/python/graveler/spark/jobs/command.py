@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 _NAME: Final = "command"
 _ABOUT: Final = """\
-Run one command of `graveler` as a step of a pipeline: commit, merge, tag, or any other. The options of this job stand before the
-command, the command's own behind it.
+Run one command of `graveler` as a step of a pipeline: commit, merge, tag, or any other. The options of this job come before the
+command, the command's own options after it.
 
 examples:
   spark-submit … command.py --endpoint https://lake.example.com --access-key-secret arn:aws:secretsmanager:… \\
       merge lakefs://sales/feed lakefs://sales/main -m "Nightly"
   spark-submit … command.py --objects s3://lake/repos --tables dynamodb://lake tag create lakefs://sales/2026-01-31 main
 
-With --endpoint, the server judges by the access key who may do what; with --objects and --tables, the job's role has the rights
-that the command needs in the bucket and the table.
+With --endpoint, the server checks permissions by access key; with --objects and --tables, the job's role needs the permissions
+that the command requires in the bucket and the table.
 """
 _EPILOG: Final = """\
 output:
-  that of the command. A command that was refused, such as a merge with conflicts, says why in a line on stderr that begins
-  with "error:", and its exit code, which is not 0, is the job's: the step has failed.
+  that of the command. A refused command, such as a merge with conflicts, prints the reason on stderr, in a line that starts
+  with "error:", and its nonzero exit code becomes the job's: the step has failed.
 
 `graveler --help` lists the commands and exit codes.
 """
@@ -60,9 +60,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
     if not arguments.command:
-        raise InvalidError(
-            "no command is named, such as `merge lakefs://REPOSITORY/SOURCE lakefs://REPOSITORY/DESTINATION`"
-        )
+        raise InvalidError("give a command, such as `merge lakefs://REPOSITORY/SOURCE lakefs://REPOSITORY/DESTINATION`")
     location = served_location_of(vars(arguments))  # before waiting for Spark
     if spark is None:
         # YARN treats an application without a SparkContext as failed; create it first, so that nothing fails after a merge.

@@ -9,8 +9,8 @@ from graveler.errors import InvalidError
 from graveler.spark.jobs.frame import Figures, Given, Job, run_job
 
 _ABOUT = """\
-Make a bucket's prefix, or a folder, hold the objects of a ref's commit: those that differ from an earlier export there are
-written or removed, by the executors. Or write down which files a dataset has, for engines that read paths.
+Export the objects of a ref's commit to a bucket's prefix, or to a folder: the executors write or remove those that differ from
+an earlier export there. Or write a manifest of the files of a dataset, for engines that read paths.
 
 examples:
   spark-submit … export.py --lake /data/lake --repository sales --ref main --destination s3://bucket/published --prefix tables/
@@ -18,21 +18,25 @@ examples:
       --destination s3://bucket/manifests/events --manifest symlink --prefix tables/events
   spark-submit … export.py --endpoint https://lake.example.com --repository sales --ref main --destination s3://bucket/published
 
-With --endpoint, the server says what the ref is; objects and files of trees come straight from where they lie.
+With --endpoint, the server resolves the ref; objects and files of trees are read directly from where they are stored.
 
-An export that was interrupted is finished by the next one to the same place, to whatever commit.
+An interrupted export is finished by the next one to the same place, of any commit.
 """
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ref", required=True, help="branch, tag or commit")
     parser.add_argument("--destination", required=True, metavar="URL", help="s3://BUCKET/PREFIX or file:///FOLDER")
-    parser.add_argument("--prefix", default="", metavar="FOLDER/", help="only objects below; it is taken off")
-    parser.add_argument("--verify", action="store_true", help="look at each object that was exported before")
+    parser.add_argument(
+        "--prefix", default="", metavar="FOLDER/", help="only objects below this, which is removed from their paths"
+    )
+    parser.add_argument("--verify", action="store_true", help="check every object that was exported earlier")
     parser.add_argument(
         "--manifest", choices=("symlink", "parquet"), help="copy nothing: list the files of the dataset at --prefix"
     )
-    parser.add_argument("--objects-per-task", type=int, metavar="N", help="how many a task copies [default: 1000]")
+    parser.add_argument(
+        "--objects-per-task", type=int, metavar="N", help="how many objects a task copies [default: 1000]"
+    )
 
 
 def _run(given: Given) -> tuple[str, Figures]:
@@ -43,7 +47,7 @@ def _run(given: Given) -> tuple[str, Figures]:
     arguments = given.arguments
     if arguments.manifest is not None:
         if arguments.verify:
-            raise InvalidError("a manifest is always written anew; leave out --verify")
+            raise InvalidError("a manifest is always rewritten; leave out --verify")
         made = manifest(
             given.spark,
             given.reached,

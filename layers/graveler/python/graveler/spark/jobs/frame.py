@@ -55,13 +55,13 @@ _UNEXPECTED: Final = 1
 _COMMON: Final = """\
 where the lake is:
   --lake FOLDER, which driver and executors all see; or --objects s3://BUCKET/PREFIX and --tables dynamodb://TABLE.
-  Credentials are found as AWS's own tools find them, by the driver and by each executor.
+  The driver and each executor find credentials in the same way as AWS's own tools.
 
 output:
   a summary on stderr, and as the last line of stdout a JSON object with the job's figures.
 
 exit codes:
-  0 done; 2 wrong usage or input; 3 not found; 4 conflict; 5 not ready; 6 not allowed; 7 busy, try again;
+  0 done; 2 invalid usage or input; 3 not found; 4 conflict; 5 not ready; 6 not allowed; 7 busy, try again;
   8 stored bytes are damaged; 9 disk, network, permission or executors failed; 1 a bug.
 """
 
@@ -131,7 +131,7 @@ def _run(job: Job, arguments: argparse.Namespace, spark: "SparkSession | None") 
     location = served_location_of(vars(arguments)) if job.served else location_of(vars(arguments))
     with _reached(location, arguments) as repository:  # before waiting for Spark
         session = spark or session_of(job.name)
-        expect_jvm(session, "a job", "give it to spark-submit, and unset SPARK_REMOTE")
+        expect_jvm(session, "a job", "run it with spark-submit, and unset SPARK_REMOTE")
         session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
         summary, figures = job.run(Given(session, location, repository, arguments))
     seconds = round(time.monotonic() - began, 1)
@@ -174,19 +174,19 @@ def location_arguments(parser: argparse.ArgumentParser, *, served: bool) -> None
     where = parser.add_argument_group("where the lake is")
     where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder [default: $GRAVELER_LAKE]")
     where.add_argument("--tables", metavar="URL", help="the table of a lake on AWS, dynamodb://TABLE")
-    where.add_argument("--objects", metavar="URL", help="where it keeps repositories, s3://BUCKET/PREFIX")
+    where.add_argument("--objects", metavar="URL", help="where it stores repositories, s3://BUCKET/PREFIX")
     if served:
         where.add_argument(
-            "--endpoint", metavar="URL", help="a server, which is asked with GRAVELER_ACCESS_KEY_ID and its secret"
+            "--endpoint", metavar="URL", help="a server, used with GRAVELER_ACCESS_KEY_ID and its secret"
         )
         where.add_argument(
             "--access-key-secret",
             metavar="ARN",
-            help="take that access key from this secret of AWS Secrets Manager, instead of the environment",
+            help="read the access key from this secret in AWS Secrets Manager instead of the environment",
         )
-    where.add_argument("--region", help="its region [default: as AWS's configuration says]")
-    where.add_argument("--s3-endpoint-url", metavar="URL", help="another server that speaks S3")
-    where.add_argument("--dynamodb-endpoint-url", metavar="URL", help="another server that speaks DynamoDB")
+    where.add_argument("--region", help="the region [default: from AWS's configuration]")
+    where.add_argument("--s3-endpoint-url", metavar="URL", help="another S3-compatible server")
+    where.add_argument("--dynamodb-endpoint-url", metavar="URL", help="another DynamoDB-compatible server")
 
 
 def _tell(line: str) -> None:

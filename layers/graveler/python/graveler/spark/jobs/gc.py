@@ -15,28 +15,30 @@ from graveler.retention.runs import Mode
 from graveler.spark.jobs.frame import Figures, Given, Job, run_job
 
 _ABOUT: Final = """\
-Remove what no ref, uncommitted change or rule keeps: objects, and what of the history no ref reaches. As `graveler gc run`, whose
-runs, rules and reports are the same ones, with the work shared out to the executors.
+Remove objects that no ref, uncommitted change or rule needs, and history that no ref reaches. Works like `graveler gc run`, with
+the same runs, rules and reports, but distributes the work to the executors.
 
 examples:
   spark-submit … gc.py --lake /data/lake --repository sales --dry-run
   spark-submit … gc.py --objects s3://lake/repos --tables dynamodb://lake --repository sales --delete --rate 3000
 
-A run that was interrupted is finished by the next one, on Spark or not.
+An interrupted run is finished by the next one, on Spark or not.
 """
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--dry-run", action="store_true", help="only list what would go")
-    how.add_argument("--quarantine", action="store_true", help="move files aside for a week; default of the first run")
-    how.add_argument("--delete", action="store_true", help="delete at once; default of later runs")
-    parser.add_argument(
-        "--rate", type=float, default=RATE, metavar="N", help="files that are removed a second, at most"
+    how.add_argument("--dry-run", action="store_true", help="only list what would be removed")
+    how.add_argument(
+        "--quarantine",
+        action="store_true",
+        help="keep removed files in quarantine for a week; the default for the first run",
     )
+    how.add_argument("--delete", action="store_true", help="delete files at once; the default for later runs")
     parser.add_argument(
-        "--partitions", type=int, metavar="N", help="intervals of the listing; default: three to a core"
+        "--rate", type=float, default=RATE, metavar="N", help="how many files to remove per second, at most"
     )
+    parser.add_argument("--partitions", type=int, metavar="N", help="intervals of the listing; default: three per core")
 
 
 def _run(given: Given) -> tuple[str, Figures]:
@@ -44,7 +46,7 @@ def _run(given: Given) -> tuple[str, Figures]:
 
     arguments = given.arguments
     if arguments.rate <= 0 or (arguments.partitions is not None and arguments.partitions < 1):
-        raise InvalidError("--rate and --partitions have to be positive")
+        raise InvalidError("--rate and --partitions must be positive")
     mode = Mode.QUARANTINE if arguments.quarantine else Mode.DELETE if arguments.delete else None
     options = Options(mode, given.repository.grace, given.repository.skew, rate=arguments.rate, parquet=is_possible())
     garbage = Garbage(given.repository, options, SparkEngine(given.spark, parts=arguments.partitions))
@@ -52,7 +54,7 @@ def _run(given: Given) -> tuple[str, Figures]:
     found = sum(tally.files for tally in summary.plan.found.values())
     size = sum(tally.bytes for tally in summary.plan.found.values())
     told = (
-        f"run {summary.plan.run}, {summary.plan.mode.value}: {found:,} files ({size:,} bytes) that nobody needs; "
+        f"run {summary.plan.run}, {summary.plan.mode.value}: {found:,} files ({size:,} bytes) to collect; "
         f"{summary.plan.commits:,} commits, {summary.plan.ranges_read:,} of {summary.plan.ranges:,} ranges read"
     )
     figures = {

@@ -11,14 +11,14 @@ from graveler.requests.importing import ListingOptions
 from graveler.spark.jobs.frame import Figures, Given, Job, run_job
 
 _ABOUT = """\
-Take over the objects that a listing names, where they lie, as one commit of a branch. They replace all that is under the
-destination: what it does not name is removed there, so one that names nothing is refused without --allow-empty. Nothing is
-copied, and nothing looks at the objects themselves. --dry-run says what would be added, replaced and removed.
+Import the objects in a listing, in place, as one commit on a branch. They replace everything under the destination: objects
+that are not listed are removed there, so an empty listing is refused without --allow-empty. Nothing is copied, and the objects
+themselves are not examined. --dry-run shows what would be added, replaced and removed.
 
 The listing is one of
   --inventory s3a://BUCKET/…/manifest.json   an S3 Inventory, of CSV, Parquet or ORC; or its symlink.txt
   --listing PATH …                           tables in files or folders: key, size, checksum (ETag), mtime, and more
-  --prefix s3://BUCKET/FOLDER/               all objects whose address begins so, listed in parallel
+  --prefix s3://BUCKET/FOLDER/               all objects whose address starts with this, listed in parallel
 
 examples:
   spark-submit … import_.py --lake /data/lake --repository sales --branch main --listing objects.parquet --base s3://bucket/
@@ -26,43 +26,45 @@ examples:
       --inventory s3a://inventories/data/daily/2026-01-01T01-00Z/manifest.json --source tables/ --destination tables/
   spark-submit … import_.py --endpoint https://lake.example.com --repository sales --branch main --listing s3a://b/objects.parquet
 
-With --endpoint, the server judges who may, and makes the commit; files of the tree go straight to the repository's bucket.
-An import that was interrupted goes on where it was when the job is run again with the same listing, within six hours.
+With --endpoint, the server checks permissions and creates the commit; files of the tree go directly to the repository's bucket.
+An interrupted import continues where it stopped if the job is run again with the same listing within six hours.
 """
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--branch", required=True, help="where the commit goes")
+    parser.add_argument("--branch", required=True, help="the branch to commit to")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--inventory", metavar="MANIFEST", help="manifest.json, or symlink.txt, of an S3 Inventory")
     what.add_argument("--listing", metavar="PATH", nargs="+", help="tables in files or folders")
     what.add_argument("--prefix", metavar="URL", help="a prefix of addresses")
     parser.add_argument(
-        "--format", choices=("parquet", "orc", "csv"), default="", help="of --listing [default: by suffix]"
+        "--format", choices=("parquet", "orc", "csv"), default="", help="format of --listing [default: by suffix]"
     )
     parser.add_argument("--columns", metavar="A,B,C", default="", help="the columns of CSV files without a header")
-    parser.add_argument("--url-encoded", action="store_true", help="keys are; those of an inventory in CSV always")
     parser.add_argument(
-        "--source", metavar="PREFIX", default="", help="only keys, or URLs, that begin so; it is taken off"
+        "--url-encoded", action="store_true", help="keys are URL-encoded; those of a CSV inventory always are"
     )
     parser.add_argument(
-        "--destination", metavar="FOLDER/", default="", help="goes in front of keys [default: the root]"
+        "--source", metavar="PREFIX", default="", help="only keys or URLs that start with this, which is removed"
     )
-    parser.add_argument("--base", metavar="URL", default="", help="the objects are at this and their key")
-    parser.add_argument("--folders", action="store_true", help="also empty objects whose key ends with a slash")
-    parser.add_argument("--partitions", type=int, metavar="N", help="how many tasks [default: one for a million rows]")
+    parser.add_argument("--destination", metavar="FOLDER/", default="", help="prepended to keys [default: the root]")
+    parser.add_argument("--base", metavar="URL", default="", help="URL that the keys are appended to")
+    parser.add_argument("--folders", action="store_true", help="include empty objects whose key ends with a slash")
+    parser.add_argument("--partitions", type=int, metavar="N", help="number of tasks [default: one per million rows]")
     parser.add_argument(
-        "--max-bad-rows", type=int, default=0, metavar="N", help="rows that may be left out [default: 0]"
+        "--max-bad-rows", type=int, default=0, metavar="N", help="how many rows may be left out [default: 0]"
     )
     parser.add_argument(
         "--allow-empty",
         action="store_true",
-        help="the listing may name nothing; all at the destination is removed then",
+        help="accept an empty listing, which removes everything at the destination",
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
-    parser.add_argument("--message", default="", help="of the commit")
-    parser.add_argument("--committer", default="", help="who commits")
-    parser.add_argument("--request-id", default="", metavar="ID", help="a repetition returns the first one's commit")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, without changing it")
+    parser.add_argument("--message", default="", help="the commit message")
+    parser.add_argument("--committer", default="", help="the committer")
+    parser.add_argument(
+        "--request-id", default="", metavar="ID", help="a repeated request returns the commit of the first"
+    )
 
 
 def _run(given: Given) -> tuple[str, Figures]:
@@ -77,7 +79,7 @@ def _run(given: Given) -> tuple[str, Figures]:
     if arguments.prefix is not None:
         if arguments.source or arguments.base:
             raise InvalidError(
-                "--prefix says where the objects are and what is taken off; leave out --source and --base"
+                "--prefix gives both the place of the objects and the prefix to remove; leave out --source and --base"
             )
         rows, label, checkpoint = list_prefix(given.spark, given.reached, arguments.prefix), arguments.prefix, ""
     else:
@@ -126,7 +128,7 @@ def _run(given: Given) -> tuple[str, Figures]:
         )
     )
     if report.built is None:
-        return f"commit {report.commit.id[:16]} was made by an earlier run of this request: {changed}", figures
+        return f"commit {report.commit.id[:16]} was created by an earlier run of this request: {changed}", figures
     built = report.built
     made = "no commit, a dry run" if arguments.dry_run else f"commit {report.commit.id[:16]}"
     told = (
