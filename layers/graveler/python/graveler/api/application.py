@@ -208,7 +208,7 @@ def _refusal(error: Exception, what: str, request_id: str) -> Response:
     if not isinstance(error, GravelerError):
         _log.error("request %s: %s failed unexpectedly", request_id, what, exc_info=error)
         return error_response(
-            500, Error(f"unexpected error; the log has the rest under request id {request_id}", code=UNEXPECTED_CODE)
+            500, Error(f"unexpected error; see request ID {request_id} in the log", code=UNEXPECTED_CODE)
         )
     status, body = status_and_error(error)
     if status >= 500:

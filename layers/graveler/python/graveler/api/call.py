@@ -149,7 +149,7 @@ def event_body(event: Mapping[str, Any]) -> bytes:
         try:
             return b64decode(body, validate=True)
         except ValueError:
-            raise bad_request("the body is no valid base64") from None
+            raise bad_request("the body is not valid base64") from None
     return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)
 
 

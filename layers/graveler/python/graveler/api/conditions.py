@@ -19,4 +19,4 @@ def expect_no_condition(headers: Mapping[str, str]) -> None:
     """Refuse conditions, with 501, where none is supported."""
     for name in ("if-match", "if-none-match"):
         if headers.get(name):
-            raise ApiError(501, f"{name} is not implemented here; write each object by itself with If-None-Match: *")
+            raise ApiError(501, f"{name} is not implemented here; write each object separately with If-None-Match: *")

@@ -60,7 +60,7 @@ def _copy_part(content_type: str, body: Iterator[bytes], write: Callable[[bytes]
     except (MultipartError, ValueError) as error:
         raise bad_request(f"the form cannot be read: {error}") from None
     if found is None:
-        raise bad_request(f"the form has no part called {CONTENT!r}, which holds the object's bytes")
+        raise bad_request(f"the form has no part called {CONTENT!r} with the object's bytes")
     return found.header("content-type", "") or ""
 
 

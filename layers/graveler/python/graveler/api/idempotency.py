@@ -62,7 +62,7 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
     try:
         tables.put(key, {**note, "status": response.status, "type": response.headers["content-type"], "body": kept})
     except GravelerError as error:  # it succeeded: a client that gets an error would send it again
-        _log.warning("request %s: the answer to %s could not be kept: %s", call.request_id, call.operation, error)
+        _log.warning("request %s: the response to %s could not be stored: %s", call.request_id, call.operation, error)
     return response
 
 
@@ -90,7 +90,7 @@ def _note(call: Call) -> Item:
 
 
 def _another() -> ApiError:
-    return bad_request("header Idempotency-Key: another request had this key; make a new one for each request")
+    return bad_request("header Idempotency-Key: another request used this key; use a new one for each request")
 
 
 def _kept(item: Item) -> Response | None:

@@ -149,8 +149,8 @@ def _wait(call: Call, repository: OpenRepository, operation: Operation) -> Commi
         if left <= 0:
             raise ApiError(
                 429,
-                f"too many tries: operation {operation.id} ({operation.kind}) is still worked on, and goes on; send the same "
-                f"request again for its result, or ask after it (GET …/operations/{operation.id})",
+                f"too many tries: operation {operation.id} ({operation.kind}) is still running and continues; send the same "
+                f"request again for its result, or check its status (GET …/operations/{operation.id})",
                 {"retry-after": str(RETRY_AFTER)},
             )
         time.sleep(min(pause, left))

@@ -46,7 +46,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "openapi": OPENAPI_VERSION,
         "info": {
             "title": "graveler",
-            "description": "Git for a data lake: the API that the field's clients speak, and what goes beyond it.",
+            "description": "Git for a data lake: the API of lakeFS clients, and extensions to it.",
             "version": __version__,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -128,7 +128,9 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 def _headers(route: Route) -> list[dict[str, Any]]:
     if not route.changes or route.method != "POST":
         return []
-    description = "a name of yours for this request: repeated under it, the request has its effect once"
+    description = (
+        "a name that you choose for this request: if it is repeated under this name, it takes effect only once"
+    )
     return [
         {
             "name": IDEMPOTENCY_HEADER.title(),
@@ -162,7 +164,7 @@ def main(arguments: Sequence[str]) -> int:
     if "--check" in arguments[:-1]:
         if file.exists() and file.read_bytes() == made:
             return 0
-        sys.stderr.write(f"{file} is not what the routes say; write it again with `make openapi`\n")
+        sys.stderr.write(f"{file} does not match the routes; regenerate it with `make openapi`\n")
         return 1
     file.write_bytes(made)
     return 0

@@ -14,7 +14,7 @@ from graveler.operations.work import CancelledError
 from graveler.wire.errors import UNEXPECTED_CODE, Error
 from graveler.wire.operations import OperationDocument, OperationProgress
 
-SAYS_WHERE: Final[Mapping[str, str]] = {"location": "of an answer 202: where to ask after the operation"}
+SAYS_WHERE: Final[Mapping[str, str]] = {"location": "in a 202 response: where to check the operation's status"}
 
 
 def operations_of(call: Call, repository: OpenRepository) -> Operations:

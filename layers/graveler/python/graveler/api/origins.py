@@ -23,8 +23,10 @@ def expect_own_page(headers: Mapping[str, str], *, has_body: bool) -> None:
     origin = headers.get("origin", "").partition("://")[2].lower()
     if not origin or origin not in (headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower()):
         raise NotPermittedError(
-            "a session's cookie changes something only from a page of this server; send the header Origin"
+            "a session cookie can make changes only from a page of this server; send the header Origin"
         )
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if has_body and kind != JSON_TYPE:
-        raise NotPermittedError(f"a session's cookie comes with JSON only, not with {kind or 'a body of no type'!r}")
+        raise NotPermittedError(
+            f"a session cookie can be used only with JSON, not with {kind or 'a body without a type'!r}"
+        )

@@ -15,7 +15,7 @@ from graveler.api.errors import bad_request
 DEFAULT_AMOUNT: Final = 100
 MAX_AMOUNT: Final = 1000
 
-Amount = Annotated[int, Meta(ge=-1, le=MAX_AMOUNT, description="how many results at most; 0 and -1 mean 100")]
+Amount = Annotated[int, Meta(ge=-1, le=MAX_AMOUNT, description="maximum number of results; 0 and -1 mean 100")]
 RequiredText = Annotated[str, Meta(min_length=1)]
 """A required text: give it no default."""
 
@@ -54,13 +54,13 @@ class AmountQuery(Query, frozen=True, kw_only=True):
 class AfterQuery(AmountQuery, frozen=True, kw_only=True):
     """The position and size of a page."""
 
-    after: Annotated[str, Meta(description="only results behind this: the `next_offset` of the page before")] = ""
+    after: Annotated[str, Meta(description="only results after this: the `next_offset` of the previous page")] = ""
 
 
 class PageQuery(AfterQuery, frozen=True, kw_only=True):
     """The page of a listing by name."""
 
-    prefix: Annotated[str, Meta(description="only results that begin with this")] = ""
+    prefix: Annotated[str, Meta(description="only results that start with this")] = ""
 
 
 class ForceQuery(Query, frozen=True, kw_only=True):
@@ -110,4 +110,4 @@ def _decoded(text: str) -> str:
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:
-        raise bad_request(f"query string: {text[:200]!r} is not UTF-8 behind its percent signs") from None
+        raise bad_request(f"query string: {text[:200]!r} is not UTF-8 after percent-decoding") from None

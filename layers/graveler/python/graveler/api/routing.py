@@ -274,14 +274,14 @@ class Router:
     def _search(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         segments = (path[len(self._base) :] or "/").split("/")[1:]
         if "" in segments[:-1]:
-            raise bad_request(f"path {path[:200]!r} has an empty segment; a name is missing there")
+            raise bad_request(f"path {path[:200]!r} has an empty segment, where a name is missing")
         found = _match(self._root, segments, 0, method)
         if found is None:
             others = _match(self._root, segments, 0, None)
             if others is None:
                 raise ApiError(404, UNKNOWN_ROUTE, code=UNKNOWN_ROUTE_CODE)
             allowed = ", ".join(sorted(others.routes))
-            raise ApiError(405, f"{method} is not allowed here; {allowed} is", {"allow": allowed})
+            raise ApiError(405, f"{method} is not allowed here; allowed: {allowed}", {"allow": allowed})
         route, names = found.routes[method]
         return route, {name: _decoded(segments[at]) for at, name in names}
 
@@ -307,7 +307,7 @@ def _decoded(segment: str) -> str:
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
-        raise bad_request(f"path segment {segment[:200]!r} is not UTF-8 behind its percent signs") from None
+        raise bad_request(f"path segment {segment[:200]!r} is not UTF-8 after percent-decoding") from None
 
 
 def _read_body(decoder: msgspec.json.Decoder[Any], data: bytes) -> Any:

@@ -26,11 +26,9 @@ def entry_to_stage(
     """Return the object to stage; the quotes of an ETag are removed from its checksum. 400 for impossible values."""
     checksum = checksum.strip('"')
     if not checksum:
-        raise bad_request(f"object {path!r} needs a checksum: the ETag that the store gave it when it was written")
+        raise bad_request(f"object {path!r} needs a checksum: the ETag that the store returned when it was written")
     if not is_header_value(checksum) or '"' in checksum:
-        raise bad_request(
-            f"object {path!r} cannot have the checksum {checksum[:200]!r}; give the ETag as the store has it"
-        )
+        raise bad_request(f"object {path!r} cannot have the checksum {checksum[:200]!r}; give the store's ETag")
     if not is_header_value(content_type or ""):
         raise bad_request(f"object {path!r} cannot have the content type {(content_type or '')[:200]!r}")
     if size < 0:

@@ -39,7 +39,7 @@ routes = Routes("auth")
 
 @routes.post("/auth/login", "login", None, responses={200: AuthenticationToken, 400: Error, 401: Error})
 def login(call: Call, body: LoginInformation) -> Response:
-    """Exchange an access key and its secret for a bearer token, which is set as a cookie too."""
+    """Exchange an access key and its secret for a bearer token, which is also set as a cookie."""
     expect_no_other_page(call.headers)
     try:
         made = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip)
@@ -54,7 +54,7 @@ def login(call: Call, body: LoginInformation) -> Response:
 
 @routes.post("/auth/logout", "logout", Permission.READ, responses={204: None, 401: Error})
 def logout(call: Call) -> Response:
-    """End the session: the token that the request carries, which no process takes five seconds later, and its cookie."""
+    """End the session: delete its cookie and revoke the request's token, which all processes refuse within five seconds."""
     call.access.logout(call.headers.get("authorization"), call.cookies)
     answer = no_content()
     answer.cookies = (cookie(COOKIE, "", max_age=0, secure=_is_secure(call)),)
@@ -63,13 +63,13 @@ def logout(call: Call) -> Response:
 
 @routes.get("/auth/capabilities", "getAuthCapabilities", None, responses={200: AuthCapabilities})
 def get_capabilities(call: Call) -> Response:
-    """Say what a login page may offer."""
+    """Describe what a login page can offer."""
     return json_response(AuthCapabilities())
 
 
 @routes.get("/user", "getCurrentUser", Permission.READ, responses={200: CurrentUser, 401: Error})
 def get_current_user(call: Call) -> Response:
-    """Describe who asks."""
+    """Describe the current user."""
     who = call.identity
     return json_response(CurrentUser(User(who.name, call.access.created(who), who.name)))
 
@@ -87,18 +87,18 @@ def list_users(call: Call, query: PageQuery) -> Response:
 
 @routes.post("/auth/users", "createUser", Permission.ADMIN, responses={409: Error, 501: Error})
 def create_user(call: Call, body: UserCreation) -> Response:
-    """Refuse: a user begins with their first access key."""
+    """Refuse: a user is created with their first access key."""
     known = call.access.keys()
     if any(key.name == body.id for key in known):
-        raise ApiError(409, "Already exists", detail=f"user {body.id!r} holds an access key")
+        raise ApiError(409, "Already exists", detail=f"user {body.id!r} already has an access key")
     raise ApiError(
-        501, "users without an access key are not implemented; `graveler keys create NAME` makes a user's first key"
+        501, "users without an access key are not implemented; `graveler keys create NAME` creates a user's first key"
     )
 
 
 @routes.get("/auth/users/{user}", "getUser", Permission.READ, responses={200: User, 401: Error, 404: Error})
 def get_user(call: Call, user: str) -> Response:
-    """Describe a holder of access keys: anybody for an admin, else oneself."""
+    """Describe a holder of access keys: anyone for an admin, otherwise only oneself."""
     return json_response(_user(_keys_of(call, user, Permission.READ)))
 
 
@@ -117,7 +117,7 @@ def delete_user(call: Call, user: str) -> Response:
     responses={200: CredentialsList, 401: Error, 404: Error},
 )
 def list_credentials(call: Call, user: str, query: PageQuery) -> Response:
-    """List the access keys of a user by ID: anybody's for an admin, else one's own."""
+    """List the access keys of a user by ID: anyone's for an admin, otherwise only one's own."""
     found = {key.key_id: key for key in _keys_of(call, user, Permission.READ)}
     ids, paging = _page(sorted(found), query)
     return json_response(CredentialsList(paging, [Credentials(each, found[each].created) for each in ids]))
@@ -130,7 +130,7 @@ def list_credentials(call: Call, user: str, query: PageQuery) -> Response:
     responses={201: CredentialsWithSecret, 401: Error, 404: Error},
 )
 def create_credentials(call: Call, user: str) -> Response:
-    """Make another access key for a user, with the role and the limits of the oldest one."""
+    """Create another access key for a user, with the role and limits of the user's oldest key."""
     first = min(_keys_of(call, user, Permission.ADMIN), key=lambda key: (key.created, key.key_id))
     made = call.access.create_key(user, first.role, first.repositories, first.branches)
     return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created), 201)
@@ -143,7 +143,7 @@ def create_credentials(call: Call, user: str) -> Response:
     responses={200: Credentials, 401: Error, 404: Error},
 )
 def get_credentials(call: Call, user: str, key: str) -> Response:
-    """Describe one access key of a user: anybody's for an admin, else one's own."""
+    """Describe one access key of a user: anyone's for an admin, otherwise only one's own."""
     found = _key_of(call, user, key, Permission.READ)
     return json_response(Credentials(found.key_id, found.created))
 
@@ -166,7 +166,7 @@ def _keys_of(call: Call, user: str, needed: Permission) -> list[AccessKey]:
     known = call.access.keys()
     found = [key for key in known if key.name == user]
     if not found:
-        raise ApiError(404, "user not found", detail=f"nobody called {user!r} holds an access key")
+        raise ApiError(404, "user not found", detail=f"no user called {user!r} has an access key")
     return found
 
 

@@ -112,8 +112,9 @@ def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response
     short=True,
 )
 def create_branch(call: Call, repository: str, body: BranchCreation) -> Response:
-    """Point a new branch at a commit; the answer is the commit's ID, as bare text. A branch that is protected from its beginning
-    is an admin's to create."""
+    """Create a branch at a commit; the response is the commit's ID, as plain text. Only an admin can create a branch that is
+    protected from the start.
+    """
     call.identity.require(Permission.WRITE, repository, body.name)
     opened = call.lake.repository(repository, body.source)
     if not body.hidden and _is_admins(call, opened, body.name):
@@ -146,7 +147,7 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
     short=True,
 )
 def get_branch(call: Call, repository: str, branch: str) -> Response:
-    """Describe one branch."""
+    """Describe a branch."""
     return json_response(ref_document(call.lake.looking(repository, lambda found: found.branch(branch))))
 
 
@@ -157,7 +158,7 @@ def get_branch(call: Call, repository: str, branch: str) -> Response:
     responses={204: None, 403: Error, 404: Error, 409: Error},
 )
 def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQuery) -> Response:
-    """Remove a branch and its uncommitted changes."""
+    """Delete a branch and its uncommitted changes."""
     at = CommitID(query.at) if query.at else None
     call.lake.repository(repository).delete_branch(branch, by=call.committer, force=call.force(query.force), at=at)
     return no_content()
@@ -170,8 +171,9 @@ def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQ
     responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def renew_lease(call: Call, repository: str, branch: str, body: LeaseRenewal) -> Response:
-    """Show that a transaction still works on its hidden branch: without that for five minutes, a collection of garbage deletes
-    the branch."""
+    """Show that a transaction is still working on its hidden branch. After five minutes without that, garbage collection deletes
+    the branch.
+    """
     call.lake.repository(repository).renew_branch(branch, body.owner)
     return no_content()
 
@@ -183,7 +185,7 @@ def renew_lease(call: Call, repository: str, branch: str, body: LeaseRenewal) ->
     responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def release_lease(call: Call, repository: str, branch: str, query: OwnerQuery) -> Response:
-    """Keep a hidden branch when its transaction ends: no collection of garbage deletes it from then on."""
+    """Keep a hidden branch after its transaction ends: garbage collection will no longer delete it."""
     call.lake.repository(repository).release_branch(branch, query.owner)
     return no_content()
 
@@ -195,7 +197,7 @@ def release_lease(call: Call, repository: str, branch: str, query: OwnerQuery) -
     responses={200: WrittenVersion, 400: Error, 404: Error},
 )
 def get_written_version(call: Call, repository: str, branch: str, query: WrittenQuery) -> Response:
-    """Say whether a numbered write of an application, such as a batch of a stream, is on the branch already."""
+    """Tell whether a numbered write of an application, such as a batch of a stream, is already on the branch."""
     opened = call.lake.repository(repository)
     found = opened.written_by(branch, model.Application(query.application, query.version))
     if found is None:
@@ -210,12 +212,12 @@ def get_written_version(call: Call, repository: str, branch: str, query: Written
     responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) -> Response:
-    """Drop uncommitted changes: all, of one path, or of the paths that begin with a prefix."""
+    """Drop uncommitted changes: all of them, those of one path, or those of all paths that start with a prefix."""
     opened, force = call.lake.repository(repository), call.force(body.force)
     if body.type == "reset":
         opened.reset(branch, by=call.committer, force=force)
     elif not body.path:
-        raise bad_request(f"reset of type {body.type} needs a path; give it, or reset everything with type reset")
+        raise bad_request(f"a reset of type {body.type} needs a path; give one, or reset everything with type reset")
     elif body.type == "object":
         opened.reset(branch, path=body.path, by=call.committer, force=force)
     else:
@@ -242,7 +244,7 @@ def hard_reset_branch(call: Call, repository: str, branch: str, query: HardReset
     responses={200: Ref, 400: Error, 403: Error, 404: Error, 412: Error},
 )
 def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> Response:
-    """Move a branch back to where it was before what moved it last."""
+    """Move a branch back to where it was before its last move."""
     opened = call.lake.repository(repository)
 
     def move() -> Response:
@@ -259,8 +261,7 @@ def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> 
     responses={200: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation) -> Response:
-    """Give a branch another name; its uncommitted changes go with it. A branch that its new name protects is an admin's to
-    make so."""
+    """Rename a branch; its uncommitted changes move with it. Only an admin can choose a name that is protected."""
     call.identity.require(Permission.WRITE, repository, body.new)
     opened = call.lake.repository(repository)
 
@@ -287,7 +288,7 @@ def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation
     responses={200: Reflog, 404: Error},
 )
 def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> Response:
-    """Say what moved a branch, also one that was deleted: the newest first. Rows are kept for 90 days."""
+    """List what moved a branch, even a deleted one, newest first. Entries are kept for 90 days."""
     entries = call.lake.repository(repository).reflog(branch, query.limit)
     return json_response(
         Reflog(
@@ -306,10 +307,10 @@ def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> 
     "revertBranch",
     merging.Revert,
     responses={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
-    says={COMMIT_HEADER: "with 204, the commit that was made"},
+    says={COMMIT_HEADER: "with 204, the new commit"},
 )
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
-    """Take back on a branch what one commit changed, as a commit."""
+    """Undo the changes of one commit on a branch, as a new commit."""
     overrides = body.commit_overrides or CommitOverrides()
     request = request_of(
         merging.Revert,
@@ -353,7 +354,7 @@ def _reverted(made: model.Commit) -> Response:
     responses={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
-    """Make on a branch what one commit changed elsewhere, with its message and metadata."""
+    """Apply the changes of a commit from elsewhere to a branch, with its message and metadata."""
     overrides = body.commit_overrides or CommitOverrides()
     request = request_of(
         merging.CherryPick,
@@ -379,8 +380,9 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
     responses={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreation) -> Response:
-    """Cut a branch's tree into ranges by other parameters, as a commit that changes no object. A protected branch is an admin's
-    to rewrite."""
+    """Split a branch's tree into ranges of other sizes, as a commit that changes no objects. Only an admin can rewrite a
+    protected branch.
+    """
     opened = call.lake.repository(repository)
     if _is_admins(call, opened, branch):
         call.identity.require(Permission.ADMIN, repository, branch)
@@ -388,7 +390,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
     validate_split(split)
     if split.min_size < SMALLEST_RANGE:
         raise InvalidError(
-            f"ranges of {split.min_size:,} bytes would be very many files; name {SMALLEST_RANGE:,} or more"
+            f"ranges of {split.min_size:,} bytes would make too many files; use {SMALLEST_RANGE:,} or more"
         )
     request = committing.Rewrite(
         branch=branch,
@@ -411,7 +413,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
     says=SAYS_COMMIT,
 )
 def diff_branch(call: Call, repository: str, branch: str, query: DiffQuery) -> Response:
-    """List what is not committed yet."""
+    """List uncommitted changes."""
     page = call.lake.repository(repository).uncommitted_outline(
         branch, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
     )

@@ -45,7 +45,7 @@ class LogQuery(Query, frozen=True, kw_only=True):
     """The commits to list. ``objects`` or ``prefixes`` (both may repeat) keep only those that changed one of them; ``limit``:
     stop at ``amount``, without a next page; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339."""
 
-    after: Annotated[str, Meta(description="a commit, or the `next_offset` of the page before")] = ""
+    after: Annotated[str, Meta(description="a commit, or the `next_offset` of the previous page")] = ""
     amount: Amount = DEFAULT_AMOUNT
     objects: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class LogQuery(Query, frozen=True, kw_only=True):
     },
 )
 def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: CommitCreation) -> Response:
-    """Make the branch's uncommitted changes a commit, all at once."""
+    """Commit all uncommitted changes of a branch."""
     ready, parent = MetarangeName(query.source_metarange), CommitID(query.parent)
     info, force = commit_info(call, body.message, body.metadata, body.created), call.force(body.force)
     try:
@@ -124,7 +124,7 @@ def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery
     scans=True,
 )
 def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Response:
-    """List the commits that a ref can reach, newest first."""
+    """List the commits reachable from a ref, newest first."""
     opened = call.lake.repository(repository)
     after = query.after
     if after and not is_commit_id(after.partition(".")[0]):
@@ -151,4 +151,4 @@ def _seconds(text: str) -> int:
             moment = moment.replace(tzinfo=UTC)
         return -int(-moment.timestamp() // 1)
     except (ValueError, OverflowError):
-        raise bad_request(f"since={text[:80]!r} is no RFC 3339 time; write one like 2025-01-31T12:00:00Z") from None
+        raise bad_request(f"since={text[:80]!r} is not an RFC 3339 time; write one like 2025-01-31T12:00:00Z") from None

@@ -31,7 +31,7 @@ def get_config(call: Call) -> Response:
 
 @routes.get("/config/version", "getLakeFSVersion", Permission.READ, responses={200: VersionConfig, 401: Error})
 def get_version(call: Call) -> Response:
-    """Say which version this is."""
+    """Return the version."""
     return json_response(VersionConfig())
 
 
@@ -48,19 +48,19 @@ def get_storage(call: Call) -> Response:
     responses={200: GarbageCollectionConfig, 401: Error},
 )
 def get_garbage_collection(call: Call) -> Response:
-    """Say for how long new objects are safe."""
+    """Tell how long new objects are safe from garbage collection."""
     return json_response(GarbageCollectionConfig(int(GRACE)))
 
 
 @routes.get("/healthcheck", "healthCheck", None, responses={204: None})
 def health_check(call: Call) -> Response:
-    """Say that requests are answered."""
+    """Confirm that the server responds to requests."""
     return no_content()
 
 
 @routes.post("/statistics", "postStatsEvents", Permission.READ, responses={204: None, 401: Error})
 def post_statistics(call: Call) -> Response:
-    """Take what a client says of its own use, and forget it."""
+    """Accept a client's usage statistics, and discard them."""
     return no_content()
 
 

@@ -87,7 +87,7 @@ class RestoreCreation(TaskCreation, frozen=True, kw_only=True):
     responses={202: TaskCreation, 404: Error},
 )
 def submit_dump(call: Call, repository: str) -> Response:
-    """Begin to dump refs, settings and uncommitted changes into the repository's namespace."""
+    """Start a dump of refs, settings and uncommitted changes into the repository's namespace."""
     found = call.lake.repository(repository)
     key = request_id(call)
     task = call.runner.start(found, KIND, b"", sha256(key.encode()).hexdigest()[:32] if key else "")
@@ -96,7 +96,7 @@ def submit_dump(call: Call, repository: str) -> Response:
 
 @routes.get("/repositories/{repository}/dump", "dumpStatus", Permission.ADMIN, responses={200: DumpStatus, 404: Error})
 def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
-    """Say how far a dump is. If the process that worked on it has died, this one takes it over."""
+    """Show the progress of a dump. If the process working on it has died, this process takes over."""
     found = call.lake.repository(repository)
     task = _of_kind(KIND, call.runner.look(found, query.task_id))
     return json_response(
@@ -113,13 +113,13 @@ def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
 
 @routes.get("/repositories/{repository}/dumps", "listDumps", Permission.ADMIN, responses={200: DumpList, 404: Error})
 def list_dumps(call: Call, repository: str) -> Response:
-    """List the complete dumps of a repository, the oldest first."""
+    """List the complete dumps of a repository, oldest first."""
     return _dumps(call, call.lake.repository(repository).repository.namespace)
 
 
 @routes.get("/dumps", "listDumpsInNamespace", Permission.ADMIN, responses={200: DumpList, 400: Error})
 def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
-    """List the complete dumps in a storage namespace, whose repository may be gone, the oldest first."""
+    """List the complete dumps in a storage namespace, even if its repository is gone, oldest first."""
     check_namespace(call, query.namespace)
     return _dumps(call, query.namespace.rstrip("/"))
 
@@ -131,15 +131,15 @@ def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
     responses={202: RestoreCreation, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
-    """Make a repository again of a dump, under a name that is free. Takes as long as it takes; if it was cut off, repeat it."""
+    """Recreate a repository from a dump, under a free name. There is no time limit; if the request is interrupted, repeat it."""
     call.identity.require(Permission.ADMIN)  # the dump may be of a repository outside the key's limits
     dump = body.branches_meta_range_id
     if {body.commits_meta_range_id, body.tags_meta_range_id} != {dump}:
-        raise bad_request("the three IDs of a dump are the same; give them as the status of the dump has them")
+        raise bad_request("the three IDs of a dump are the same; give them as in the status of the dump")
     namespace = body.storage_namespace or bare_namespace(call, repository)
     if not namespace:
         raise bad_request(
-            f"nobody says where the dump of {repository!r} lies: create it as a bare repository first, or give storage_namespace"
+            f"the place of the dump of {repository!r} is unknown: create it as a bare repository first, or give storage_namespace"
         )
     check_namespace(call, namespace)
     task = f"restore-{dump}"
@@ -170,7 +170,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     "/repositories/{repository}/restore", "restoreStatus", Permission.ADMIN, responses={200: TaskStatus, 404: Error}
 )
 def restore_status(call: Call, repository: str, query: TaskQuery) -> Response:
-    """Say what came of a restore."""
+    """Show the result of a restore."""
     operations = operations_of(call, call.lake.repository(repository))
     task = _of_kind(RESTORE, operations.get(query.task_id))
     return json_response(TaskStatus(id=task.id, done=task.is_finished, update_time=_time(task)))
@@ -186,7 +186,7 @@ def _described(made: Manifest) -> DumpDocument:
 
 def _of_kind(kind: str, task: Operation) -> Operation:
     if task.kind != kind:
-        raise ApiError(404, f"not found: operation {task.id!r} is no {kind}")
+        raise ApiError(404, f"not found: operation {task.id!r} is not a {kind}")
     return task
 
 

@@ -34,7 +34,7 @@ class PrincipalQuery(Query, frozen=True, kw_only=True):
     responses={201: None, 400: Error, 401: Error, 404: Error, 409: Error},
 )
 def create(call: Call, user: str, query: PrincipalQuery, body: ExternalPrincipalCreation) -> Response:
-    """Let AWS principals log in as a user, with the role and the limits of the user's oldest access key, as they are now."""
+    """Let AWS principals log in as a user, with the current role and limits of the user's oldest access key."""
     key = _oldest_key(call, user)
     call.access.create_rule(query.principal, user, key.role, key.repositories, key.branches)
     return no_content(status=201)
@@ -44,7 +44,7 @@ def create(call: Call, user: str, query: PrincipalQuery, body: ExternalPrincipal
     _OF_USER, "deleteUserExternalPrincipal", Permission.ADMIN, responses={204: None, 400: Error, 401: Error, 404: Error}
 )
 def delete(call: Call, user: str, query: PrincipalQuery) -> Response:
-    """Let them in no more, and end their tokens."""
+    """Stop letting AWS principals log in as a user, and invalidate their tokens."""
     rule = _rule(call, query.principal)
     if rule.name != user:
         raise _not_found(query.principal)
@@ -59,7 +59,7 @@ def delete(call: Call, user: str, query: PrincipalQuery) -> Response:
     responses={200: ExternalPrincipalList, 401: Error, 404: Error},
 )
 def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
-    """List the AWS principals who log in as a user, by ARN."""
+    """List the AWS principals that can log in as a user, by ARN."""
     rules = {rule.principal: rule for rule in call.access.rules() if rule.name == user}
     if not rules:
         _oldest_key(call, user)
@@ -77,7 +77,7 @@ def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
     responses={200: ExternalPrincipal, 400: Error, 401: Error, 404: Error},
 )
 def get(call: Call, query: PrincipalQuery) -> Response:
-    """Say as which user AWS principals log in."""
+    """Return the user that AWS principals log in as."""
     return json_response(_document(_rule(call, query.principal)))
 
 
@@ -85,7 +85,7 @@ def _oldest_key(call: Call, user: str) -> AccessKey:
     known = call.access.keys()
     held = [key for key in known if key.name == user]
     if not held:
-        raise ApiError(404, "user not found", detail=f"nobody called {user!r} holds an access key")
+        raise ApiError(404, "user not found", detail=f"no user called {user!r} has an access key")
     return min(held, key=lambda key: (key.created, key.key_id))
 
 
@@ -98,7 +98,7 @@ def _rule(call: Call, principal: str) -> PrincipalRule:
 
 
 def _not_found(principal: str) -> ApiError:
-    return ApiError(404, "external principal not found", detail=f"no rule is about {principal[:200]!r}")
+    return ApiError(404, "external principal not found", detail=f"there is no rule for {principal[:200]!r}")
 
 
 def _document(rule: PrincipalRule) -> ExternalPrincipal:

@@ -60,7 +60,7 @@ MAX_LOST: Final = 1000
     responses={202: GarbageCollectionRunStarted, 400: Error, 403: Error, 404: Error},
 )
 def start(call: Call, repository: str, body: GarbageCollectionRunCreation) -> Response:
-    """Begin to collect garbage. With an Idempotency-Key, a repeated request finds the run that the first one began."""
+    """Start a garbage collection. With an Idempotency-Key, a repeated request returns the run that the first one started."""
     found = call.lake.repository(repository)
     key = request_id(call)
     operation = call.runner.start(
@@ -76,7 +76,7 @@ def start(call: Call, repository: str, body: GarbageCollectionRunCreation) -> Re
     f"{_RUNS}/{{id}}", "getGarbageCollection", Permission.READ, responses={200: GarbageCollectionRun, 404: Error}
 )
 def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as the path says
-    """Say how far a run is. If the process that worked on it has died, this one takes it over."""
+    """Show the progress of a run. If the process working on it has died, this process takes over."""
     found = call.lake.repository(repository)
     operation = call.runner.look(found, id)
     if operation.kind != KIND:
@@ -106,13 +106,13 @@ def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as
     _REPORTS, "listGarbageCollectionReports", Permission.ADMIN, responses={200: GarbageCollectionReports, 404: Error}
 )
 def list_reports(call: Call, repository: str) -> Response:
-    """Describe the runs that there were, the oldest first; also those that are not over, and dry ones."""
+    """List past runs, oldest first, including unfinished and dry runs."""
     return json_response(GarbageCollectionReports(_garbage(call, repository).described_runs()))
 
 
 @routes.get(_REPORT, "getGarbageCollectionReport", Permission.ADMIN, responses={200: RunDescription, 404: Error})
 def get_report(call: Call, repository: str, run: str) -> Response:
-    """Describe a run that is over."""
+    """Describe a finished run."""
     garbage = _garbage(call, repository)
     return json_response(garbage.describe(garbage.summary(run)))
 
@@ -124,7 +124,7 @@ def get_report(call: Call, repository: str, run: str) -> Response:
     responses={200: GarbageCollectionFiles, 400: Error, 404: Error},
 )
 def list_files(call: Call, repository: str, run: str, query: AfterQuery) -> Response:
-    """List the files of a run, and what became of each."""
+    """List the files of a run, and what happened to each."""
     page = _garbage(call, repository).page_of_rows(run, query.after, query.limit)
     files = [
         GarbageCollectionFile(one.kind, one.key, one.size, one.modified, one.why, outcome)
@@ -140,7 +140,7 @@ def list_files(call: Call, repository: str, run: str, query: AfterQuery) -> Resp
     responses={200: RestoredFiles, 400: Error, 404: Error},
 )
 def restore(call: Call, repository: str, run: str, body: RestoreCreation) -> Response:
-    """Bring files back that a run moved to quarantine: as many as a request has the time for, a thousand at most."""
+    """Bring back files that a run moved to quarantine: as many as fit in one request, at most a thousand."""
     began = time.monotonic()
     found: list[RestoredFile] = []
     more = False
@@ -156,13 +156,13 @@ def restore(call: Call, repository: str, run: str, body: RestoreCreation) -> Res
 
 @routes.get(_HOLDS, "listHolds", Permission.ADMIN, responses={200: HoldList, 404: Error})
 def list_holds(call: Call, repository: str) -> Response:
-    """List the commits that keep their objects whatever becomes of refs and rules."""
+    """List the commits under a legal hold, which keep their objects whatever happens to refs and rules."""
     return json_response(HoldList([_hold(one) for one in _garbage(call, repository).holds()]))
 
 
 @routes.post(_HOLDS, "createHold", Permission.ADMIN, responses={201: HoldDocument, 400: Error, 404: Error})
 def create_hold(call: Call, repository: str, body: HoldCreation) -> Response:
-    """Keep the objects of a ref's commit, whatever becomes of refs and rules."""
+    """Keep the objects of a ref's commit, whatever happens to refs and rules."""
     return json_response(_hold(_garbage(call, repository).hold(body.ref, body.why, call.committer)), 201)
 
 
@@ -181,7 +181,7 @@ def delete_hold(call: Call, repository: str, ref: str) -> Response:
     scans=True,
 )
 def preview(call: Call, repository: str, body: PreviewCreation) -> Response:
-    """Say which commits would lose their objects by rules, and change nothing."""
+    """List the commits that would lose their objects under given rules, without changing anything."""
     rules = None
     if body.rules is not None:
         rules = RetentionRules(

@@ -74,7 +74,7 @@ class ImportQuery(Query, frozen=True, kw_only=True):
     responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
-    """Begin to import. With an Idempotency-Key, a repeated request finds the import that the first one began."""
+    """Start an import. With an Idempotency-Key, a repeated request returns the import that the first one started."""
     return _import(call, repository, branch, body)
 
 
@@ -85,8 +85,9 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
     responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
-    """Begin to find out what an import would change, as one with ``dry_run``. A server that knows no dry runs has no such
-    path."""
+    """Start computing what an import would change, like an import with ``dry_run``. Servers without dry runs do not have this
+    path.
+    """
     return _import(call, repository, branch, replace(body, dry_run=True))
 
 
@@ -120,8 +121,8 @@ def _expect_noted(asked: bytes, number: int) -> None:
     size = len(asked)
     if size > MAX_REQUEST_BYTES and number > 1:
         raise bad_request(
-            f"an import of {number:,} sources, which take {size:,} bytes; one request can name {MAX_REQUEST_BYTES:,} bytes, here "
-            f"about {number * MAX_REQUEST_BYTES // size:,} sources. Name prefixes that hold them, or send several requests, or "
+            f"an import of {number:,} sources takes {size:,} bytes, but one request can have {MAX_REQUEST_BYTES:,} bytes, here "
+            f"about {number * MAX_REQUEST_BYTES // size:,} sources. Name prefixes that contain them, send several requests, or "
             "import a listing of the objects (POST …/import/listing)"
         )
 
@@ -133,7 +134,7 @@ def _expect_noted(asked: bytes, number: int) -> None:
     responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
-    """Begin to import what an uploaded listing names, an operation. Its ID, to ask after it among the operations."""
+    """Start importing the objects of an uploaded listing. Returns the ID of the operation."""
     return _import_listing(call, repository, branch, body)
 
 
@@ -144,8 +145,9 @@ def import_listing(call: Call, repository: str, branch: str, body: ListingImport
     responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
 )
 def start_listing_dry_run(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
-    """Begin to find out what the import of an uploaded listing would change, as one with ``dry_run``. A server that knows no dry
-    runs has no such path."""
+    """Start computing what the import of an uploaded listing would change, like one with ``dry_run``. Servers without dry runs do
+    not have this path.
+    """
     return _import_listing(call, repository, branch, replace(body, dry_run=True))
 
 
@@ -162,8 +164,8 @@ def _import_listing(call: Call, repository: str, branch: str, body: ListingImpor
     document = msgspec.json.encode(asked)
     if len(document) > MAX_REQUEST_BYTES:
         raise bad_request(
-            f"{len(others):,} storage namespaces of other repositories lie in the import sources, more than an import can note; "
-            "let an admin narrow the repository's import sources"
+            f"{len(others):,} storage namespaces of other repositories are in the import sources, more than an import can "
+            "record; ask an admin to narrow the repository's import sources"
         )
     return _begin(call, found, IMPORT_LISTING, branch, document, dry_run=body.dry_run)
 
@@ -185,7 +187,7 @@ def _begin(call: Call, found: OpenRepository, kind: str, branch: str, asked: byt
 
 @routes.get(_IMPORT, "importStatus", Permission.READ, responses={200: ImportStatus, 404: Error})
 def import_status(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
-    """Say how far an import is. If the process that worked on it has died, this one takes it over."""
+    """Show the progress of an import. If the process working on it has died, this process takes over."""
     found = call.lake.repository(repository)
     found.branch(branch)
     return json_response(_status(found, _import_into(branch, call.runner.look(found, query.id))))
@@ -193,7 +195,7 @@ def import_status(call: Call, repository: str, branch: str, query: ImportQuery) 
 
 @routes.delete(_IMPORT, "importCancel", Permission.WRITE, responses={204: None, 403: Error, 404: Error, 409: Error})
 def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
-    """End an import: from now on it cannot commit anything. 409 if it has ended otherwise, with its commit, say."""
+    """Cancel an import: from now on it cannot commit anything. 409 if it has already ended, for example with its commit."""
     found = call.lake.repository(repository)
     found.branch(branch)
     _import_into(branch, call.runner.look(found, query.id))

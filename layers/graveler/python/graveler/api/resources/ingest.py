@@ -54,7 +54,7 @@ _RECONCILIATIONS: Final = "/repositories/{repository}/ingest/reconciliations"
 
 @routes.get(_RULES, "listIngestRules", Permission.READ, responses={200: IngestRuleList, 404: Error})
 def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
-    """List the rules of ingest by name."""
+    """List ingest rules by name."""
     found = sorted(
         (
             rule
@@ -76,7 +76,7 @@ def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
     responses={201: IngestRule, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def create_rule(call: Call, repository: str, body: IngestRule) -> Response:
-    """Add a rule of ingest; what lands from then on is taken. 409 if there is one of its name."""
+    """Add an ingest rule, which applies to objects that arrive from then on. 409 if there is already one with this name."""
     opened, rule = _asked(call, repository, body)
     store = RuleStore(call.lake.tables)
 
@@ -89,14 +89,14 @@ def create_rule(call: Call, repository: str, body: IngestRule) -> Response:
 
 @routes.get(_RULE, "getIngestRule", Permission.READ, responses={200: IngestRule, 404: Error})
 def get_rule(call: Call, repository: str, rule: str) -> Response:
-    """Describe one rule of ingest."""
+    """Describe an ingest rule."""
     opened = call.lake.repository(repository)
     return json_response(_document(RuleStore(call.lake.tables).get(opened.repository, rule)))
 
 
 @routes.put(_RULE, "setIngestRule", Permission.ADMIN, responses={200: IngestRule, 400: Error, 403: Error, 404: Error})
 def set_rule(call: Call, repository: str, rule: str, body: IngestRule) -> Response:
-    """Add a rule of ingest, or replace the one of this name."""
+    """Add an ingest rule, or replace the one with this name."""
     if body.name != rule:
         raise bad_request(
             f"the rule is named {rule!r} in the path and {body.name!r} in the body; a rule keeps its name"
@@ -107,14 +107,14 @@ def set_rule(call: Call, repository: str, rule: str, body: IngestRule) -> Respon
 
 @routes.delete(_RULE, "deleteIngestRule", Permission.ADMIN, responses={204: None, 404: Error})
 def delete_rule(call: Call, repository: str, rule: str) -> Response:
-    """Remove a rule of ingest; what it has staged stays."""
+    """Remove an ingest rule; its staged changes stay."""
     RuleStore(call.lake.tables).remove(call.lake.repository(repository).repository, rule)
     return no_content()
 
 
 @routes.get(f"{_RULE}/status", "getIngestStatus", Permission.READ, responses={200: IngestStatus, 404: Error})
 def status(call: Call, repository: str, rule: str) -> Response:
-    """Say what a rule of ingest has staged and not committed, and what commit of it is being made."""
+    """Show what an ingest rule has staged but not committed, and the commit in progress."""
     opened = call.lake.repository(repository)
     found = RuleStore(call.lake.tables).get(opened.repository, rule)
     return json_response(ingest_status(call.lake.tables, opened, found))
@@ -128,8 +128,9 @@ def status(call: Call, repository: str, rule: str) -> Response:
     branch_in_body=True,  # it is in the rule
 )
 def start_reconciliation(call: Call, repository: str, body: ReconciliationCreation) -> Response:
-    """Begin to compare a rule's source with its branch, and to repair. With an Idempotency-Key, a repeated request finds what the
-    first one began."""
+    """Start comparing a rule's source with its branch and repairing differences. With an Idempotency-Key, a repeated request
+    returns what the first one started.
+    """
     opened = call.lake.repository(repository)
     try:
         rule = RuleStore(call.lake.tables).get(opened.repository, body.rule)
@@ -153,11 +154,11 @@ def start_reconciliation(call: Call, repository: str, body: ReconciliationCreati
     f"{_RECONCILIATIONS}/{{id}}", "getReconciliation", Permission.READ, responses={200: Reconciliation, 404: Error}
 )
 def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as the path says
-    """Say how far comparing is, and what came of it. If the process that worked on it has died, this one takes it over."""
+    """Show the progress and results of a reconciliation. If the process working on it has died, this process takes over."""
     opened = call.lake.repository(repository)
     operation = call.runner.look(opened, id)
     if operation.kind != KIND:
-        raise ApiError(404, f"not found: operation {id!r} reconciles no rule")
+        raise ApiError(404, f"not found: operation {id!r} does not reconcile a rule")
     asked = msgspec.json.decode(operation.request, type=ReconcileRequest)
     if operation.state is not OperationState.COMPLETED:
         error = failure_document(operation) if operation.is_finished else UNSET
@@ -187,9 +188,10 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
     branch_in_body=True,  # it is in the rules
 )
 def replay(call: Call, repository: str, body: IngestReplay) -> Response:
-    """Process recorded events, as of a dead-letter queue, by the rules of this repository; what was processed before changes
-    nothing. Commits that are due by now are made, also without any message; those for which the request's time is too short are
-    left to the next one, or to the deployment's clock."""
+    """Process recorded events, for example from a dead-letter queue, with the rules of this repository; events that were already
+    processed change nothing. Commits that are due are made, even without any message; those that do not fit in the request's time
+    are left to the next request, or to the deployment's schedule.
+    """
     opened = call.lake.repository(repository)
     rules = RuleStore(call.lake.tables).of(opened.repository).rules
     for branch in {rule.branch for rule in rules} or {""}:

@@ -79,7 +79,7 @@ class FsckQuery(Query, frozen=True, kw_only=True):
     scans=True,
 )
 def preview_merge(call: Call, repository: str, source: str, destination: str, query: PreviewQuery) -> Response:
-    """Say what a merge would do, with every conflict, and change nothing."""
+    """Show what a merge would do, with every conflict, without changing anything."""
     preview = call.lake.repository(repository).preview_merge(
         source, destination, merge_strategies(query.strategy, None)
     )
@@ -107,7 +107,7 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
     scans=True,
 )
 def diff_refs_summary(call: Call, repository: str, left: str, right: str, query: SummaryRefsQuery) -> Response:
-    """Sum up the differences between two refs."""
+    """Summarize the differences between two refs."""
     opened = call.lake.repository(repository)
     sum_up = opened.diff_summary if query.type == "two_dot" else opened.compare_summary
     return _summary(sum_up(left, right, prefix=query.prefix, delimiter=query.delimiter))
@@ -121,7 +121,7 @@ def diff_refs_summary(call: Call, repository: str, left: str, right: str, query:
     scans=True,
 )
 def diff_branch_summary(call: Call, repository: str, branch: str, query: SummaryQuery) -> Response:
-    """Sum up what is not committed yet."""
+    """Summarize uncommitted changes."""
     opened = call.lake.repository(repository)
     return _summary(opened.uncommitted_summary(branch, prefix=query.prefix, delimiter=query.delimiter))
 
@@ -182,7 +182,7 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
     scans=True,
 )
 def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
-    """Check all that a repository can reach, and sum up what is wrong. Takes as long as it takes."""
+    """Check everything reachable in a repository, and summarize what is wrong. There is no time limit."""
     report = call.lake.fsck(repository, committed_objects=query.objects, object_bytes=query.bytes)
     found = report.findings
     return json_response(

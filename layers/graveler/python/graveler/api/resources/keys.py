@@ -30,7 +30,7 @@ def list_keys(call: Call, query: PageQuery) -> Response:
 
 @routes.post(_KEYS, "createAccessKey", Permission.ADMIN, responses={201: AccessKeyWithSecret, 400: Error, 401: Error})
 def create_key(call: Call, body: AccessKeyCreation) -> Response:
-    """Make an access key. Its secret is kept nowhere, so a repeated request makes another key, whatever its Idempotency-Key."""
+    """Create an access key. Its secret is not stored, so a repeated request creates another key, whatever its Idempotency-Key."""
     made = call.access.create_key(body.name, body.role, body.repositories, body.branches, s3=body.s3)
     key = made.key
     document = AccessKeyWithSecret(
@@ -54,7 +54,7 @@ def get_key(call: Call, key: str) -> Response:
 
 @routes.delete(_KEY, "revokeAccessKey", Permission.ADMIN, responses={204: None, 401: Error, 404: Error})
 def revoke_key(call: Call, key: str) -> Response:
-    """End a key, and all tokens that were given out for it, for good."""
+    """Revoke a key, and all tokens issued for it, permanently."""
     call.access.revoke(key)
     return no_content()
 

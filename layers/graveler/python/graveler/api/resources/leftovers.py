@@ -29,7 +29,7 @@ routes = Routes("deleted repositories")
     "/deleted_repositories", "listDeletedRepositories", Permission.ADMIN, responses={200: DeletedRepositoryList}
 )
 def list_deleted(call: Call, query: PageQuery) -> Response:
-    """List deleted repositories that have left something, the newest first."""
+    """List deleted repositories that still take up storage, newest first."""
     behind = _behind(query.after)
     found = [one for one in _leftovers(call).all() if one.name.startswith(query.prefix) and behind(one)]
     page = found[: query.limit]
@@ -46,15 +46,16 @@ def list_deleted(call: Call, query: PageQuery) -> Response:
     responses={200: Purge, 400: Error, 404: Error, 412: Error},
 )
 def purge(call: Call, name: str, body: PurgeCreation) -> Response:
-    """Remove for good what a deleted repository, named by its name or uid, has left. What takes longer than a request is answered
-    429: send it again, and it goes on."""
+    """Permanently remove everything that a deleted repository, given by name or uid, has left. If it takes longer than one
+    request, the response is 429: send it again to continue.
+    """
     leftovers = _leftovers(call)
     found = leftovers.find(name)
     began = time.monotonic()
 
     def progress(_phase: str, done: int, _total: int) -> None:
         if time.monotonic() - began > call.settings.request_seconds:
-            raise BusyError(f"{done:,} were removed until now, and there is more; send the same request again")
+            raise BusyError(f"{done:,} were removed so far, and more remain; send the same request again")
 
     done = leftovers.purge(found.uid, force=body.force, progress=progress)
     return json_response(
@@ -79,6 +80,6 @@ def _behind(after: str) -> Callable[[DeletedRepository], bool]:
         return lambda _: True
     at, dash, uid = after.partition("-")
     if not dash or not (at.isascii() and at.isdecimal()):
-        raise bad_request(f"after={after[:100]!r} is no place; give what the page before has as next_offset")
+        raise bad_request(f"after={after[:100]!r} is not a position; give the next_offset of the previous page")
     position = -int(at[:19]), uid
     return lambda one: (-one.at, one.uid) > position

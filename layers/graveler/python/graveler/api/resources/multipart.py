@@ -52,7 +52,7 @@ class BeginQuery(UploadQuery, frozen=True, kw_only=True):
     responses={201: PresignMultipartUpload, 400: Error, 403: Error, 404: Error},
 )
 def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -> Response:
-    """Begin an upload in parts."""
+    """Start a multipart upload."""
     found = call.lake.repository(repository)
     upload = found.begin_upload(branch, query.path)
     seconds = call.settings.presign_seconds
@@ -76,7 +76,7 @@ def complete_upload(
     query: UploadQuery,
     body: CompletePresignMultipartUpload,
 ) -> Response:
-    """Make an object of its parts, and stage it."""
+    """Assemble an object from its parts, and stage it."""
     absent = if_absent(call.headers)
     upload = _upload(upload_id, body.physical_address)
     if not body.parts:
@@ -102,7 +102,7 @@ def complete_upload(
 def abort_upload(
     call: Call, repository: str, branch: str, upload_id: str, query: UploadQuery, body: AbortPresignMultipartUpload
 ) -> Response:
-    """Forget an upload and its parts."""
+    """Abort an upload, and drop its parts."""
     found = call.lake.repository(repository)
     found.branch(branch)
     found.abort_upload(branch, query.path, _upload(upload_id, body.physical_address))
@@ -147,15 +147,15 @@ def upload_part_copy(
     query: UploadQuery,
     body: UploadPartCopyFrom,
 ) -> Response:
-    """Make a part of the bytes of another object; the header ``ETag`` is the part's."""
+    """Create a part from bytes of another object; the header ``ETag`` is the part's."""
     found = call.lake.repository(repository)
     source = found.stat(body.copy_source.ref or branch, body.copy_source.path)
     part = span(body.copy_source.range, source.size)
     if body.copy_source.range and (part is None or not part.length):
-        raise bad_request(f"range {body.copy_source.range!r} is malformed, or outside of the {source.size} bytes")
+        raise bad_request(f"range {body.copy_source.range!r} is malformed, or outside the {source.size} bytes")
     start, length = (0, source.size) if part is None else (part.start, part.length)
     if length > MAX_COPIED_PART:
-        raise bad_request(f"a part of {length} bytes is too large to be copied; at most {MAX_COPIED_PART} are allowed")
+        raise bad_request(f"a part of {length} bytes is too large to copy; at most {MAX_COPIED_PART} are allowed")
     etag = found.upload_part(
         branch,
         query.path,
@@ -168,7 +168,7 @@ def upload_part_copy(
 
 def _upload(upload_id: str, address: str) -> PartedUpload:
     if not address:
-        raise bad_request("physical_address is empty: it is the one that the upload was begun with")
+        raise bad_request("physical_address is empty; give the one that the upload was started with")
     return PartedUpload(address, upload_id)
 
 

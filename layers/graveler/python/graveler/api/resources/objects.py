@@ -64,7 +64,7 @@ class StatQuery(ObjectQuery, frozen=True, kw_only=True):
 class ListQuery(PageQuery, frozen=True, kw_only=True):
     """The objects to list, and which of their properties to return."""
 
-    delimiter: Annotated[str, Meta(description="roll up paths that hold it behind the prefix")] = ""
+    delimiter: Annotated[str, Meta(description="group paths that contain it after the prefix")] = ""
     presign: bool = False
     user_metadata: bool = True
 
@@ -94,7 +94,7 @@ class CopyQuery(Query, frozen=True, kw_only=True):
     responses={200: bytes, 206: bytes, 302: None, 304: None, 404: Error, 416: Error},
 )
 def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
-    """Read an object's bytes, all or a range; large ones by a redirect to a URL of the object store."""
+    """Read all or a range of an object's bytes; for large ones the response is a redirect to a URL of the object store."""
     found, entry = call.lake.stat(repository, ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
@@ -105,7 +105,7 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
     if part is not None and not part.length:
         raise ApiError(
             416,
-            f"range {call.headers['range']!r} lies outside of the object's {entry.size} bytes",
+            f"range {call.headers['range']!r} is outside the object's {entry.size} bytes",
             {"content-range": part.content_range},
         )
     length = entry.size if part is None else part.length
@@ -126,7 +126,7 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
     short=True,
 )
 def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
-    """Say what a read would say, without the bytes."""
+    """Return the headers of a read, without the bytes."""
     _, entry = call.lake.stat(repository, ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
@@ -142,7 +142,7 @@ def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Re
 
 @routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, responses={200: ObjectStats, 404: Error}, short=True)
 def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Response:
-    """Say what is known of an object."""
+    """Describe an object."""
     found, entry = call.lake.stat(repository, ref, query.path)
     if query.presign:
         return json_response(Presigner(call, found, ref).document(entry, metadata=query.user_metadata))
@@ -186,14 +186,14 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
     responses={200: UnderlyingObjectProperties, 404: Error},
 )
 def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
-    """Say what the object store knows of an object."""
+    """Describe an object as the object store knows it."""
     call.lake.stat(repository, ref, query.path)
     return json_response(UnderlyingObjectProperties(None))
 
 
 @routes.post(_OBJECTS + "/stats", "statObjects", Permission.READ, responses={200: StatsOfMany, 400: Error, 404: Error})
 def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, body: PathList) -> Response:
-    """Say what is known of up to 1,000 objects, all of one state."""
+    """Describe up to 1,000 objects, all from one state."""
     _bounded(body.paths)
     found = call.lake.repository(repository, ref)
     presigner = Presigner(call, found, ref) if query.presign else None
@@ -219,7 +219,7 @@ def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, bod
     raw_body=True,
 )
 def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
-    """Write an object's bytes through the API: as they are, or as the part ``content`` of a form."""
+    """Write an object's bytes through the API, either directly or as the part ``content`` of a form."""
     absent = if_absent(call.headers)
     body = call.body_file or call.body_bytes()
     with uploaded(call.headers.get("content-type", ""), body) as (data, content_type):
@@ -243,7 +243,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     short=True,
 )
 def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, body: ObjectStageCreation) -> Response:
-    """Take over an object where it lies."""
+    """Stage an object in place, without copying it."""
     entry = entry_to_stage(
         query.path,
         body.physical_address,
@@ -265,7 +265,7 @@ def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, bo
     responses={204: None, 404: Error},
 )
 def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) -> Response:
-    """Say whether an object could be staged there."""
+    """Tell whether an object could be staged at this path."""
     del query
     call.identity.require(Permission.WRITE, repository, branch)
     call.lake.repository(repository).branch(branch)
@@ -276,7 +276,7 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
     _BRANCH_OBJECTS, "deleteObject", staging.Delete, responses={204: None, 403: Error, 404: Error}, short=True
 )
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
-    """Remove an object from the branch; one that is not there is no error."""
+    """Remove an object from the branch; it is no error if there is none."""
     force = call.force(query.force)
     call.lake.looking(repository, lambda found: found.delete(branch, [query.path], force=force))
     return no_content()
@@ -289,8 +289,9 @@ def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     responses={200: ObjectErrorList, 400: Error, 403: Error, 404: Error},
 )
 def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, body: PathList) -> Response:
-    """Remove up to 1,000 objects from the branch. What cannot be a path is reported, and the others go; an empty one names
-    nothing, which Spark relies on."""
+    """Remove up to 1,000 objects from the branch. Invalid paths are reported, and the others removed; an empty path is ignored,
+    which Spark relies on.
+    """
     _bounded(body.paths)
     good: list[str] = []
     errors: list[ObjectError] = []
@@ -312,8 +313,9 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
     responses={201: ObjectStats, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body: ObjectCopyCreation) -> Response:
-    """Make an object of the same bytes under another path. Both have the same address, and no byte is copied; but who says
-    ``shallow: false`` gets another address, if the object is one of the repository's own and no larger than 256 MiB."""
+    """Copy an object to another path. Both have the same address, and no bytes are copied; with ``shallow: false`` the copy gets
+    its own address, if the object is one of the repository's own and no larger than 256 MiB.
+    """
     expect_no_condition(call.headers)
     opened = call.lake.repository(repository)
     copy = opened.duplicate if body.shallow is False else opened.copy
@@ -341,7 +343,7 @@ def _matches(call: Call, entry: ObjectEntry) -> bool:
 
 def _bounded(paths: list[str]) -> None:
     if len(paths) > MAX_PATHS:
-        raise bad_request(f"{len(paths)} paths in one request; at most {MAX_PATHS} are allowed")
+        raise bad_request(f"{len(paths)} paths in one request are too many; at most {MAX_PATHS} are allowed")
 
 
 def _object_error(status: int, error: GravelerError, path: str, words: str = "") -> ObjectError:

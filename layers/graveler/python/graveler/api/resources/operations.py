@@ -20,7 +20,7 @@ _ONE = "/repositories/{repository}/operations/{operation}"
 
 @routes.get(_ALL, "listOperations", Permission.READ, responses={200: OperationList, 404: Error})
 def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
-    """List background operations that are worked on, or ended within the last week."""
+    """List background operations that are running or ended within the last week."""
     operations = operations_of(call, call.lake.repository(repository))
     page = operations.page(query.after, query.limit)
     pagination = Pagination(page.next_after is not None, page.next_after or "", len(page.results))
@@ -31,8 +31,9 @@ def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
 
 @routes.get(_ONE, "getOperation", Permission.READ, responses={200: OperationDocument, 404: Error})
 def get_operation(call: Call, repository: str, operation: str) -> Response:
-    """Say how far a background operation is, an import say, and whether its commit is there. If its worker has died, whoever asks
-    takes it over."""
+    """Show the progress of a background operation, such as an import, and whether its commit exists. If its worker has died, the
+    process that handles this request takes over.
+    """
     opened = call.lake.repository(repository)
     found = call.runner.look(opened, operation)
     return json_response(operation_document(operations_of(call, opened), found))
@@ -47,7 +48,9 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
     branch_in_body=True,  # it is in the operation
 )
 def cancel_operation(call: Call, repository: str, operation: str) -> Response:
-    """End a background operation: from now on it cannot commit anything. 409 if it has ended otherwise, with its commit, say."""
+    """Cancel a background operation: from now on it cannot commit anything. 409 if it has already ended, for example with its
+    commit.
+    """
     opened = call.lake.repository(repository)
     try:
         found = call.runner.look(opened, operation)

@@ -35,13 +35,13 @@ _RULE = "/auth/principals/{rule}"
     responses={200: AuthenticationToken, 400: Error, 401: Error, 501: Error},
 )
 def login(call: Call, body: ExternalLoginInformation) -> Response:
-    """Exchange a request to AWS's STS that says who has signed it for a bearer token."""
+    """Exchange a signed request to AWS STS, which proves who signed it, for a bearer token."""
     if not call.access.takes_aws:
         raise ApiError(
             501,
             NOT_IMPLEMENTED,
-            detail="AWS principals do not log in here: whoever runs the server gives it a name for that, with `graveler serve "
-            "--aws-login NAME` or as the setting aws_login of a deployment",
+            detail="AWS principals cannot log in here: its operator has not configured a name for that, with `graveler serve "
+            "--aws-login NAME` or with the setting aws_login of a deployment",
         )
     seconds = body.token_expiration_duration
     if seconds is not None and seconds < 1:
@@ -58,7 +58,7 @@ def login(call: Call, body: ExternalLoginInformation) -> Response:
 
 @routes.get(_RULES, "listPrincipalRules", Permission.ADMIN, responses={200: PrincipalRuleList, 401: Error})
 def list_rules(call: Call, query: PageQuery) -> Response:
-    """List the rules about AWS principals, by ID."""
+    """List the rules for AWS principals, by ID."""
     known = [
         rule for rule in call.access.rules() if rule.rule_id.startswith(query.prefix) and rule.rule_id > query.after
     ]
@@ -83,13 +83,13 @@ def create_rule(call: Call, body: PrincipalRuleCreation) -> Response:
 
 @routes.get(_RULE, "getPrincipalRule", Permission.ADMIN, responses={200: PrincipalRuleDocument, 401: Error, 404: Error})
 def get_rule(call: Call, rule: str) -> Response:
-    """Describe a rule about AWS principals."""
+    """Describe a rule for AWS principals."""
     return json_response(_document(call.access.rule(rule)))
 
 
 @routes.delete(_RULE, "removePrincipalRule", Permission.ADMIN, responses={204: None, 401: Error, 404: Error})
 def remove_rule(call: Call, rule: str) -> Response:
-    """Remove a rule, and end all tokens that were given out by it."""
+    """Remove a rule, and invalidate all tokens issued under it."""
     call.access.remove_rule(rule)
     return no_content()
 

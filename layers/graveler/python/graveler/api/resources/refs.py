@@ -57,7 +57,7 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
     },
 )
 def merge_into_branch(call: Call, repository: str, source: str, destination: str, body: Merge) -> Response:
-    """Bring what a ref changed since the common base into a branch, as a commit."""
+    """Merge what a ref changed since the common base into a branch, as a commit."""
     request = request_of(
         merging.Merge,
         body,
@@ -119,7 +119,7 @@ def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRef
     }
     if right.endswith("$"):
         if right[:-1] != left.removesuffix("@"):
-            raise bad_request(f"{right!r} means uncommitted changes; they can be compared with {right[:-1]!r} only")
+            raise bad_request(f"{right!r} means uncommitted changes, which can be compared only with {right[:-1]!r}")
         outlines = opened.uncommitted_outline(right[:-1], **asked, amount=query.limit)
         return json_response(diff_list(outlines, uncommitted_diff), headers=commit_headers(outlines))
     if query.kind == "two_dot" and not query.include_right_stats:

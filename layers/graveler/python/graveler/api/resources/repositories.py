@@ -50,7 +50,7 @@ class CreateQuery(Query, frozen=True, kw_only=True):
 
 @routes.get("/repositories", "listRepositories", Permission.READ, responses={200: RepositoryList})
 def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
-    """List repositories by name: those that the access key may see."""
+    """List the repositories that the access key can see, by name."""
 
     def shown(repository: KnownRepository) -> bool:
         return query.search in repository.name and call.identity.sees(repository.name)
@@ -73,7 +73,8 @@ def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
     responses={201: Repository, 400: Error, 409: Error, 501: Error},
 )
 def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) -> Response:
-    """Make a repository with one branch and a first, empty commit; a bare one is there when something was restored into it."""
+    """Create a repository with one branch and an empty first commit; a bare one exists once something has been restored into "
+    "it."""
     if body.storage_id:
         raise bad_request(f"storage_id {body.storage_id!r} is unknown; this lake has one store, so leave it empty")
     check_namespace(call, body.storage_namespace)
@@ -115,7 +116,7 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
     "/repositories/{repository}", "getRepository", Permission.READ, responses={200: Repository, 404: Error}, short=True
 )
 def get_repository(call: Call, repository: str) -> Response:
-    """Describe one repository."""
+    """Describe a repository."""
     return json_response(repository_document(call.lake.repository(repository).repository))
 
 
@@ -126,7 +127,7 @@ def get_repository(call: Call, repository: str) -> Response:
     responses={204: None, 403: Error, 404: Error},
 )
 def delete_repository(call: Call, repository: str, query: ForceQuery) -> Response:
-    """Forget a repository; its objects stay where they are."""
+    """Delete a repository; its objects stay where they are."""
     call.lake.delete_repository(repository, force=call.force(query.force))
     return no_content()
 
@@ -138,7 +139,7 @@ def delete_repository(call: Call, repository: str, query: ForceQuery) -> Respons
     responses={200: dict[str, str], 404: Error},
 )
 def get_metadata(call: Call, repository: str) -> Response:
-    """Give the repository's own metadata."""
+    """Return the repository's own metadata."""
     return json_response(call.lake.repository(repository).repository.settings.metadata)
 
 
@@ -176,7 +177,7 @@ def delete_metadata(call: Call, repository: str, query: ForceQuery, body: Metada
     "/repositories/{repository}/settings/gc_rules", "getGCRules", Permission.READ, responses={200: GCRules, 404: Error}
 )
 def get_gc_rules(call: Call, repository: str) -> Response:
-    """Give the rules for how long objects are kept; 404 if none are set."""
+    """Return the retention rules; 404 if none are set."""
     rules = call.lake.repository(repository).repository.settings.retention
     if rules is None:
         raise ApiError(404, f"not found: repository {repository!r} has no garbage collection rules", code=NO_RULES_CODE)
@@ -197,7 +198,7 @@ def get_gc_rules(call: Call, repository: str) -> Response:
     responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) -> Response:
-    """Replace the rules for how long objects are kept."""
+    """Replace the retention rules."""
     branches = {rule.branch_id: rule.retention_days for rule in body.branches}
     rules = RetentionRules(body.default_retention_days, branches)
     call.lake.repository(repository).set_retention(rules, force=call.force(query.force))
@@ -217,7 +218,7 @@ def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) 
     responses={204: None, 403: Error, 404: Error},
 )
 def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
-    """Remove the rules for how long objects are kept."""
+    """Remove the retention rules."""
     call.lake.repository(repository).delete_retention(force=call.force(query.force))
     return no_content()
 
@@ -235,7 +236,7 @@ def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
     responses={200: list[ProtectionRule], 404: Error},
 )
 def get_branch_protection(call: Call, repository: str) -> Response:
-    """List the patterns of protected branches. The header ETag names this state, for `If-Match` when changing it."""
+    """List the patterns of protected branches. The header ETag identifies this state, for `If-Match` when changing it."""
     protected = call.lake.repository(repository).repository.settings.protected
     return json_response([ProtectionRule(pattern) for pattern in protected], headers={"etag": f'"{etag(protected)}"'})
 
@@ -247,7 +248,7 @@ def get_branch_protection(call: Call, repository: str) -> Response:
     responses={204: None, 400: Error, 403: Error, 404: Error, 412: Error},
 )
 def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: list[ProtectionRule]) -> Response:
-    """Replace the patterns of protected branches; with a header `If-Match` only if they are as that ETag said."""
+    """Replace the patterns of protected branches; with the header `If-Match`, only if they still have that ETag."""
     condition = call.headers.get("if-match", "*").strip()
     patterns = [rule.pattern for rule in body]
     if_match = None if condition == "*" else condition.removeprefix("W/").strip('"')
@@ -260,7 +261,7 @@ _SOURCES: Final = "/repositories/{repository}/settings/import_sources"
 
 @routes.get(_SOURCES, "getImportSources", Permission.READ, responses={200: ImportSources, 404: Error})
 def get_import_sources(call: Call, repository: str) -> Response:
-    """Say from where, of what the deployment allows, objects may be imported."""
+    """Return the addresses that objects may be imported from, among those that the deployment allows."""
     prefixes = call.lake.repository(repository).repository.settings.import_sources
     return json_response(ImportSources(None if prefixes is None else list(prefixes)))
 
@@ -269,7 +270,7 @@ def get_import_sources(call: Call, repository: str) -> Response:
     _SOURCES, "setImportSources", settings.SetImportSources, responses={204: None, 400: Error, 403: Error, 404: Error}
 )
 def set_import_sources(call: Call, repository: str, query: ForceQuery, body: ImportSources) -> Response:
-    """Narrow from where objects may be imported, or (null) end that."""
+    """Limit the addresses that objects may be imported from, or (null) remove the limit."""
     opened = call.lake.repository(repository)
     if body.prefixes is not None:
         AllowedSources(body.prefixes)  # refuses ambiguous addresses
@@ -284,7 +285,7 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
     responses={204: None, 400: Error, 404: Error},
 )
 def set_read_only(call: Call, repository: str, body: ReadOnly) -> Response:
-    """Refuse every change that is not forced, or allow changes again. What is uncommitted stays."""
+    """Refuse every change that is not forced, or allow changes again. Uncommitted changes stay."""
     call.lake.repository(repository).set_read_only(body.read_only)
     return no_content()
 
@@ -302,7 +303,7 @@ def set_read_only(call: Call, repository: str, body: ReadOnly) -> Response:
     responses={204: None, 404: Error},
 )
 def may_set(call: Call, repository: str) -> Response:
-    """Say whether the access key may change these settings."""
+    """Tell whether the access key may change these settings."""
     call.lake.repository(repository)
     return no_content()
 

@@ -14,17 +14,19 @@ routes = Routes("setup")
 
 @routes.get("/setup_lakefs", "getSetupState", None, responses={200: SetupState})
 def get_setup_state(call: Call) -> Response:
-    """Say whether there is anybody who can log in."""
+    """Tell whether the lake has been set up, so that someone can log in."""
     return json_response(SetupState("initialized" if call.access.has_keys() else "not_initialized"))
 
 
 @routes.post("/setup_lakefs", "setup", None, responses={200: CredentialsWithSecret, 400: Error, 403: Error, 409: Error})
 def set_up(call: Call, body: Setup) -> Response:
-    """Make the first access key, an admin's; 409 if there ever was one. 403 unless the server was started for that."""
+    """Create the first access key, with the role admin; 409 if there has ever been one. 403 unless the server was started for
+    that.
+    """
     _expect_open(call)
     expect_no_other_page(call.headers)
     if not body.username:
-        raise bad_request("username is empty; say who the first key is for")
+        raise bad_request("username is empty; name the holder of the first key")
     chosen = None if body.key is None else (body.key.access_key_id, body.key.secret_access_key)
     made = call.access.set_up(body.username, chosen)
     if made is None:
@@ -35,7 +37,7 @@ def set_up(call: Call, body: Setup) -> Response:
 
 @routes.post("/setup_comm_prefs", "setupCommPrefs", None, responses={200: None, 403: Error})
 def set_communication_preferences(call: Call) -> Response:
-    """Take how somebody wants to be written to, and forget it. 403 as for the first access key."""
+    """Accept communication preferences, and discard them. 403 as for the first access key."""
     _expect_open(call)
     return no_content(status=200)
 
@@ -44,6 +46,6 @@ def _expect_open(call: Call) -> None:
     if not call.settings.open_setup:
         raise ApiError(
             403,
-            "nobody sets up this lake over HTTP: `graveler serve` makes the first access key at its first start, a deployment "
-            "keeps it in Secrets Manager, and `graveler keys create`, on the lake itself, makes others",
+            "this lake cannot be set up over HTTP: `graveler serve` creates the first access key on its first start, a "
+            "deployment stores it in Secrets Manager, and `graveler keys create`, on the lake itself, creates others",
         )

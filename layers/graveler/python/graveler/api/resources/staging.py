@@ -54,7 +54,7 @@ class LinkQuery(Query, frozen=True, kw_only=True):
     short=True,
 )
 def get_physical_address(call: Call, repository: str, branch: str, query: BackingQuery) -> Response:
-    """Get an address to write an object's bytes to, for linking them afterwards."""
+    """Get an address to write an object's bytes to before linking it."""
     call.identity.require(Permission.WRITE, repository, branch)
     force = call.force(query.force)
 
@@ -79,7 +79,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
 def link_physical_address(
     call: Call, repository: str, branch: str, query: LinkQuery, body: StagingMetadata
 ) -> Response:
-    """Give a path to an object that was written to its address."""
+    """Link a path to an object that was written to its address."""
     entry = _entry(query.path, body)
     absent, force = if_absent(call.headers), call.force(body.force)
     link_one(call, repository, branch, entry, absent=absent, force=force)
@@ -93,13 +93,13 @@ def link_physical_address(
     responses={200: LinkedObjects, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def link_physical_addresses(call: Call, repository: str, branch: str, body: Links) -> Response:
-    """Give paths to up to 1,000 objects. Each is linked by itself: after an error, repeating the request is safe."""
+    """Link up to 1,000 paths to objects. Each is linked separately: after an error, repeating the request is safe."""
     expect_no_condition(call.headers)
     if len(body.objects) > MAX_LINKS:
-        raise bad_request(f"{len(body.objects)} objects in one request; at most {MAX_LINKS} are allowed")
+        raise bad_request(f"{len(body.objects)} objects in one request are too many; at most {MAX_LINKS} are allowed")
     entries = [_entry(link.path, link) for link in body.objects]
     if len({entry.path for entry in entries}) < len(entries):
-        raise bad_request("two objects of the request have the same path; link each path once")
+        raise bad_request("two objects in the request have the same path; link each path once")
     force = call.force(body.force)
 
     def link(found: OpenRepository) -> None:
@@ -112,7 +112,7 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
 def _entry(path: str, body: StagingMetadata) -> ObjectEntry:
     address = body.staging.physical_address
     if not address:
-        raise bad_request(f"object {path!r} needs staging.physical_address: where its bytes were written to")
+        raise bad_request(f"object {path!r} needs staging.physical_address, the address of its bytes")
     return entry_to_stage(
         path,
         address,

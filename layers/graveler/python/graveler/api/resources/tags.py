@@ -28,7 +28,7 @@ def list_tags(call: Call, repository: str, query: PageQuery) -> Response:
     responses={201: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
-    """Name a commit."""
+    """Create a tag for a commit."""
     opened = call.lake.repository(repository)
 
     def make() -> Response:
@@ -46,7 +46,7 @@ def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
     "/repositories/{repository}/tags/{tag}", "getTag", Permission.READ, responses={200: Ref, 404: Error}, short=True
 )
 def get_tag(call: Call, repository: str, tag: str) -> Response:
-    """Describe one tag."""
+    """Describe a tag."""
     return json_response(ref_document(call.lake.repository(repository).tag(tag)))
 
 
@@ -57,6 +57,6 @@ def get_tag(call: Call, repository: str, tag: str) -> Response:
     responses={204: None, 403: Error, 404: Error},
 )
 def delete_tag(call: Call, repository: str, tag: str, query: ForceQuery) -> Response:
-    """Remove a tag; its commit stays."""
+    """Delete a tag; its commit stays."""
     call.lake.repository(repository).delete_tag(tag, by=call.committer, force=call.force(query.force))
     return no_content()

@@ -75,7 +75,7 @@ class RunList(Struct, frozen=True):
     responses={200: RunList, 404: Error},
 )
 def list_runs(call: Call, repository: str) -> Response:
-    """List the runs of hooks: there are none."""
+    """List the runs of hooks, of which there are none."""
     call.lake.repository(repository)
     return json_response(RunList(Pagination(False, "", 0), []))
 
@@ -91,7 +91,7 @@ def list_runs(call: Call, repository: str) -> Response:
 )
 @routes.get("/repositories/{repository}/actions/runs/{run}", "getRun", Permission.READ, responses={404: Error})
 def get_run(call: Call, repository: str, run: str, hook: str = "") -> Response:
-    """Describe a run of hooks: there are none."""
+    """Describe a run of a hook; there are none."""
     call.lake.repository(repository)
     raise ApiError(404, f"not found: there is no run {run!r}" + (f" of hook {hook!r}" if hook else ""))
 

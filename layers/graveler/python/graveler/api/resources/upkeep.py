@@ -42,7 +42,7 @@ class RowsQuery(AfterQuery, frozen=True, kw_only=True):
         """Return the rows of this page and their pagination. 400 for an invalid position."""
         if self.after and not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= _DIGITS):
             raise bad_request(
-                f"after={self.after[:100]!r} is no position; give what the page before has as next_offset"
+                f"after={self.after[:100]!r} is not a position; give the next_offset of the previous page"
             )
         begin = min(int(self.after or 0), rows)
         end = min(begin + self.limit, rows)
@@ -52,14 +52,14 @@ class RowsQuery(AfterQuery, frozen=True, kw_only=True):
 
 @routes.post(_CHECKS, "startCheck", Permission.ADMIN, responses={202: Started, 400: Error, 404: Error})
 def start_check(call: Call, repository: str, body: CheckCreation) -> Response:
-    """Begin to check all that a repository can reach, and to mend it if that is asked for."""
+    """Start checking everything reachable in a repository, and repairing it if requested."""
     asked = checks.CheckRequest(body.repair, body.reflog, body.objects, body.outside, body.bytes)
     return _start(call, call.lake.repository(repository), checks.KIND, msgspec.json.encode(asked))
 
 
 @routes.get(f"{_CHECKS}/{{id}}", "getCheck", Permission.ADMIN, responses={200: Check, 404: Error})
 def get_check(call: Call, repository: str, id: str, query: RowsQuery) -> Response:  # noqa: A002 - as the path says
-    """Say how far a check is, and what it found."""
+    """Show the progress of a check, and what it found."""
     opened = call.lake.repository(repository)
     operation = _of_kind(checks.KIND, call.runner.look(opened, id))
     if operation.state is not OperationState.COMPLETED:
@@ -71,13 +71,13 @@ def get_check(call: Call, repository: str, id: str, query: RowsQuery) -> Respons
 
 @routes.post(_SPACE, "startSpaceMeasurement", Permission.ADMIN, responses={202: Started, 404: Error})
 def start_measurement(call: Call, repository: str, body: SpaceCreation) -> Response:
-    """Begin to find out who holds what a repository stores."""
+    """Start computing what a repository stores, and which refs hold it."""
     return _start(call, call.lake.repository(repository), measuring.KIND, msgspec.json.encode(body))
 
 
 @routes.get(f"{_SPACE}/{{id}}", "getSpaceMeasurement", Permission.ADMIN, responses={200: SpaceMeasurement, 404: Error})
 def get_measurement(call: Call, repository: str, id: str, query: RowsQuery) -> Response:  # noqa: A002 - as the path says
-    """Say how far it is, and who holds what a repository stores."""
+    """Show the progress of a measurement, and which refs hold what is stored."""
     opened = call.lake.repository(repository)
     operation = _of_kind(measuring.KIND, call.runner.look(opened, id))
     if operation.state is not OperationState.COMPLETED:
@@ -97,7 +97,7 @@ def _start(call: Call, repository: OpenRepository, kind: str, request: bytes) ->
 
 def _of_kind(kind: str, operation: Operation) -> Operation:
     if operation.kind != kind:
-        raise ApiError(404, f"not found: operation {operation.id!r} is no {kind}")
+        raise ApiError(404, f"not found: operation {operation.id!r} is not a {kind}")
     return operation
 
 
