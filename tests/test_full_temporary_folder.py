@@ -90,7 +90,7 @@ for verb in verbs:
         verb()
     except UnavailableError as error:
         said = str(error)
-        assert said.endswith("(TMPDIR names another one) failed: the disk is full; free some space, then try again"), said
+        assert said.endswith("(set TMPDIR to use another one) failed: the disk is full; free some space, then try again"), said
         assert f"in the temporary folder {str(disk)!r}" in said, said
     except OSError as error:
         print(verb.__name__, "says", repr(error))

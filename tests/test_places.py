@@ -84,15 +84,15 @@ def test_endpoints_are_taken_from_where_awss_own_tools_take_them(monkeypatch: py
     [
         ({"lake": "x", "tables": TABLE}, {}, "--lake 'x' and --tables 'dynamodb://lake' name two lakes"),
         ({}, {LAKE: "x", TABLES: TABLE}, "GRAVELER_LAKE 'x' and GRAVELER_TABLES 'dynamodb://lake' name two lakes"),
-        ({"lake": TABLE}, {}, "--lake is given without --objects"),
-        ({"tables": TABLE}, {}, "--tables is given without --objects"),
-        ({}, {TABLES: TABLE}, "GRAVELER_TABLES is given without --objects"),
-        ({"objects": S3}, {}, "--objects is given without --tables"),
-        ({"lake": "x", "objects": S3}, {}, "--lake 'x' names another lake: name one of them"),
-        ({"lake": "x", "s3_endpoint_url": "http://s3"}, {}, "--s3-endpoint-url is of a lake on AWS"),
-        ({"region": "eu-west-1"}, {}, "--region is of a lake on AWS"),
-        ({"lake": "s3://bucket"}, {}, "--lake 's3://bucket' names no lake"),
-        ({}, {LAKE: "file:///x"}, "GRAVELER_LAKE 'file:///x' names no lake"),
+        ({"lake": TABLE}, {}, "--lake needs --objects"),
+        ({"tables": TABLE}, {}, "--tables needs --objects"),
+        ({}, {TABLES: TABLE}, "GRAVELER_TABLES needs --objects"),
+        ({"objects": S3}, {}, "--objects needs --tables"),
+        ({"lake": "x", "objects": S3}, {}, "--lake 'x' names another lake; name only one"),
+        ({"lake": "x", "s3_endpoint_url": "http://s3"}, {}, "--s3-endpoint-url is only for a lake on AWS"),
+        ({"region": "eu-west-1"}, {}, "--region is only for a lake on AWS"),
+        ({"lake": "s3://bucket"}, {}, "--lake 's3://bucket' does not name a lake"),
+        ({}, {LAKE: "file:///x"}, "GRAVELER_LAKE 'file:///x' does not name a lake"),
     ],
 )
 def test_two_places_or_half_of_one_are_refused(
@@ -190,7 +190,9 @@ def test_a_broken_file_of_lakectls_is_named_with_its_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, line: str
 ) -> None:
     (tmp_path / ".lakectl.yaml").write_text(text)
-    with pytest.raises(InvalidError, match=rf"~/.lakectl.yaml{line} is not YAML; .* GRAVELER_ACCESS_KEY_ID") as caught:
+    with pytest.raises(
+        InvalidError, match=rf"~/.lakectl.yaml{line} is not valid YAML; .* GRAVELER_ACCESS_KEY_ID"
+    ) as caught:
         served()
     assert "file-secret" not in str(caught.value)
     monkeypatch.setenv(KEY_ID, "own")

@@ -178,7 +178,7 @@ def refused(access: Access, aws: FakeSts, token: str, error: type[GravelerError]
 )
 def test_a_host_that_is_not_awss_is_never_asked(access: Access, aws: FakeSts, host: str) -> None:
     parts = {**identity_parts(ETL, NAME), "host": host}
-    refused(access, aws, identity_token(parts), IdentityRefusedError, "none of AWS's STS")
+    refused(access, aws, identity_token(parts), IdentityRefusedError, "not an AWS STS host")
 
 
 def test_a_token_that_has_expired_is_refused(access: Access, aws: FakeSts, clock: HandClock) -> None:
@@ -194,7 +194,7 @@ def test_a_token_of_the_future_is_refused(access: Access, aws: FakeSts, clock: H
     clock.now = float(int(clock.now))
     access.login_with_aws(token_of(ETL, at=clock.now + MAX_AHEAD), HERE)
     aws.asked.clear()
-    refused(access, aws, token_of(ETL, at=clock.now + MAX_AHEAD + 1), IdentityRefusedError, "still to come")
+    refused(access, aws, token_of(ETL, at=clock.now + MAX_AHEAD + 1), IdentityRefusedError, "in the future")
 
 
 @pytest.mark.parametrize(
@@ -301,10 +301,10 @@ def answers(status: int, body: bytes, **headers: str) -> Any:
         (
             answers(200, b'{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Arn":"arn:aws:iam::1:user/x"}}}'),
             InvalidError,
-            "no AWS principal",
+            "not the ARN of an AWS principal",
         ),
-        (answers(400, b'{"Error":{"Code":"Throttling"}}'), BusyError, "too much to do"),
-        (answers(429, b""), BusyError, "too much to do"),
+        (answers(400, b'{"Error":{"Code":"Throttling"}}'), BusyError, "too busy"),
+        (answers(429, b""), BusyError, "too busy"),
         (answers(403, b"<Error/>"), IdentityRefusedError, r"\(status 403\)"),
         (answers(403, b'{"Error":{"Code":"<b>\\u0000"}}'), IdentityRefusedError, r"\(status 403\)"),
     ],
@@ -334,7 +334,7 @@ def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(tables: Tables, aws
     access = Access(tables, keyring(tables), aws=AwsLogin((NAME,), aws.client(seconds=0.3)))
     access.create_rule(f"arn:aws:iam::{ACCOUNT}:role/etl-*", "etl", Role.WRITER)
     try:
-        with pytest.raises(UnavailableError, match=r"no answer from sts\.us-east-1\.amazonaws\.com"):
+        with pytest.raises(UnavailableError, match=r"no response from sts\.us-east-1\.amazonaws\.com"):
             access.login_with_aws(token_of(ETL), HERE)
     finally:
         ended.set()
@@ -438,8 +438,8 @@ def test_a_rules_id_is_no_key(access: Access) -> None:
     ("said", "match"),
     [
         ({"name": ""}, "name"),
-        ({"name": "{role}"}, "means nothing"),
-        ({"principal": "arn:aws:iam::*:role/x"}, "account is 12 digits"),
+        ({"name": "{role}"}, "is unknown"),
+        ({"principal": "arn:aws:iam::*:role/x"}, "account of 12 digits"),
         ({"repositories": [""]}, "repository pattern"),
         ({"branches": ["x\n"]}, "branch pattern"),
     ],

@@ -80,5 +80,5 @@ def test_a_principal_has_a_name_and_perhaps_a_session() -> None:
 
 @pytest.mark.parametrize("arn", ["", "ann", f"{STS}assumed-role/etl", f"{IAM}user/", f"{IAM}user/a\0", f"{IAM}role/x"])
 def test_what_sts_never_says_is_no_principal(arn: str) -> None:
-    with pytest.raises(InvalidError, match="no AWS principal"):
+    with pytest.raises(InvalidError, match="not the ARN of an AWS principal"):
         read_principal(arn)

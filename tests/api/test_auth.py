@@ -242,7 +242,7 @@ def test_nobody_sets_up_a_lake_over_http_unless_the_server_is_for_that(fresh: Ev
     chosen = {"username": "eve", "key": {"access_key_id": "AKIAIAAAAAAAAAAAAAAQ", "secret_access_key": "y" * 40}}
     for body in (chosen, {"username": "eve"}, {"username": ""}):
         refused = closed("POST", path, body=body, authorization=None)
-        assert (refused.status, "nobody sets up this lake over HTTP" in refused.message) == (403, True)
+        assert (refused.status, "this lake cannot be set up over HTTP" in refused.message) == (403, True)
     assert closed("GET", "/setup_lakefs", authorization=None).json()["state"] == "not_initialized"
     assert not world.access.has_keys()
 

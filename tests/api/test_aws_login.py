@@ -103,7 +103,7 @@ def test_a_rule_that_is_removed_ends_its_sessions(call: Client) -> None:
     refused = log_in(call)
     assert (refused.status, refused.message) == (
         401,
-        "error authenticating request: no rule lets AWS principals in; an admin makes one",
+        "error authenticating request: no rule lets AWS principals in; ask an admin to create one",
     )
 
 

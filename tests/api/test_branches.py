@@ -157,7 +157,7 @@ def test_a_hidden_branch_belongs_to_a_transaction_that_renews_its_lease(call: Cl
     assert (before.owner, before.beat != after.beat) == (after.owner, True)
     refused = call("PUT", renewal, (), {"owner": "another one"})
     assert refused.status == 404
-    assert "owned by 'another one'" in refused.message
+    assert "'another one' no longer owns" in refused.message
     assert call("DELETE", renewal, {"owner": "another one"}).status == 204
     assert owners.all() == [after]
     assert call("DELETE", renewal, {"owner": "one transaction"}).status == 204

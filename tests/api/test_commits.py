@@ -148,7 +148,7 @@ def test_a_merge_is_refused_if_somebody_changed_what_has_to_be_untouched(call: C
     refused = call("POST", merge, (), {"untouched": ["t/", "u/"]})
     assert (refused.status, refused.json()["reference"]) == (409, "")
     said = refused.json()["message"]
-    assert said.startswith("conflict: merging 'dev' into 'main': somebody changed objects below 'u/' in 'main'")
+    assert said.startswith("conflict: merging 'dev' into 'main': someone changed objects below 'u/' in 'main'")
     assert call("GET", f"{REPO}/commits/main").json()["id"] == head
     assert call("POST", merge, (), {"untouched": "t/"}).status == 400
     assert call("POST", merge, (), {"untouched": ["t/", ""]}).status == 409

@@ -44,7 +44,7 @@ def test_a_source_that_lists_nothing_fails_with_its_code(client: Client, tmp_pat
     for terms in ({}, {"dry_run": True}):
         number, status = ended(client, {tmp_path / "empty": "raw/"}, **terms)
         assert (status["completed"], status["error_kind"]) == (False, "EmptySourceError")
-        assert f"'file://{tmp_path}/empty/' lists no object for 'raw/'" in status["error"]["message"]
+        assert f"'file://{tmp_path}/empty/' lists no objects for 'raw/'" in status["error"]["message"]
         operation = client("GET", f"{REPO}/operations/{number}").json()
         assert (operation["state"], operation["error_kind"]) == ("failed", "EmptySourceError")
     # Of two sources, one of which is mistyped, too.

@@ -67,8 +67,8 @@ def test_rules_are_added_described_listed_and_removed(call: Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "said"),
     [
-        ({"source": "s3://landing"}, 400, "no address"),
-        ({"name": "a b"}, 400, "no name of a rule"),
+        ({"source": "s3://landing"}, 400, "not the address"),
+        ({"name": "a b"}, 400, "not the name of a rule"),
         ({"deletes": "never"}, 400, "deletes"),
         ({"branch": "gone"}, 404, "gone"),
         ({"name": "r"}, 409, "'r'"),
@@ -108,7 +108,7 @@ def test_recorded_events_are_processed_once_and_what_is_due_is_committed(call: C
     bad = line("x").replace("landing", "other")
     answer = call("POST", REPLAY, (), {"messages": [line("a"), line("b"), "nonsense", bad]}).json()
     assert [one["outcome"] for one in answer["results"]] == ["staged", "staged", "poison", "poison"]
-    assert "no rule is about 's3://other'" in answer["results"][3]["reason"]
+    assert "no rule applies to 's3://other'" in answer["results"][3]["reason"]
     assert (answer["commits"], answer["commits_failed"]) == ([], [])
     assert paths(call) == ["data/a", "data/b"]
     status = call("GET", f"{RULES}/r/status").json()

@@ -116,7 +116,7 @@ def test_a_listing_of_nothing_fails_with_its_code_unless_it_may(client: Client) 
     for terms in ({}, {"dry_run": True}):
         failed = ended(client, packed([]), destination="in/", **terms)
         assert (failed["state"], failed["error_kind"]) == ("failed", "EmptySourceError")
-        assert "the uploaded listing lists no object for 'in/'" in failed["error"]
+        assert "the uploaded listing lists no objects for 'in/'" in failed["error"]
         assert "changes" not in failed
     rehearsed = ended(client, packed([]), destination="in/", allow_empty=True, dry_run=True)
     assert (rehearsed["state"], rehearsed["result"], rehearsed["commit_id"]) == ("completed", "", "")

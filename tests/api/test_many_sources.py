@@ -54,7 +54,7 @@ def test_no_operation_is_asked_for_more_than_it_can_note(beyond: int) -> None:
     try:
         request = b"x" * (MAX_REQUEST_BYTES + beyond)
         if beyond:
-            with pytest.raises(InvalidError, match="300,001 bytes, and an operation notes 300,000 at most"):
+            with pytest.raises(InvalidError, match="300,001 bytes, but an operation can store at most 300,000"):
                 runner.start(repository, MERGE, request)
         else:
             assert runner.start(repository, MERGE, request).kind == MERGE

@@ -92,7 +92,7 @@ def test_what_goes_wrong_inside_is_logged_under_an_id_and_not_told(
         answer = call("GET", REPO)
     assert answer.status == 500
     request_id = answer.headers["x-request-id"]
-    assert answer.message == f"unexpected error; the log has the rest under request id {request_id}"
+    assert answer.message == f"unexpected error; see request ID {request_id} in the log"
     assert "the secret is 42" in caplog.text
     assert request_id in caplog.text
 

@@ -27,4 +27,4 @@ def test_sources_that_are_no_files_are_refused(client: Client) -> None:
     paths = [{"type": "common_prefix", "path": "mem://bucket/x/", "destination": ""}]
     answer = client("POST", f"{BRANCH}/import", (), {"paths": paths, "trust_mtime": True})
     assert answer.status == 400
-    assert "trust_mtime is about files" in answer.json()["message"]
+    assert "trust_mtime applies only to files" in answer.json()["message"]

@@ -64,8 +64,8 @@ SKEWED = Reply(
         (1, "PUT", s3_reply("ExpiredToken", 400), "have expired; get new ones"),
         (1, "PUT", s3_reply("AccessDenied", 403), "do not allow it"),
         (1, "GET", s3_reply("AccessDenied", 403), "do not allow it"),
-        (1, "PUT", s3_reply("AuthorizationHeaderMalformed", 400), "lies in another region; name that one"),
-        (1, "PUT", s3_reply("PermanentRedirect", 301), "lies in another region; name that one"),
+        (1, "PUT", s3_reply("AuthorizationHeaderMalformed", 400), "is in another region; name that one"),
+        (1, "PUT", s3_reply("PermanentRedirect", 301), "is in another region; name that one"),
         (1, "PUT", s3_reply("QuotaExceeded", 403), "QuotaExceeded"),
     ],
 )

@@ -37,7 +37,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     ],
 )
 def test_a_service_that_hangs_is_given_up_after_some_attempts(silent: socket.socket, starter: Starter) -> None:
-    with pytest.raises(UnavailableError, match="nobody can be told to begin"):
+    with pytest.raises(UnavailableError, match="no worker could be notified"):
         starter.begin("sales", OPERATION)
     silent.settimeout(0)
     connections = 0

@@ -177,7 +177,7 @@ def test_a_page_that_lambda_would_not_let_through_is_made_shorter(
     paths = {"paths": listed}
     refused = write(event("POST", f"{objects}/stats", body=paths, authorization=authorization), None)
     assert refused["statusCode"] == 400
-    assert "ask for less at once" in json.loads(refused["body"])["message"]
+    assert "request less at once" in json.loads(refused["body"])["message"]
     assert refused["headers"]["x-request-id"] == "request"
     few = event("POST", f"{objects}/stats", body={"paths": listed[:10]}, authorization=authorization)
     assert write(few, None)["statusCode"] == 200

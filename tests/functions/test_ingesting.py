@@ -167,7 +167,7 @@ def test_poison_ends_among_the_dead_letters_with_its_reason(lake: Lake, monkeypa
     assert handler({"Records": [poison, record("2", "in/b", "1")]}, Context()) == {"batchItemFailures": []}
     (dead,) = sqs.receive_message(QueueUrl=queue, MessageAttributeNames=["All"])["Messages"]
     assert dead["Body"] == poison["body"]
-    assert "no rule is about 's3://other'" in dead["MessageAttributes"]["reason"]["StringValue"]
+    assert "no rule applies to 's3://other'" in dead["MessageAttributes"]["reason"]["StringValue"]
     monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue + "-gone")
     answer = ingest_handler()({"Records": [poison]}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}

@@ -73,7 +73,7 @@ def test_a_body_over_the_limit_is_refused_in_words_and_nothing_is_changed(
         assert answer["statusCode"] == 413
         said = json.loads(answer["body"])["message"]
         assert said.startswith(("the body has 4,194,305 bytes", "the body has 4,194,3"))
-        assert "by a presigned URL" in said
+        assert "with a presigned URL" in said
     assert not served.lake.repository(NAME).stat_many("main", ["more"])[0]
     assert write.invoke(upload(served, "less", data[:10]))["statusCode"] == 201
 
@@ -99,10 +99,10 @@ def test_a_larger_object_is_led_to_s3(served: Served, read: Started, data: bytes
     ("server", "operation", "trouble", "said"),
     [
         (0, "BatchGetItem", dynamodb_reply("ExpiredTokenException"), "the credentials have expired"),
-        (0, "BatchGetItem", dynamodb_reply("ResourceNotFoundException"), "see whether name and region are right"),
-        (0, "PutItem", dynamodb_reply("AccessDeniedException"), "give their user or role the right"),
+        (0, "BatchGetItem", dynamodb_reply("ResourceNotFoundException"), "check its name and the region"),
+        (0, "PutItem", dynamodb_reply("AccessDeniedException"), "grant their user or role the right"),
         (1, "PUT", s3_reply("NoSuchBucket", 404), "there is no such bucket"),
-        (1, "PUT", s3_reply("PermanentRedirect", 301), "lies in another region"),
+        (1, "PUT", s3_reply("PermanentRedirect", 301), "is in another region"),
         (1, "PUT", s3_reply("RequestTimeTooSkewed", 403), "this machine's clock is wrong"),
     ],
 )

@@ -83,7 +83,7 @@ def test_an_operation_that_does_not_end_in_time_is_left_for_the_next_run(queue: 
         lake.tables, {"no such kind": QueueStarter(SqsQueue(queue))}
     )  # a newer version, this one cannot do that
     operation = runner.start(repository, "no such kind", b"{}")
-    with pytest.raises(UnavailableError, match="another one goes on"):
+    with pytest.raises(UnavailableError, match="another one continues"):
         work_on(lake, OperationMessage("slow", operation.id), deadline=time.time())
     assert runner.look(repository, operation.id).state is OperationState.RUNNING
     assert runner.start(repository, "no such kind", b"{}", operation.id).id == operation.id
@@ -116,7 +116,7 @@ def test_a_message_whose_operation_has_not_ended_comes_again_soon(
     (sent,) = records(queue)
     waits = Waits(refused)
     monkeypatch.setattr("graveler.functions.sqs.client", lambda _: waits)
-    with pytest.raises(UnavailableError, match="another one goes on"):
+    with pytest.raises(UnavailableError, match="another one continues"):
         maintain_handler()({"Records": [sent]}, Context(seconds=0))
     assert waits.told == ([] if refused else [(queue, sent["receiptHandle"], AGAIN_SECONDS)])
     runner.close()
@@ -127,7 +127,7 @@ def test_an_operation_that_the_queue_is_not_told_of_begins_later(
 ) -> None:
     repository = lake.create_repository("later", "s3://lake/later")
     untold = Dispatcher(lake.tables, {"dump": QueueStarter(SqsQueue(queue + "-gone"))})
-    with pytest.raises(UnavailableError, match="begins later by itself"):
+    with pytest.raises(UnavailableError, match="start later by itself"):
         untold.start(repository, "dump", b"{}")
     assert records(queue) == []
     skip_waits(monkeypatch)

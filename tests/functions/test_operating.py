@@ -92,7 +92,7 @@ def test_nobody_to_begin_is_said_and_the_clock_begins_it(
     starter = ExecutionStarter(StateMachine(machine + "-gone"))
     operator._starters = {COMMIT: starter}
     asked = msgspec.json.encode(pinned_commit(branch="main", message="all"))
-    with pytest.raises(UnavailableError, match="begins later by itself"):
+    with pytest.raises(UnavailableError, match="start later by itself"):
         operator.start(repository, COMMIT, asked, "f" * 32)
     assert begun(machine) == []
     working = dispatcher(lake.tables, read_configuration(os.environ))
@@ -148,7 +148,7 @@ def test_what_may_pass_is_raised_by_its_name(machine: str, lake: Lake, monkeypat
 
 
 def test_an_event_that_is_no_step_is_named(machine: str) -> None:
-    with pytest.raises(InvalidError, match="no step of an operation"):
+    with pytest.raises(InvalidError, match="not a step of an operation"):
         operate_handler()({"step": "dance"}, Context())
 
 
@@ -167,10 +167,10 @@ def test_giving_up_is_told_to_who_asked(machine: str, lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("caught", "said"),
     [
-        (Caught("States.Timeout"), "at last with States.Timeout; nothing was changed"),
-        (Caught("BusyError", "not json"), "at last with BusyError: not json; nothing"),
-        (Caught("UnavailableError", '{"errorMessage": "why"}'), "at last with UnavailableError: why; nothing"),
-        (Caught("AnswerLostError", '{"errorMessage": "why"}'), "at last with AnswerLostError: why; nothing"),
+        (Caught("States.Timeout"), "finally with States.Timeout; nothing was changed"),
+        (Caught("BusyError", "not json"), "finally with BusyError: not json; nothing"),
+        (Caught("UnavailableError", '{"errorMessage": "why"}'), "finally with UnavailableError: why; nothing"),
+        (Caught("AnswerLostError", '{"errorMessage": "why"}'), "finally with AnswerLostError: why; nothing"),
     ],
 )
 def test_a_failure_in_words(caught: Caught, said: str) -> None:

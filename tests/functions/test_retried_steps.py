@@ -141,7 +141,7 @@ def test_what_does_not_pass_is_noted_and_nothing_was_changed(
     assert {name for name, _ in machine.again} == {step.title(), "NoteFailure"}
     failed = operator.look(lake.repository(NAME), operation.id)
     assert failed.state is OperationState.FAILED
-    assert "it was tried again and again" in failed.error
+    assert "it was retried" in failed.error
     assert lake.repository(NAME).branch("main").commit_id == head
     lake.repository(NAME).commit("main", "by hand")  # what was sealed is free
 
@@ -176,9 +176,9 @@ def test_what_is_for_good_is_an_answer_and_nothing_is_tried_again(lake: Lake, mo
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        ("objects", "at last with BusyError: s3://"),
-        ("Sandbox.Timedout", "at last with Sandbox.Timedout: "),
-        ("Runtime.ExitError", "at last with Runtime.ExitError: "),
+        ("objects", "finally with BusyError: s3://"),
+        ("Sandbox.Timedout", "finally with Sandbox.Timedout: "),
+        ("Runtime.ExitError", "finally with Runtime.ExitError: "),
     ],
 )
 def test_what_ended_a_part_with_an_execution_of_its_own_is_told(
@@ -194,7 +194,7 @@ def test_what_ended_a_part_with_an_execution_of_its_own_is_told(
     failed = operator.look(lake.repository(NAME), operation.id)
     assert failed.state is OperationState.FAILED
     assert said in failed.error
-    assert failed.error.startswith("part 0: it was tried again and again")
+    assert failed.error.startswith("part 0: it was retried")
     assert failed.error.endswith("; nothing was changed"), "a part publishes nothing, whatever ended it"
     assert failed.error_kind == "UnavailableError"
 

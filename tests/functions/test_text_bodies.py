@@ -58,7 +58,7 @@ def test_text_is_stored_and_other_bytes_are_refused(
         answer = write(sent, None)
         assert answer["statusCode"] == 400, data
         said = json.loads(answer["body"])["message"]
-        assert "upload by a presigned URL" in said
+        assert "upload with a presigned URL" in said
         assert answer["headers"]["x-request-id"] == "request"
     assert branch.stat_many("main", ["b.csv"]) == [None]
 

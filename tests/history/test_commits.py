@@ -194,7 +194,7 @@ def test_a_damaged_record_is_refused_with_the_commits_id(data: st.DataObject) ->
         (encode_commit(golden()[1]).replace(b'"generation":2', b'"generation":1'), "generation 1"),
         (encode_commit(golden()[1]).replace(b'"generation":2', b'"generation":-2'), "generation -2"),
         (encode_commit(golden()[1]).replace(b'"metarange":"ab', b'"metarange":"AB'), "cannot be read"),
-        (encode_commit(golden()[0]), "has the ID"),
+        (encode_commit(golden()[0]), "have the ID"),
     ],
 )
 def test_why_a_record_is_refused(record: bytes, said: str) -> None:

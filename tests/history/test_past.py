@@ -81,7 +81,7 @@ def test_by_time_the_newest_row_that_is_not_later_counts_whatever_the_clocks(tim
     commits = moved(world, [NOW + one * SECOND for one in times])
     expected = next((one for one, said in zip(commits[::-1], times[::-1], strict=True) if said <= asked), None)
     if expected is None:
-        with pytest.raises(RefNotFoundError, match="was not there yet"):
+        with pytest.raises(RefNotFoundError, match="did not exist"):
             resolve(at(NOW + asked * SECOND), world.refs, world.commits)
     else:
         assert resolve(at(NOW + asked * SECOND), world.refs, world.commits).commit_id == expected
@@ -95,9 +95,9 @@ def test_by_moves_and_then_by_steps() -> None:
         found = resolve(f"main@{{{moves}}}", world.refs, world.commits)
         assert (found.commit_id, found.branch) == (expected, None)
     assert resolve("main@{1}~1", world.refs, world.commits).commit_id == commits[0]
-    with pytest.raises(RefNotFoundError, match="branch 'main' was not there yet: it was created then"):
+    with pytest.raises(RefNotFoundError, match="branch 'main' did not exist 4 moves ago: it was created then"):
         resolve("main@{4}", world.refs, world.commits)
-    with pytest.raises(RefNotFoundError, match="tells of 4 moves only"):
+    with pytest.raises(RefNotFoundError, match="has only 4 moves"):
         resolve("main@{5}", world.refs, world.commits)
 
 
@@ -108,7 +108,7 @@ def test_of_a_deleted_branch_the_log_stays() -> None:
     world.tables.transact([world.refs.reflog.put_write("branch", "main", gone, 2)])
     assert resolve(at(NOW + 5 * SECOND), world.refs, world.commits).commit_id == only
     assert resolve("main@{1}", world.refs, world.commits).commit_id == only
-    with pytest.raises(RefNotFoundError, match="had been deleted by then"):
+    with pytest.raises(RefNotFoundError, match="had been deleted by that time"):
         resolve(at(NOW + 11 * SECOND), world.refs, world.commits)
     with pytest.raises(RefNotFoundError, match="no branch is called 'main'"):
         resolve("main@{0}", world.refs, world.commits)
@@ -120,7 +120,7 @@ def test_where_rows_expired_a_branch_was_where_the_oldest_one_found_it() -> None
     assert resolve(at(NOW - 86_400 * SECOND), world.refs, world.commits).commit_id == before
     assert resolve(at(NOW), world.refs, world.commits).commit_id == after
     long_ago = NOW - (KEEP_SECONDS + 1) * SECOND
-    with pytest.raises(RefNotFoundError, match="does not reach back to then; it is kept for 90 days"):
+    with pytest.raises(RefNotFoundError, match="does not reach back to that time; it is kept for 90 days"):
         resolve(at(long_ago), world.refs, world.commits)
 
 

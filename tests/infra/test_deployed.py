@@ -18,7 +18,7 @@ def test_the_story_of_a_lake(deployed: Deployed, client: Client) -> None:
     repo = lakefs.Repository("story", client=client).create(storage_namespace=f"s3://{deployed.bucket}/story")
     main = repo.branch("main")
     main.object("raw/a name, with everything?.txt").upload(data=b"through the function")
-    main.object("raw/b.txt").upload(data=b"by a presigned URL", pre_sign=True)
+    main.object("raw/b.txt").upload(data=b"with a presigned URL", pre_sign=True)
     first = main.commit(message="first")
 
     dev = repo.branch("dev").create(source_reference="main")
@@ -39,7 +39,7 @@ def test_the_story_of_a_lake(deployed: Deployed, client: Client) -> None:
     assert [entry.path for entry in main.objects(prefix="raw/")] == ["raw/a name, with everything?.txt", "raw/b.txt"]
     assert main.object("raw/b.txt").reader(pre_sign=True).read() == b"changed"
     assert main.object("raw/a name, with everything?.txt").reader(pre_sign=False).read() == b"through the function"
-    assert repo.ref(first.id).object("raw/b.txt").reader(pre_sign=True).read() == b"by a presigned URL"
+    assert repo.ref(first.id).object("raw/b.txt").reader(pre_sign=True).read() == b"with a presigned URL"
 
 
 def test_the_first_key_is_in_its_secret_and_nobody_makes_another(deployed: Deployed, client: Client) -> None:

@@ -145,7 +145,7 @@ def test_poison_ends_among_the_dead_letters_and_can_be_replayed(
 
     until(all_are_dead)
     reasons = {name: message["MessageAttributes"]["reason"]["StringValue"] for name, message in dead.items()}
-    assert "the message is no JSON object" in reasons["no event"]
+    assert "the message is not a JSON object" in reasons["no event"]
     assert "'feed'" in reasons["a.csv"]
     assert "'feed'" in reasons["b.csv"]
 

@@ -87,11 +87,11 @@ TIMES = [
     ("-1", "has the time -1.0"),
     ("-1e300", "has the time"),
     ("253402300800", "year 9999"),
-    ("1e999", "message is no"),
-    ("NaN", "no JSON"),
-    ("Infinity", "no JSON"),
-    ("null", "message is no event"),
-    ('"now"', "message is no event"),
+    ("1e999", "message is not"),
+    ("NaN", "not a JSON"),
+    ("Infinity", "not a JSON"),
+    ("null", "message is not an object event"),
+    ('"now"', "message is not an object event"),
 ]
 
 
@@ -152,17 +152,17 @@ def test_what_changes_no_object_is_no_event(document: object) -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("", "no JSON object"),
-        ("[1]", "no JSON object"),
+        ("", "not a JSON object"),
+        ("[1]", "not a JSON object"),
         ("{}", "neither 'Records' nor"),
         ('{"Records": [{}]}', "eventName"),
-        (json.dumps(notification(key="")), "names no object"),
+        (json.dumps(notification(key="")), "does not name an object"),
         (json.dumps(notification(key="%ff")), "not UTF-8"),
-        (json.dumps(notification(sequencer="xyz")), "no hexadecimal"),
+        (json.dumps(notification(sequencer="xyz")), "not a hexadecimal"),
         (json.dumps(notification(sequencer="")), "reconcile the rule"),
         (json.dumps(bridge(size=-1)), "-1 bytes"),
         (json.dumps(bridge(size="many")), "size"),
-        ('{"address": "nowhere", "kind": "created", "sequencer": "1"}', "'nowhere' is no address"),
+        ('{"address": "nowhere", "kind": "created", "sequencer": "1"}', "'nowhere' is not the address"),
         ('{"address": "s3://b/k", "kind": "grown", "sequencer": "1"}', "kind"),
         *((timed(said), why) for said, why in TIMES),
         (json.dumps(notification()).replace("2026-01-31T14:05:06.789Z", "0001-01-01T00:00:00Z"), "has the time -6"),
@@ -195,5 +195,5 @@ def test_a_line_is_read_as_it_was_written(key: str, kind: EventKind, sequencer: 
 
 @pytest.mark.parametrize("address", ["", "a", "s3://", "s3://bucket", "file://host/a", "://a/b", "file:"])
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(InvalidError, match="no address of an object"):
+    with pytest.raises(InvalidError, match="not the address of an object"):
         split_address(address)

@@ -145,7 +145,7 @@ def test_deletes_can_be_kept_and_overwrites_refused() -> None:
     same, other = replace(first, sequencer="f1"), replace(first, sequencer="f2", etag="0" * 32)
     results = shore.ingester().process([first, same, other]).results
     assert [result.outcome for result in results] == [Outcome.STALE, Outcome.STAGED, Outcome.POISON]
-    assert "'s3://landing/in/a' was overwritten, and rule 'r' refuses that" in results[2].reason
+    assert "'s3://landing/in/a' was overwritten, which rule 'r' refuses" in results[2].reason
     assert outcomes(shore, other) == [Outcome.POISON]
     assert outcomes(shore, replace(first, sequencer="f3", kind=EventKind.DELETED)) == [Outcome.SKIPPED]
     assert shore.branch() == {"data/a": first.etag}
@@ -175,7 +175,7 @@ def test_bad_records_are_named_and_the_others_go_on() -> None:
         ]
     )
     assert [result.outcome.value for result in batch.results] == ["poison", "skipped", "poison", "poison", "staged"]
-    assert "no rule is about 's3://other'" in batch.results[0].reason
+    assert "no rule applies to 's3://other'" in batch.results[0].reason
     assert shore.branch() == shore.bucket.held()
 
 
@@ -212,7 +212,7 @@ def test_messages_get_the_worst_of_their_events() -> None:
         [Message("1", "nonsense"), Message("2", line.decode()), Message("3", '{"Event": "s3:TestEvent"}')]
     )
     assert [result.outcome.value for result in results] == ["poison", "staged", "skipped"]
-    assert "no JSON" in results[0].reason
+    assert "not a JSON" in results[0].reason
     assert len(batch.results) == 1
 
 
@@ -254,4 +254,4 @@ def test_rules_of_a_repository_that_is_gone_are_none(again: bool) -> None:
     if again:
         shore.lake().create_repository(NAME, NAMESPACE + "-again")
     for result in shore.ingester().process(events).results:
-        assert (result.outcome, "no rule is about 's3://landing'" in result.reason) == (Outcome.POISON, True)
+        assert (result.outcome, "no rule applies to 's3://landing'" in result.reason) == (Outcome.POISON, True)

@@ -86,7 +86,7 @@ def test_kept_deletes_stay_and_refused_overwrites_are_reported() -> None:
     report = reconcile(shore, rule)
     assert (report.linked_count, report.deleted_count) == (0, 0)
     why = [(refused.path[:6], refused.reason) for refused in report.refused]
-    assert why[0] == ("data/a", "was overwritten, and rule 'r' refuses that")
+    assert why[0] == ("data/a", "was overwritten, which rule 'r' refuses")
     assert (why[1][0], "at most 1024 are allowed" in why[1][1]) == ("data/x", True)
     assert shore.branch() == held
 

@@ -108,7 +108,7 @@ def test_a_folder_that_vanishes_deletes_nothing(tmp_path: Path) -> None:
     watch.look()
     watch.look()
     folder.rename(tmp_path / "away")
-    with pytest.raises(UnavailableError, match="nothing was taken for deleted"):
+    with pytest.raises(UnavailableError, match="nothing was treated as deleted"):
         watch.look()
     (tmp_path / "away").rename(folder)
     assert all(event.kind is EventKind.CREATED for event in watch.look())
@@ -193,7 +193,7 @@ def test_replaying_lines(drop: Path, tmp_path: Path) -> None:
     assert (result.code, result.err) == (5, "")
     assert paths() == ["in/b.csv"]
     result = run("ingest", "replay", file)
-    assert "line 3: poison: the message is no JSON object" in result.out
+    assert "line 3: poison: the message is not a JSON object" in result.out
     assert "1 stale" in result.out
 
 
@@ -212,7 +212,7 @@ def test_rules_are_shown_and_removed(drop: Path) -> None:
     )
     shown = done("ingest", "rules", "list", "quick").out
     assert f"drop  file://{drop}/ → main/in/  commits after 1 changes" in shown
-    assert "hours  s3://landing/x/ → main/h/  commits each 3,600 s" in shown
+    assert "hours  s3://landing/x/ → main/h/  commits every 3,600 s" in shown
     listed = done("ingest", "rules", "list", "quick", "--json").lines
     assert [(rule["name"], rule["commit"]["objects"]) for rule in listed] == [("drop", 1), ("hours", 0)]
     done("ingest", "rules", "remove", "quick", "hours")
@@ -249,7 +249,7 @@ def test_a_rules_status_is_shown_with_each_window(drop: Path) -> None:
 
 def test_the_lake_itself_is_no_source(drop: Path) -> None:
     result = run("ingest", "rules", "add", "loop", drop.parent, "lakefs://quick/main/l/")
-    assert (result.code, "holds the lake itself" in result.err) == (2, True)
+    assert (result.code, "contains the lake itself" in result.err) == (2, True)
     inside = run("ingest", "rules", "add", "loop", drop.parent / "lake/objects", "lakefs://quick/main/l/")
     assert inside.code == 6
 

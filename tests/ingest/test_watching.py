@@ -276,7 +276,7 @@ def test_reconciling_a_folder_that_is_gone_deletes_nothing(tmp_path: Path) -> No
     ((repository, rule),) = place.rules()
     place.drop.rename(tmp_path / "away")
     for dry_run in (True, False):
-        with pytest.raises(UnavailableError, match="is gone; nothing was taken for deleted"):
+        with pytest.raises(UnavailableError, match="is gone; nothing was treated as deleted"):
             place.ingest.reconcile(repository, rule, dry_run=dry_run)
     assert place.branch() == place.branch("main") == held
     place.drop.mkdir()

@@ -511,7 +511,7 @@ def test_a_damaged_manifest_and_one_that_is_missing_are_told_apart() -> None:
         into(world, manifest.id)
     assert dumps(world.objects()) == []
     for bad in ("", "..", "a/b"):
-        with pytest.raises(InvalidError, match="names no dump"):
+        with pytest.raises(InvalidError, match="is not the ID of a dump"):
             into(world, bad)
 
 
@@ -554,7 +554,7 @@ def test_a_repository_that_is_there_is_not_restored_over() -> None:
     manifest = take(world)
     with pytest.raises(AlreadyExistsError, match="already exists"):
         into(world, manifest.id, world.tables)
-    with pytest.raises(AlreadyExistsError, match="very repository"):
+    with pytest.raises(AlreadyExistsError, match="the repository that this dump was made of"):
         into(world, manifest.id, world.tables, "other")
     target = MemoryTables()
     into(world, manifest.id, target)

@@ -197,7 +197,7 @@ def test_fsck_reports_and_mends_exchanged_files() -> None:
         report = world.lake().fsck(NAME)
         name = here.rpartition("/")[2]
         (finding,) = [finding for finding in report.findings if name in finding.what]
-        assert "holds another file" in finding.why
+        assert "contains another file" in finding.why
         assert there.rpartition("/")[2] in finding.why
         if mended < 3:
             again = world.lake().fsck(NAME, repair=True)

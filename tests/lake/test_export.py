@@ -209,7 +209,7 @@ def test_a_dry_run_counts_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_export_is_refused(tmp_path: Path) -> None:
     world = World()
     write_files(tmp_path, {"mine": "1"})
-    with pytest.raises(ExportFolderError, match=r"not empty and not an export \(it holds 'mine'\)"):
+    with pytest.raises(ExportFolderError, match=r"neither empty nor an export \(it contains 'mine'\)"):
         world.main.export("main", tmp_path)
     with pytest.raises(ExportFolderError, match="not a folder"):
         world.main.export("main", tmp_path / "mine")
@@ -453,7 +453,7 @@ def test_an_export_that_was_overtaken_gives_up(tmp_path: Path, monkeypatch: pyte
         return claimed(place)
 
     monkeypatch.setattr(ExportFolder, "claimed", overtaken)
-    with pytest.raises(BusyError, match="was faster"):
+    with pytest.raises(BusyError, match="has finished meanwhile"):
         world.main.export("main", tmp_path)
 
 
@@ -489,7 +489,7 @@ def test_modified_files_are_told_with_verify_and_missing_ones_written(tmp_path: 
     (tmp_path / "a/2").unlink()
     before = held(tmp_path)
     commit(world.main, {"b": "changed"})
-    with pytest.raises(ModifiedExportError, match=r"2 files in .* are not as exported") as caught:
+    with pytest.raises(ModifiedExportError, match=r"2 files in .* were changed since the export") as caught:
         world.main.export("main", tmp_path, verify=True)
     assert caught.value.paths == ("a/1", "ü ñ/x")
     assert held(tmp_path) == before
@@ -507,7 +507,7 @@ def test_a_file_in_the_place_of_a_new_object_is_told_with_verify(tmp_path: Path)
     world.main.export("main", tmp_path)
     write_files(tmp_path, {"c": "mine"})
     commit(world.main, {"c": "theirs"})
-    with pytest.raises(ModifiedExportError, match=r"1 file in .* is not as exported: 'c'"):
+    with pytest.raises(ModifiedExportError, match=r"1 file in .* was changed since the export: 'c'"):
         world.main.export("main", tmp_path, verify=True)
     world.main.export("main", tmp_path)
     assert held(tmp_path) == texts(world.main)
@@ -643,7 +643,7 @@ def test_bytes_that_are_not_the_lakes_are_told_and_not_exported(tmp_path: Path, 
     link(world.main, "wrong", tmp_path / "source", size, checksum)
     world.main.commit("main", "m")
     with pytest.raises(
-        CorruptError, match=r"the bytes of 'wrong' are not those .* has (5 bytes with MD5 827ccb|more than 4)"
+        CorruptError, match=r"the bytes of 'wrong' are not the ones .* has (5 bytes with MD5 827ccb|more than 4)"
     ):
         world.main.export("main", tmp_path / "x", threads=1)
     assert held(tmp_path / "x") == {"fine": "1"}
@@ -670,6 +670,8 @@ def test_a_lost_object_is_told(tmp_path: Path) -> None:
     commit(world.main, {"a": "1", "b": "2"})
     address = world.main.stat("main", "a").address
     world.objects().delete(address.removeprefix(NAMESPACE + "/"))
-    with pytest.raises(BytesGoneError, match=r"the bytes of object 'a' of .* are gone: nothing is at mem://"):
+    with pytest.raises(
+        BytesGoneError, match=r"the bytes of object 'a' in .* are gone: there is no longer anything at mem://"
+    ):
         world.main.export("main", tmp_path)
     assert "a" not in held(tmp_path)

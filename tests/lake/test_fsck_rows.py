@@ -273,10 +273,10 @@ def test_a_row_of_an_application_that_names_no_commit_of_its_branch_is_found(lak
     found = {finding.what: finding for finding in lake.fsck().findings}
     assert {finding.kind for finding in found.values()} == {K.APPLICATION}
     assert {what.split("'")[1]: finding.why for what, finding in found.items()} == {
-        "": "says neither a version nor a commit",
+        "": "has neither a version nor a commit",
         "foreign": f"names commit {elsewhere} for version 8, which the branch never had",
         "lost": f"names commit {'ab' * 32!r} for version 7, which does not exist",
-        "odd": "says neither a version nor a commit",
+        "odd": "has neither a version nor a commit",
     }
     assert all("main" in {ref.name for ref in finding.refs} for finding in found.values())
     assert lake.repository.written_by("main", Application("lost", 7)) is None

@@ -87,7 +87,7 @@ def test_a_branch_that_is_kept_is_its_users_and_has_no_lease(world: World) -> No
 def test_only_its_owner_renews_a_lease(world: World) -> None:
     world.main.create_branch("tx", "main", hidden=True, owner="me")
     before = owners(world).all()
-    with pytest.raises(RefNotFoundError, match="owned by 'you'"):
+    with pytest.raises(RefNotFoundError, match="'you' no longer owns"):
         world.main.renew_branch("tx", "you")
     world.main.release_branch("tx", "you")
     assert owners(world).all() == before

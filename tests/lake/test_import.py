@@ -296,7 +296,9 @@ def test_a_file_that_was_removed_after_its_import_is_told(tmp_path: Path) -> Non
     (tmp_path / "a").write_text("1")
     world.main.import_folder("main", tmp_path)
     (tmp_path / "a").unlink()
-    with pytest.raises(BytesGoneError, match=rf"'a' of 'main' are gone: nothing is at file://{tmp_path}/a any more"):
+    with pytest.raises(
+        BytesGoneError, match=rf"'a' in 'main' are gone: there is no longer anything at file://{tmp_path}/a"
+    ):
         world.main.read("main", "a")
 
 

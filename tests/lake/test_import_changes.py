@@ -124,7 +124,7 @@ def test_a_source_that_lists_nothing_is_refused_unless_it_may(door: Door, tmp_pa
     before = world.main.branch("main")
     empty = door(world, tmp_path / "source", {}, "raw/")
     for terms in ({}, {"dry_run": True}):
-        with pytest.raises(EmptySourceError, match=r"lists no object for 'raw/'.*Nothing was changed.*--allow-empty"):
+        with pytest.raises(EmptySourceError, match=r"lists no objects for 'raw/'.*Nothing was changed.*--allow-empty"):
             empty(**terms)
     assert world.main.branch("main") == before
     rehearsed = empty(allow_empty=True, dry_run=True)
@@ -157,7 +157,7 @@ def test_the_error_names_what_was_to_be_imported(tmp_path: Path) -> None:
     listing.write_text(table({"a/b": "1"}))
     with pytest.raises(EmptySourceError) as told:
         world.main.import_listing("main", listing, ListingOptions("c/", "x/", "s3://b/"))
-    name = f"listing '{listing}' (rows whose key or address begins with 'c/')"
+    name = f"listing '{listing}' (rows whose key or address starts with 'c/')"
     assert told.value.sources == ((name, "x/"),)
 
 
@@ -205,12 +205,12 @@ MANY = {f"{number:04}": "1" for number in range(5_000)}
 @pytest.mark.parametrize(
     ("door", "file", "cut", "match"),
     [
-        (by_csv, "l.csv", -40, "cut off"),
-        (by_several_files, "1.csv", -40, "cut off"),
+        (by_csv, "l.csv", -40, "truncated"),
+        (by_several_files, "1.csv", -40, "truncated"),
         (by_several_files, "1.csv", 0, "is empty"),
-        (by_parquet, "l.parquet", -1, "not a sound Parquet"),
-        (by_parquet, "l.parquet", 50, "not a sound Parquet"),
-        (by_inventory, "data.csv.gz", -1, "not the file that the manifest means"),
+        (by_parquet, "l.parquet", -1, "not a valid Parquet"),
+        (by_parquet, "l.parquet", 50, "not a valid Parquet"),
+        (by_inventory, "data.csv.gz", -1, "not the file in the manifest"),
         (by_inventory, "manifest.json", -2, "not a manifest"),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_gzip_stream_that_ends_early_imports_nothing(cut: int, tmp_path: Path)
         world,
         lambda: world.main.import_listing("main", listing, options),
         ListingError,
-        "gzip file that ends too early",
+        "truncated gzip file",
     )
 
 
@@ -247,9 +247,9 @@ def test_a_file_of_an_inventory_that_is_missing_or_another_one_imports_nothing(t
     good = data.read_bytes()
     other = gzip.compress(gzip.decompress(good).replace(b"a", b"b"))
     data.write_bytes(other.ljust(len(good), b"\0"))
-    imported_nothing(world, run, ListingError, "not the file that the manifest means")
+    imported_nothing(world, run, ListingError, "not the file in the manifest")
     data.unlink()
-    imported_nothing(world, run, ListingError, "is not near it")
+    imported_nothing(world, run, ListingError, "not found near it")
 
 
 def test_a_last_line_without_its_end_counts_if_it_has_all_fields(tmp_path: Path) -> None:

@@ -198,10 +198,10 @@ def folder_link(path: Path) -> None:
     ("change", "error", "confined"),
     [
         (Path.unlink, r"g/z'.*No such file.*nothing was imported", False),
-        (pipe, r"g/z'.*no plain file any more", False),
-        (pipe, r"g/z'.*no plain file any more", True),
-        (link, r"'g/z' is a symbolic link.*a server follows none", True),
-        (folder_link, r"'g' is a symbolic link.*a server follows none", True),
+        (pipe, r"g/z'.*no longer a regular file", False),
+        (pipe, r"g/z'.*no longer a regular file", True),
+        (link, r"'g/z' is a symbolic link.*a server does not follow links", True),
+        (folder_link, r"'g' is a symbolic link.*a server does not follow links", True),
     ],
 )
 def test_what_a_file_became_since_it_was_listed_is_told_by_its_name(

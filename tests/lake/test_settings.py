@@ -269,7 +269,7 @@ def test_protection_is_compared_by_its_etag() -> None:
     assert world.main.protection() == ((), "")
     first = world.main.set_protection(["main", "v*", "main"], if_match="")
     assert world.main.protection() == (("main", "v*"), first)
-    with pytest.raises(PreconditionError, match="changed by somebody else"):
+    with pytest.raises(PreconditionError, match="changed by someone else"):
         world.main.set_protection(["x"], if_match="")
     second = world.main.set_protection(["x"], if_match=first)
     assert second not in ("", first)

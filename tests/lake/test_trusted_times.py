@@ -130,7 +130,7 @@ def test_a_single_file_by_its_address(folder: Path) -> None:
 def test_sources_that_are_no_files_are_refused() -> None:
     world = World()
     address = ImportAddress(AddressType.COMMON_PREFIX, f"{NAMESPACE}/x/", "one/")
-    with pytest.raises(InvalidError, match=r"trust_mtime is about files.*leave trust_mtime out"):
+    with pytest.raises(InvalidError, match=r"trust_mtime applies only to files.*leave trust_mtime out"):
         world.main.import_addresses("main", [address], trust_mtime=True)
 
 
@@ -147,7 +147,7 @@ def test_a_file_that_vanishes_is_named(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def changed(folder: Path) -> World:
-    """A lake of the folder, one file of which was modified since, with as many bytes."""
+    """A lake of the folder, one file of which was modified after, with as many bytes."""
     world = World()
     trust(world, folder)
     (folder / "b").write_text("THREE")
@@ -161,7 +161,7 @@ def test_whole_reads_compare_the_time_and_others_the_size(folder: Path) -> None:
     assert world.main.read("main", "in/b") == b"three"
     world = changed(folder)
     with pytest.raises(
-        DamagedObjectError, match=r"modified since, noted were 5 bytes with the time 2023-11-14T22:13:20\.1234"
+        DamagedObjectError, match=r"modified since, expected 5 bytes with the time 2023-11-14T22:13:20\.1234"
     ):
         world.main.read("main", "in/b")
     entry = world.main.stat("main", "in/b")
@@ -196,7 +196,7 @@ def test_fsck_finds_what_was_modified_and_counts_what_has_no_checksum(read_bytes
     report = changed(folder).main.fsck(committed_objects=True, outside_objects=True, object_bytes=read_bytes)
     (finding,) = report.findings
     assert finding.kind is FindingKind.OBJECT_BYTES
-    assert "was modified since" in finding.why
+    assert "was modified after" in finding.why
 
 
 @pytest.mark.parametrize(

@@ -430,7 +430,7 @@ def test_what_waits_for_its_first_worker_is_begun_again_and_given_up_only_after_
     assert operator.sweep(world.main) == 1
     found = operations(world).get("op")
     assert (found.state, found.error_kind, found.attempt) == (OperationState.FAILED, "UnavailableError", 3)
-    assert "nobody has begun to work on it in 12 hours" in found.error
+    assert "no worker has started it in 12 hours" in found.error
 
 
 def test_what_has_waited_for_long_is_tried_several_times_all_the_same() -> None:

@@ -332,7 +332,7 @@ def execute(lake: Lake, task: Task) -> None:
             task = replace(task, round=published.round)
     except _GaveUp as gave_up:
         with suppress(_GaveUp):  # the sweep finds it
-            _tried(partial(machine.fail, task, f"it was tried again and again: {gave_up}"))
+            _tried(partial(machine.fail, task, f"it was retried: {gave_up}"))
 
 
 def _tried(take: Callable[[], T]) -> T:

@@ -91,7 +91,7 @@ def test_login_shows_a_token_that_other_commands_take(at: At, monkeypatch: pytes
 def test_who_has_no_rule_or_says_no_way_is_told(rule: str, at: At) -> None:
     at.world.access.remove_rule(rule)
     refused = run("--login", "aws", "repo", "list")
-    assert (refused.code, refused.err) == (6, "error: no rule lets AWS principals in; an admin makes one\n")
+    assert (refused.code, refused.err) == (6, "error: no rule lets AWS principals in; ask an admin to create one\n")
     assert run("login").code == run("--login", "kerberos", "repo", "list").code == 2
     assert run("--lake", ".", "--login", "aws", "repo", "list").code == 2
 
@@ -170,7 +170,7 @@ def test_without_credentials_one_is_told(at: At, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, "/nowhere")
-    with pytest.raises(ForbiddenError, match="no credentials of AWS"):
+    with pytest.raises(ForbiddenError, match="no AWS credentials"):
         BotocoreSigner().sign("x")
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(ForbiddenError, match="nobodys"):

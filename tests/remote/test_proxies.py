@@ -87,7 +87,7 @@ def test_a_proxy_that_is_not_there_is_told_and_nothing_was_changed() -> None:
 
 
 def test_words_that_make_no_sense_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidError, match="proxy 'socks5://x:1' is no URL"):
+    with pytest.raises(InvalidError, match="proxy 'socks5://x:1' is not a URL"):
         ask(NAMED, Network(proxies={"http": "socks5://x:1"}))
     with pytest.raises(InvalidError, match="SSL_CERT_FILE"):
         ask(NAMED, Network(certificates=str(tmp_path / "none.pem")))

@@ -140,5 +140,5 @@ def test_a_skew_that_leaves_no_time_is_refused() -> None:
 
 
 def test_a_collector_allows_for_the_skew_of_the_writers() -> None:
-    with pytest.raises(InvalidError, match="shorter than that of the lake"):
+    with pytest.raises(InvalidError, match="shorter than the lake's"):
         Garbage(World().repository(), Options(skew=SKEW - 1)).plan()

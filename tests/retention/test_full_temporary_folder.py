@@ -25,7 +25,7 @@ world.clock.time += 30 * 86400
 with open(disk / "fill", "wb") as file:
     file.write(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize))
 for mode in (Mode.DRY_RUN, Mode.DELETE):
-    with pytest.raises(UnavailableError, match="in the temporary folder .*TMPDIR names another.* failed: the disk is full"):
+    with pytest.raises(UnavailableError, match="in the temporary folder .*set TMPDIR to use another.* failed: the disk is full"):
         collect(world, mode)
     left = [os.path.join(at, name) for at, _, names in os.walk(disk) for name in names]
     assert not [path for path in left if "gc-" in path], left

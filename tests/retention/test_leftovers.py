@@ -156,7 +156,7 @@ def test_who_has_little_time_each_time_comes_to_the_end() -> None:
 
 def test_who_may_still_be_at_work_is_waited_for(world: World) -> None:
     world.clock.time += GRACE
-    with pytest.raises(PreconditionError, match=r"deleted a short while ago.*try again in 0\.1 hours"):
+    with pytest.raises(PreconditionError, match=r"deleted only recently.*try again in 0\.1 hours"):
         leftovers(world).purge(uid(world))
     assert MARKER in keys(world, "")
 
@@ -201,10 +201,10 @@ def test_names_of_several_are_told_apart(world: World) -> None:
     world.lake().create_repository(NAME, "mem://second")
     world.lake().delete_repository(NAME)
     found = leftovers(world)
-    with pytest.raises(InvalidError, match="name one by its uid"):
+    with pytest.raises(InvalidError, match="choose one by its uid"):
         found.find(NAME)
     assert found.find(uid(world)).uid == uid(world)
-    with pytest.raises(NotFoundError, match="no deleted repository 'none'"):
+    with pytest.raises(NotFoundError, match="no remains of a deleted repository 'none'"):
         found.find("none")
 
 
@@ -233,7 +233,7 @@ def test_whoever_dies_leaves_what_another_one_finishes_and_nobody_restores(world
             break
         left = leftovers(world).all()
         if left and left[0].purging:
-            with pytest.raises((PreconditionError, NotFoundError), match=r"cannot be restored any more|does not exist"):
+            with pytest.raises((PreconditionError, NotFoundError), match=r"can no longer be restored|does not exist"):
                 world.lake().restore(NAMESPACE, dump, NAME)
             if MARKER in keys(world, ""):
                 with pytest.raises(InvalidError, match="already belongs to"):

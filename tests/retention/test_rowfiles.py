@@ -61,7 +61,7 @@ def test_no_damage_goes_unnoticed(count: int) -> None:
         damaged.append(whole[:at] + bytes([whole[at] ^ 1 << random.randrange(8)]) + whole[at + 1 :])
     for data in damaged:
         objects.put("rows", data)
-        with pytest.raises(CorruptError, match="rows is damaged or not whole, so nothing was collected; remove it"):
+        with pytest.raises(CorruptError, match="rows is damaged or incomplete, so nothing was collected; remove it"):
             list(read_rows(objects, "rows").rest())
         for number in (0, count // 2) if count else ():
             above = rows[number][:NAME_BYTES]

@@ -132,7 +132,7 @@ def test_after_a_read_that_failed_nobody_misses_bytes(amount: int, failing: int)
             more = reader.read(amount)
         except UnavailableError:
             for _ in range(2):
-                with pytest.raises(PreconditionError, match="seek to where the next one is to begin"):
+                with pytest.raises(PreconditionError, match="seek to where the next read should start"):
                     reader.read(1000)
             assert reader.seek(began) == began
             continue

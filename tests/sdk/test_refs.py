@@ -219,7 +219,7 @@ def test_an_import_says_what_it_changes_before_and_after(main: Branch, tmp_path:
     assert (made.changes.objects, made.changes.bytes) == (2, 3)
     mistyped = main.import_data().prefix(tmp_path / "none", "new/").prefix(folder, "other/")
     for dry_run in (False, True):
-        with pytest.raises(graveler.EmptySourceError, match=r"none/' lists no object for 'new/'"):
+        with pytest.raises(graveler.EmptySourceError, match=r"none/' lists no objects for 'new/'"):
             mistyped.run(dry_run=dry_run)
     assert main.head.id == made.id
     assert mistyped.run(allow_empty=True).changes.removed == 2
@@ -249,7 +249,9 @@ def test_a_branch_may_be_deleted_only_where_it_is_expected(repo: Repository, mai
     dev = repo.branch("dev").create(before)
     put(dev, "c")
     after = dev.commit("second").id
-    with pytest.raises(MovedError, match=f"'dev' is at commit {after[:16]} and not at {before[:16]}"):
+    with pytest.raises(
+        MovedError, match=f"'dev' is at commit {after[:16]}, but this commit was built on {before[:16]}"
+    ):
         repo.verbs.delete_branch("dev", at=CommitID(before))
     assert dev.head.id == after
     repo.verbs.delete_branch("dev", at=CommitID(after))

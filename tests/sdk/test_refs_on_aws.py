@@ -10,7 +10,7 @@ from graveler.sdk.repository import Repository
 from tests.sdk import test_refs
 from tests.support.retold import tell_again
 
-ELSEWHERE = "a lake on AWS reads from nowhere else"
+ELSEWHERE = "the only place that a lake on AWS reads from"
 LEFT_OUT = {
     "test_an_import_takes_objects_over_where_they_lie": ELSEWHERE,
     "test_an_import_says_what_it_changes_before_and_after": ELSEWHERE,

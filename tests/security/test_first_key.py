@@ -39,5 +39,5 @@ def test_a_key_that_is_given_is_made_also_where_setup_is_open(tmp_path: Path) ->
 def test_it_is_for_this_machines_own_address(tmp_path: Path, host: str) -> None:
     refused = run("--lake", tmp_path / "lake", "serve", "--open-setup", "--host", host, "--port", "0")
     assert refused.code == 2
-    assert "--open-setup lets anybody" in refused.err
+    assert "--open-setup lets anyone" in refused.err
     assert not (tmp_path / "lake").exists()

@@ -36,7 +36,7 @@ def test_a_line_of_a_listing_has_a_bound(tmp_path: Path, piece: bytes, reader: s
     listing = bomb(tmp_path / "listing.csv.gz", HEADER, piece)
     tracemalloc.start()
     try:
-        with pytest.raises(InvalidError, match=r"has a line of more than|is no CSV|is not CSV|fields"):
+        with pytest.raises(InvalidError, match=r"has a line of more than|is not gzipped CSV|is not CSV|fields"):
             for _ in addresses(listing) if reader == "sent" else ObjectListing(listing, "local://r")():
                 pass
         assert tracemalloc.get_traced_memory()[1] < LONG, "the line was read as a whole"
@@ -60,7 +60,7 @@ def test_gzip_unpacks_to_what_a_listing_can_be(tmp_path: Path, reader: str) -> N
 
 def test_blank_lines_are_not_gone_through_for_ever(tmp_path: Path) -> None:
     file = bomb(tmp_path / "listing.csv.gz", HEADER, b"\n" * 1024, 1 << 20)
-    with pytest.raises(InvalidError, match="blank lines one after another"):
+    with pytest.raises(InvalidError, match="blank lines in a row"):
         list(ObjectListing(file, "local://r")())
 
 

@@ -116,15 +116,15 @@ def test_a_table_that_is_not_there_is_told(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--objects", "s3://bucket/p"], "--objects is given without --tables"),
-        (["--tables", "dynamodb://t"], "--tables is given without --objects"),
-        (["--lake", "x", "--objects", "s3://bucket/p", "--tables", "dynamodb://t"], "name one of them"),
-        (["--lake", "x", "--tables", "dynamodb://t"], "name one of them"),
-        (["--region", "eu-west-1"], "--region is of a lake on AWS"),
-        (["--create-table"], "--create-table is of a lake on AWS"),
+        (["--objects", "s3://bucket/p"], "--objects needs --tables"),
+        (["--tables", "dynamodb://t"], "--tables needs --objects"),
+        (["--lake", "x", "--objects", "s3://bucket/p", "--tables", "dynamodb://t"], "name only one"),
+        (["--lake", "x", "--tables", "dynamodb://t"], "name only one"),
+        (["--region", "eu-west-1"], "--region is only for a lake on AWS"),
+        (["--create-table"], "--create-table is for a lake on AWS"),
         (["--objects", "s3://bucket/p", "--tables", "dynamodb://t", "--data-url", "http://x"], "--data-url"),
-        (["--objects", "file:///p", "--tables", "dynamodb://t"], "no place in S3"),
-        (["--objects", "s3://bucket/p", "--tables", "t"], "names no table"),
+        (["--objects", "file:///p", "--tables", "dynamodb://t"], "not a place in S3"),
+        (["--objects", "s3://bucket/p", "--tables", "t"], "does not name a table"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(given: list[str], told: str) -> None:

@@ -104,8 +104,8 @@ def test_ctrl_c_ends_transfers_that_hang(server: Running, line: Line, tmp_path: 
     done("put", "-r", "up", "lakefs://lake/main/d/")
     done("commit", "lakefs://lake/main", "-m", "m")
     for verb, told in (
-        (("export", "lakefs://lake/main/d/", "out"), "the same export again finishes it"),
-        (("get", "-r", "lakefs://lake/main/d/", "got"), "each complete"),
+        (("export", "lakefs://lake/main/d/", "out"), "run the export again to finish it"),
+        (("get", "-r", "lakefs://lake/main/d/", "got"), "all of them complete"),
     ):
         line.stuck.clear()
         process = begin(*verb)

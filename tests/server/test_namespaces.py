@@ -47,7 +47,7 @@ def test_a_deleted_repositorys_is_gone_when_it_is_looked_up(lake: Lake, tmp_path
     now = BELIEVED
     for _ in range(2):
         assert namespaces.at_hand("local://repo") is None
-        with pytest.raises(NotFoundError, match="is no repository's"):
+        with pytest.raises(NotFoundError, match="is neither the storage namespace"):
             namespaces.look_up("local://repo")
 
 

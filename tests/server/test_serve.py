@@ -326,7 +326,7 @@ def test_the_first_start_shows_a_key_once(tmp_path: Path) -> None:
         assert process.wait(PATIENCE) == 0
         assert lines[-1] == "stopped\n"
         shown.append("".join(lines))
-    assert shown[0].startswith("made an empty lake in")
+    assert shown[0].startswith("created an empty lake in")
     assert re.search(r"LAKECTL_CREDENTIALS_ACCESS_KEY_ID=AKIA[IJ][A-Z0-9]{14}Q\n", shown[0])
     assert re.search(r"LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY=\S{40}\n", shown[0])
     assert "ACCESS_KEY" not in shown[1]

@@ -261,7 +261,7 @@ def test_the_queue_lists_more_than_a_page() -> None:
 
 @pytest.mark.parametrize("token", ["", "t", "t-", "t-x", "t-0", "t-65", "t-1 ", "t-\u0661", "t-" + "9" * 5000])
 def test_what_is_no_token_is_corrupt(token: str) -> None:
-    with pytest.raises(CorruptError, match="is no staging token"):
+    with pytest.raises(CorruptError, match="is not a staging token"):
         shard_count(Token(token))
 
 

@@ -252,7 +252,7 @@ def test_half_an_answer_does_not_mean_that_there_is_nothing(
         trouble.answers[:] = [half, half]
         assert read() == there
         trouble.answers[:] = [half] * 4
-        with pytest.raises(UnavailableError, match="answer was lost"):
+        with pytest.raises(UnavailableError, match="response was lost"):
             read()
 
 
@@ -393,7 +393,7 @@ def test_the_first_names_may_stand_behind_a_page_without_names(objects: tuple[S3
         assert store.page("", folders=folders) == Page([], False)
         for pages in ([listing("", MORE)], [listing("", MORE + TOKEN), listing("", MORE + TOKEN)]):
             trouble.answers[:] = pages
-            with pytest.raises(UnavailableError, match="the listing is not complete"):
+            with pytest.raises(UnavailableError, match="the listing is incomplete"):
                 store.page("", folders=folders)
 
 
@@ -411,7 +411,7 @@ def test_a_listing_that_says_that_there_is_more_and_not_where_is_not_complete(
 ) -> None:
     store, trouble = objects
     trouble.answers[:] = pages
-    with pytest.raises(UnavailableError, match="the listing is not complete"):
+    with pytest.raises(UnavailableError, match="the listing is incomplete"):
         list(store.list())
 
 
@@ -468,7 +468,7 @@ def test_no_bucket_is_followed_to_another_region(objects: tuple[S3Objects, Troub
         trouble.requests.clear()
         trouble.answers[:] = [elsewhere]
         with pytest.raises(
-            UnavailableError, match=r"lies in another region; name that one \(eu-west-1\), or take a bucket of"
+            UnavailableError, match=r"is in another region; name that one \(eu-west-1\), or use a bucket in"
         ):
             verb()
         assert trouble.requests.total() == 1
@@ -480,7 +480,10 @@ def test_what_else_may_deny_an_object_is_said(objects: tuple[S3Objects, Trouble]
     trouble.answers[:] = [s3_error(403, "AccessDenied")]
     with pytest.raises(NotPermittedError) as caught:
         store.get("k")
-    for said in ("another account's, its policy has to allow it too", "requesters pay are not supported"):
+    for said in (
+        "belongs to another account, its policy must allow it, too",
+        "requester-pays buckets are not supported",
+    ):
         assert said in str(caught.value)
 
 

@@ -111,8 +111,8 @@ def test_trouble_is_logged_once_a_minute_and_counted_each_time(
             cache.put("c", b"")
     assert cache.failures == 10
     assert [record.getMessage().split(":")[1] for record in caplog.records] == [
-        " cannot read a (Input/output error); going on without it",
-        " cannot write c (Input/output error); going on without it",
+        " cannot read a (Input/output error); continuing without it",
+        " cannot write c (Input/output error); continuing without it",
     ]
 
 

@@ -40,7 +40,7 @@ def test_what_is_sealed_opens_for_its_row_alone() -> None:
     assert len(sealed) == len(SECRET) + 37
     assert ring.seal(ROW, SECRET) != sealed
     for other in (Key(ROW.partition, b"AKIA"), Key("access-key", b"sAKIAIOSFODNN7EXAMPLQ"), TOKEN_SECRET):
-        with pytest.raises(CorruptError, match=r"was changed, or is another row's"):
+        with pytest.raises(CorruptError, match=r"was changed, or belongs to another row"):
             ring.open(other, sealed)
 
 
@@ -117,7 +117,7 @@ def test_secrets_of_earlier_versions_are_sealed_and_stay_the_same() -> None:
         assert item is not None
         assert item.keys() == {"sealed"}, "an earlier version finds no secret, and makes none in its place"
         assert keyring(tables).shared(row).secret == secret
-        with pytest.raises(UnavailableError, match="none is named"):
+        with pytest.raises(UnavailableError, match="none was given"):
             Keyring(tables).shared(row)
 
 
@@ -210,7 +210,7 @@ def test_a_key_that_is_lost_or_anothers_is_told_and_never_replaced(tmp_path: Pat
     file.unlink()
     for ask in (lambda: Keyring(tables, source).shared(TOKEN_SECRET), Keyring(tables, source).ready):
         with pytest.raises(
-            SealingKeyLostError, match=r"is lost: a copy of the lake needs it, too; bring it back, or have new"
+            SealingKeyLostError, match=r"is missing \(a copy of the lake needs it, too\); restore it, or create new"
         ):
             ask()
     assert not file.exists()
@@ -234,13 +234,13 @@ def test_a_lake_that_signed_nothing_has_nothing_to_rotate(tmp_path: Path) -> Non
 def test_a_file_without_a_key_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "key").touch(0o600)
     (tmp_path / "key").write_bytes(text)
-    with pytest.raises(InvalidError, match="holds no sealing key"):
+    with pytest.raises(InvalidError, match="does not contain a sealing key"):
         KeyFile(tmp_path / "key").make()
 
 
 def test_a_named_file_must_be_there_and_closed_to_others(tmp_path: Path) -> None:
     file = tmp_path / "key"
-    with pytest.raises(UnavailableError, match=r"is not there; bring it back, .* openssl rand -base64 32 > "):
+    with pytest.raises(UnavailableError, match=r"does not exist; restore it, .* openssl rand -base64 32 > "):
         KeyFile(file).make()
     file.write_bytes(b64encode(bytes(32)) + b"\n")
     for mode, closed in ((0o600, True), (0o400, True), (0o640, True), (0o604, False), (0o602, False)):
@@ -251,7 +251,7 @@ def test_a_named_file_must_be_there_and_closed_to_others(tmp_path: Path) -> None
             with pytest.raises(InvalidError, match="chmod 600"):
                 KeyFile(file).make()
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(InvalidError, match="holds no sealing key"):
+    with pytest.raises(InvalidError, match="does not contain a sealing key"):
         KeyFile(tmp_path / "pipe").make()
 
 

@@ -157,7 +157,7 @@ def test_a_file_can_be_put_and_stays(objects: Objects, tmp_path: Path) -> None:
 
 def test_put_if_absent_does_not_touch_what_is_there(objects: Objects) -> None:
     first = objects.put("k", b"first", if_absent=True)
-    with pytest.raises(ObjectConditionError, match="k: not so any more") as caught:
+    with pytest.raises(ObjectConditionError, match="k: the condition failed") as caught:
         objects.put("k", b"second", if_absent=True)
     assert isinstance(caught.value, PreconditionError)
     assert objects.get("k") == b"first"

@@ -33,7 +33,7 @@ def test_it_allows_one_method_for_a_while() -> None:
         (SIGNER, "GET", 1060),
         (UrlSigner(BASE, b"guess"), "GET", 1000),
     ):
-        with pytest.raises(ForbiddenError, match="ask for a new one"):
+        with pytest.raises(ForbiddenError, match="request a new one"):
             signer.verify(url, method, now)
 
 

@@ -22,7 +22,7 @@ def test_each_right_is_used_or_has_a_reason(deployed: Deployed, client: Client, 
     repo = lakefs.Repository(name, client=client).create(storage_namespace=f"s3://{deployed.bucket}/{name}")
     main = repo.branch("main")
     main.object("a").upload(data=b"through the function")
-    main.object("b").upload(data=b"by a presigned URL", pre_sign=True)
+    main.object("b").upload(data=b"with a presigned URL", pre_sign=True)
     main.commit(message="first")
     dev = repo.branch("dev").create(source_reference="main")
     dev.object("b").upload(data=b"changed", pre_sign=True)

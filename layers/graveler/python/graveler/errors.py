@@ -48,8 +48,8 @@ class GravelerError(Exception):
         if not self.kept:
             return text
         return (
-            f"{text}. The transaction's work is kept on hidden branch {self.kept!r}: make way for it and land it "
-            f"(graveler.spark.land, or graveler merge), or delete the branch"
+            f"{text}. The transaction's work is on hidden branch {self.kept!r}: resolve the conflict and land it "
+            f"(graveler.spark.land or graveler merge), or delete the branch"
         )
 
 
@@ -98,7 +98,7 @@ class ReadOnlyRepositoryError(ForbiddenError):
     def __init__(self, repository: str) -> None:
         self.repository = repository
         super().__init__(
-            f"repository {repository!r} is read-only, so nothing was changed; make it writable first, or force this one change"
+            f"repository {repository!r} is read-only, so nothing was changed; make it writable first, or force this change"
         )
 
 
@@ -112,8 +112,8 @@ class ProtectedBranchError(ForbiddenError):
     def __init__(self, branch: str, pattern: str) -> None:
         self.branch, self.pattern = branch, pattern
         super().__init__(
-            f"branch {branch!r} is protected by the pattern {pattern!r}: only merges, reverts and cherry-picks change it. "
-            "Change another branch, commit there, and merge it"
+            f"branch {branch!r} is protected by the pattern {pattern!r}: only merges, reverts and cherry-picks can change it. "
+            "Commit the change on another branch, and merge that"
         )
 
 
@@ -156,8 +156,8 @@ class DamagedObjectError(CorruptError):
     def __init__(self, path: str, ref: str, address: str, expected: str, found: str) -> None:
         self.path, self.ref, self.address, self.expected, self.found = path, ref, address, expected, found
         super().__init__(
-            f"the bytes of {path!r} are not those that {ref!r} noted: {address} has {found}, noted were {expected}. Somebody "
-            "or something changed it there: restore it from a copy, or upload the object again and commit. "
+            f"the bytes of {path!r} are not the ones recorded in {ref!r}: {address} has {found}, expected {expected}. They were "
+            "changed outside the lake: restore them from a copy, or upload the object again and commit. "
             "`graveler fsck --objects --bytes` finds all such objects"
         )
 
@@ -182,7 +182,7 @@ class RepositoryNotFoundError(NotFoundError):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"repository {name!r} does not exist; list the ones there are, or create it")
+        super().__init__(f"repository {name!r} does not exist; create it, or list the existing ones")
 
 
 class RefNotFoundError(NotFoundError):
@@ -225,7 +225,7 @@ class NotCommittedError(ObjectNotFoundError):
 
     def __init__(self, path: str, branch: str) -> None:
         super().__init__(path, branch)
-        self.args = (f"object {path!r} is an uncommitted change of {branch!r}; no commit has it until you commit",)
+        self.args = (f"object {path!r} is an uncommitted change of {branch!r}; commit it first",)
 
 
 class ExpiredCommitError(GoneError):
@@ -237,8 +237,8 @@ class ExpiredCommitError(GoneError):
     def __init__(self, commit: str) -> None:
         self.commit = commit
         super().__init__(
-            f"commit {commit[:16]} has expired: the retention rules, or the loss of every branch and tag that led to it, let its "
-            "objects go. Use a newer commit; what was swept lately may be in quarantine (graveler gc restore)"
+            f"commit {commit[:16]} has expired: the retention rules no longer keep its objects, or no branch or tag leads to it "
+            "any more. Use a newer commit; recently removed files may still be in quarantine (graveler gc restore)"
         )
 
 
@@ -252,8 +252,9 @@ class TransactionGoneError(GoneError):
     def __init__(self, hidden: str, branch: str) -> None:
         self.hidden, self.branch = hidden, branch
         super().__init__(
-            f"hidden branch {hidden!r} of a transaction on {branch!r} is gone: a collection of garbage deleted it, because this "
-            f"process gave no sign for five minutes, or somebody else deleted or renamed it. Nothing came to {branch!r}; do the "
+            f"hidden branch {hidden!r} of a transaction on {branch!r} is gone: garbage collection deleted it because this "
+            "process "
+            f"gave no sign of life for five minutes, or someone else deleted or renamed it. {branch!r} was not changed; run the "
             "transaction again"
         )
 
@@ -269,8 +270,8 @@ class BytesGoneError(GoneError):
     def __init__(self, path: str, ref: str, address: str) -> None:
         self.path, self.ref, self.address = path, ref, address
         super().__init__(
-            f"the bytes of object {path!r} of {ref!r} are gone: nothing is at {address} any more; somebody removed or moved "
-            "them there. Bring them back, or remove the object"
+            f"the bytes of object {path!r} in {ref!r} are gone: there is no longer anything at {address}; someone removed or "
+            "moved them. Bring them back, or remove the object"
         )
 
 
@@ -305,7 +306,7 @@ class MergeConflictError(ConflictError):
         super().__init__(
             f"merging {source!r} into {destination!r}: {len(self.conflicts)} "
             f"conflict{'s' if len(self.conflicts) != 1 else ''} ({shown}); nothing was changed. "
-            "Change one side, or choose a strategy: source-wins or dest-wins"
+            "Change one of the sides, or choose a strategy: source-wins or dest-wins"
         )
 
 
@@ -320,8 +321,8 @@ class TouchedError(ConflictError):
     def __init__(self, source: str, destination: str, prefix: str) -> None:
         self.source, self.destination, self.prefix = source, destination, prefix
         super().__init__(
-            f"merging {source!r} into {destination!r}: somebody changed objects below {prefix!r} in {destination!r} meanwhile, "
-            "and what was done relies on what was there before; nothing was changed. Begin again on the branch as it is now"
+            f"merging {source!r} into {destination!r}: someone changed objects below {prefix!r} in {destination!r}, but the "
+            "merge assumed that this prefix was unchanged; nothing was changed. Start again from the branch as it is now"
         )
 
 
@@ -336,8 +337,8 @@ class MovedError(ConflictError):
     def __init__(self, branch: str, wanted: str, found: str) -> None:
         self.branch, self.wanted, self.found = branch, wanted, found
         super().__init__(
-            f"branch {branch!r} is at commit {found[:16]} and not at {wanted[:16]}, for which this was made; "
-            "nothing was changed. Look at the branch, and make it again"
+            f"branch {branch!r} is at commit {found[:16]}, but this commit was built on {wanted[:16]}; nothing was changed. Look "
+            "at the branch, and rebuild the commit on its current head"
         )
 
 
@@ -357,9 +358,9 @@ class DirtyBranchError(PreconditionError):
 
     def __init__(self, branch: str, operation: str, path: str = "") -> None:
         self.branch, self.path = branch, path
-        where = f" where {operation} would change the same ({path!r})" if path else f", so {operation} is refused"
+        where = f" to objects that {operation} would change ({path!r})" if path else f", so {operation} is refused"
         so = ", so it is refused" if path else ""
-        super().__init__(f"branch {branch!r} has uncommitted changes{where}{so}; commit them or reset the branch first")
+        super().__init__(f"branch {branch!r} has uncommitted changes{where}{so}; commit or reset them first")
 
 
 class TooMuchWorkError(PreconditionError):
@@ -378,11 +379,11 @@ class TooMuchWorkError(PreconditionError):
     ) -> None:
         self.records, self.limit, self.operation, self.begun = records, limit, operation, begun
         why = (
-            "takes longer than one call may"
+            "takes longer than one call is allowed to"
             if limit is None
-            else f"takes reading {records:,} records or more, and one call was allowed {limit:,}"
+            else f"has to read {records:,} records or more, but one call is allowed {limit:,}"
         )
-        super().__init__(f"{what} {why}; do it as an operation")
+        super().__init__(f"{what} {why}; run it as an operation")
 
 
 class AmbiguousRefError(InvalidError):
@@ -395,7 +396,7 @@ class AmbiguousRefError(InvalidError):
     def __init__(self, ref: str, candidates: Sequence[str]) -> None:
         self.ref, self.candidates = ref, tuple(candidates)
         super().__init__(
-            f"ref {ref!r} is ambiguous: it begins the IDs of {', '.join(c[:16] for c in candidates)}; give more digits"
+            f"ref {ref!r} is ambiguous: it matches commits {', '.join(c[:16] for c in candidates)}; give more digits"
         )
 
 
@@ -410,12 +411,12 @@ class EmptySourceError(InvalidError):
 
     def __init__(self, sources: Sequence[tuple[str, str]]) -> None:
         self.sources = tuple(sources)
-        named = [f"{source} lists no object for {destination!r}" for source, destination in self.sources[:_NAMED]]
+        named = [f"{source} lists no objects for {destination!r}" for source, destination in self.sources[:_NAMED]]
         more = len(self.sources) - len(named)
         super().__init__(
             f"nothing to import: {'; '.join(named)}{f'; and {more:,} more' if more else ''}. Nothing was changed. An import "
-            "removes what its source does not list, so this one would empty its destination. See whether the source's address is "
-            "right; if the destination is to be emptied, say so (--allow-empty, allow_empty)"
+            "removes objects that its source does not list, so this one would empty its destination. Check the source's address; "
+            "if the destination should be emptied, allow it (--allow-empty, allow_empty)"
         )
 
 

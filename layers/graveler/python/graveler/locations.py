@@ -137,7 +137,7 @@ def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
         return _served(*found, named)
     if named.login is not None:
         raise InvalidError(
-            f"login {named.login!r} is for a lake behind a server; name it with --endpoint, or leave the login out"
+            f"login {named.login!r} is only for a lake behind a server; name one with --endpoint, or leave the login out"
         )
     return _own(named, found)
 
@@ -148,7 +148,7 @@ def find_location(named: Named | None = None) -> LakeLocation:
     found = _named(named)
     if found is not None and _is_served(*found):
         raise InvalidError(
-            f"this needs the lake itself, and {found[0]} {found[1]!r} names a server; do it where the lake is kept: in its "
+            f"this works only on the lake itself, but {found[0]} {found[1]!r} names a server; run it where the lake is: in its "
             f"folder, or with {_ON_AWS}"
         )
     return _own(named, found)
@@ -165,7 +165,7 @@ def _own(named: Named, found: tuple[str, str] | None) -> LakeLocation:
     if found is not None and (found[0] in ("--tables", TABLES) or found[1].startswith(_TABLE)):
         return _aws(*found, named)
     if found is None and named.objects is not None:
-        raise InvalidError(f"--objects is given without --tables; a lake on AWS needs {_ON_AWS}")
+        raise InvalidError(f"--objects needs --tables: a lake on AWS needs {_ON_AWS}")
     _refuse_for_aws(named, found)
     return FolderLake(_nearest() if found is None else _named_folder(*found))
 
@@ -182,8 +182,8 @@ def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
         "kms_key",
     ):
         if getattr(named, name) is not None:
-            hint = f"; {found[0]} {found[1]!r} names another lake: name one of them" if found else ""
-            raise InvalidError(f"--{name.replace('_', '-')} is of a lake on AWS, which is named with {_ON_AWS}{hint}")
+            hint = f"; {found[0]} {found[1]!r} names another lake; name only one" if found else ""
+            raise InvalidError(f"--{name.replace('_', '-')} is only for a lake on AWS, which needs {_ON_AWS}{hint}")
 
 
 def _is_served(by: str, value: str) -> bool:
@@ -198,7 +198,7 @@ def _served(by: str, url: str, named: Named) -> ServedLake:
     login = named.login or (None if named.key else environ.get(LOGIN))
     if login:
         if login != "aws":
-            raise InvalidError(f"login {login!r} is no way to log in; the only one is aws, with AWS's credentials")
+            raise InvalidError(f"cannot log in with {login!r}; use aws, with AWS credentials")
         return replace(found, by_aws=True)
     if named.key is None and (token := environ.get(TOKEN)):
         return replace(found, token=token)
@@ -206,8 +206,8 @@ def _served(by: str, url: str, named: Named) -> ServedLake:
         if key_id and secret:
             return replace(found, key_id=key_id, secret=secret)
     raise ForbiddenError(
-        f"{by} {url!r} names a server, and there is no access key for it; set {KEY_ID} and {SECRET}, or {LOGIN}=aws to log in "
-        f"with AWS's credentials, or have this server in {_LAKECTL}"
+        f"{by} {url!r} names a server, but there is no access key for it; set {KEY_ID} and {SECRET}, or {LOGIN}=aws to log in "
+        f"with AWS credentials, or configure this server in {_LAKECTL}"
     )
 
 
@@ -256,7 +256,7 @@ def _lakectl_settings() -> dict[str, str]:
     except yaml.YAMLError as error:
         line = f", line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
         # The message omits YAML's own one: it may quote a secret.
-        raise InvalidError(f"{_LAKECTL}{line} is not YAML; mend the file, or set {KEY_ID} and {SECRET}") from None
+        raise InvalidError(f"{_LAKECTL}{line} is not valid YAML; fix the file, or set {KEY_ID} and {SECRET}") from None
     sections = document.items() if isinstance(document, dict) else ()
     return {
         f"{section}.{name}": value
@@ -271,14 +271,14 @@ def _single(*candidates: tuple[str, str | None]) -> tuple[str, str] | None:
     """Return the one location that is given, and what names it. :class:`InvalidError` for two."""
     given = [(by, value) for by, value in candidates if value is not None]
     if len(given) > 1:
-        raise InvalidError(f"{' and '.join(f'{by} {value!r}' for by, value in given)} name two lakes; name one of them")
+        raise InvalidError(f"{' and '.join(f'{by} {value!r}' for by, value in given)} name two lakes; name only one")
     return given[0] if given else None
 
 
 def _aws(by: str, tables: str, named: Named) -> AwsLake:
     objects = named.objects or os.environ.get(OBJECTS)
     if not objects:
-        raise InvalidError(f"{by} is given without --objects; a lake on AWS needs {_ON_AWS}")
+        raise InvalidError(f"{by} needs --objects: a lake on AWS needs {_ON_AWS}")
     s3 = named.s3_endpoint_url or _endpoint("S3")
     dynamodb = named.dynamodb_endpoint_url or _endpoint("DYNAMODB")
     by_option = named.sealing_key_file or named.kms_key
@@ -286,7 +286,7 @@ def _aws(by: str, tables: str, named: Named) -> AwsLake:
     kms_key = named.kms_key if by_option else os.environ.get(KMS_KEY) or None
     if key_file and kms_key:
         raise InvalidError(
-            f"a file and a KMS key are named for the lake's sealing key: {str(key_file)!r}, {kms_key!r}; name one"
+            f"both a file and a KMS key are given as the lake's sealing key: {str(key_file)!r}, {kms_key!r}; give only one"
         )
     return AwsLake(
         objects=objects,
@@ -315,7 +315,7 @@ def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
 def _named_folder(by: str, name: str) -> Path:
     if "://" in name:
         raise InvalidError(
-            f"{by} {name!r} names no lake; name a folder, {_TABLE}TABLE for one on AWS, or a server's URL"
+            f"{by} {name!r} does not name a lake; name a folder, {_TABLE}TABLE for one on AWS, or a server's URL"
         )
     folder = Path(name)
     return lake_in(folder) or folder
@@ -328,7 +328,7 @@ def _nearest() -> Path:
         if found is not None:
             return found
     raise NotFoundError(
-        f"there is no lake in {str(start)!r} or above it; make one with `graveler init`, "
+        f"there is no lake in {str(start)!r} or above it; create one with `graveler init`, "
         f"or name one with --lake FOLDER or {LAKE}"
     )
 
@@ -349,7 +349,7 @@ def working_folder() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
-        raise UnavailableError(f"the working folder cannot be read: {error.strerror}; change to another one") from None
+        raise UnavailableError(f"cannot read the working folder: {error.strerror}; change to another one") from None
 
 
 def cache_folder() -> Path:
@@ -359,7 +359,7 @@ def cache_folder() -> Path:
         # XDG ignores a path that is not absolute.
         home = Path(named) if named.startswith("/") else Path.home() / ".cache"
     except RuntimeError:  # a user without an entry, as in containers
-        raise UnavailableError("this user has no home folder to keep a cache in; set XDG_CACHE_HOME") from None
+        raise UnavailableError("this user has no home folder for a cache; set XDG_CACHE_HOME") from None
     return home / "graveler"
 
 

@@ -76,7 +76,7 @@ def take_over() -> bool:
             os.environ.update(json.load(file))
     except (OSError, ValueError, TypeError) as error:
         raise InvalidError(
-            f"{DESCRIPTOR} is {named!r}, which is for graveler's own children; unset it ({error})"
+            f"{DESCRIPTOR} is {named!r}, but it is reserved for graveler's own child processes; unset it ({error})"
         ) from None
     return True
 

@@ -125,7 +125,7 @@ def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
                 return
             finally:
                 os.close(descriptor)
-    raise FileNotFoundError(f"others keep removing new files in {folder!r}")
+    raise FileNotFoundError(f"new files in {folder!r} keep being removed by others")
 
 
 def _made(where: str) -> _Own:
@@ -139,7 +139,7 @@ def _made(where: str) -> _Own:
         if _is_locked_by_us(descriptor, path):
             return _Own(path, descriptor)
         os.close(descriptor)
-    raise FileNotFoundError(f"others keep removing new folders in {where!r}")
+    raise FileNotFoundError(f"new folders in {where!r} keep being removed by others")
 
 
 def _is_locked_by_us(descriptor: int, path: Path) -> bool:

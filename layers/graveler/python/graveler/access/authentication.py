@@ -110,12 +110,16 @@ class Access:
         self._failures.check(source, request.access_key_id)
         rules = self._rules.all()
         if not rules:  # then AWS need not be asked
-            raise IdentityRefusedError("no rule lets AWS principals in; an admin makes one", request.access_key_id)
+            raise IdentityRefusedError(
+                "no rule lets AWS principals in; ask an admin to create one", request.access_key_id
+            )
         try:
             principal = self._aws.principal(request)
             rule = rule_for(rules, principal.arn)
             if rule is None:
-                raise IdentityRefusedError(f"no rule lets {principal.arn} in; an admin makes one", principal.arn)
+                raise IdentityRefusedError(
+                    f"no rule lets {principal.arn} in; ask an admin to create one", principal.arn
+                )
         except IdentityRefusedError:
             self._failures.note(source, request.access_key_id)
             raise
@@ -218,7 +222,7 @@ class Access:
         if key_id and secret:
             return self._keys.adopt(key_id, secret, name, now=self._clock())
         if key_id or secret:
-            raise InvalidError("an access key ID and its secret go together; give both, or neither")
+            raise InvalidError("an access key ID and its secret belong together; give both, or neither")
         return self._keys.create_first(name, now=self._clock())
 
     def set_up(self, name: str, chosen: tuple[str, str] | None = None) -> KeyWithSecret | None:

@@ -23,7 +23,7 @@ class AwsLogin:
     def __init__(self, names: Sequence[str], sts: Sts | None = None, clock: Callable[[], float] = time.time) -> None:
         if not 1 <= len(names) <= MAX_NAMES:
             raise InvalidError(
-                f"a server has 1 to {MAX_NAMES} names that clients sign to log in by AWS, not {len(names)}"
+                f"a server must have 1 to {MAX_NAMES} names that clients sign for AWS logins, not {len(names)}"
             )
         for name in names:
             if not _NAME.fullmatch(name):

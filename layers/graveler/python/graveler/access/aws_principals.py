@@ -38,7 +38,7 @@ def read_principal(arn: str) -> AwsPrincipal:
     found = _ARN.fullmatch(arn) if len(arn) <= _MAX and arn.isprintable() else None
     parts = found["rest"].split("/")[1:] if found else []
     if found is None or _KINDS.get(found["kind"]) != found["service"] or not _has_parts(found["kind"], parts):
-        raise InvalidError(f"{arn[:200]!r} is the ARN of no AWS principal who signs requests")
+        raise InvalidError(f"{arn[:200]!r} is not the ARN of an AWS principal that can sign requests")
     if found["kind"] == "assumed-role":
         return AwsPrincipal(arn, parts[0], parts[1])
     return AwsPrincipal(arn, parts[-1] if parts else "root", "")
@@ -51,15 +51,15 @@ def principal_pattern(text: str) -> str:
     found = _ARN.fullmatch(text) if len(text) <= _MAX and text.isprintable() else None
     if found is None:
         raise InvalidError(
-            f"principal {text[:200]!r} must be an ARN, such as arn:aws:iam::123456789012:role/etl-*; its account is 12 digits, "
-            "without wildcards, and each part behind it may have *, ? and […]"
+            f"principal {text[:200]!r} must be an ARN such as arn:aws:iam::123456789012:role/etl-*, with an account of 12 digits "
+            "without wildcards; the parts after it may contain *, ? and […]"
         )
     start, kind, parts = f"arn:{found['partition']}", found["kind"], found["rest"].split("/")[1:]
     if kind == "role" and found["service"] == "iam" and parts and "" not in parts:
         if len(parts) > 1 and _WILD.search(parts[-1]):
             raise InvalidError(
-                f"principal {text[:200]!r}: sessions do not say the path of their role, so a role with a path has its whole name "
-                "here, without wildcards"
+                f"principal {text[:200]!r}: sessions do not include the path of their role, so a role with a path needs its "
+                "full name here, without wildcards"
             )
         return f"{start}:sts::{found['account']}:assumed-role/{parts[-1]}/*"
     if kind == "assumed-role" and len(parts) == 1:

@@ -54,8 +54,8 @@ class SourceNotAllowedError(ForbiddenError):
     def __init__(self, address: str) -> None:
         self.address = address
         super().__init__(
-            f"address {address[:200]!r} is outside the allowed import sources; whoever runs the lake names them, with "
-            "`graveler serve --import-source` or as data buckets of a deployment"
+            f"address {address[:200]!r} is outside the allowed import sources; the lake's operator configures them with "
+            "`graveler serve --import-source`, or as data buckets of a deployment"
         )
 
 
@@ -68,7 +68,7 @@ class OthersNamespaceError(ForbiddenError):
     def __init__(self, address: str) -> None:
         self.address = address
         super().__init__(
-            f"address {address[:200]!r} lies in the storage namespace of a repository that this key may not read, or holds one; "
+            f"address {address[:200]!r} overlaps the storage namespace of a repository that this key may not read; "
             "name another address"
         )
 
@@ -81,9 +81,7 @@ class PrincipalRuleNotFoundError(NotFoundError):
 
     def __init__(self, rule_id: str) -> None:
         self.rule_id = rule_id
-        super().__init__(
-            f"rule {rule_id!r} about AWS principals does not exist, or was removed; list the ones there are"
-        )
+        super().__init__(f"rule {rule_id!r} for AWS principals does not exist, or was removed; list the existing ones")
 
 
 class KeyNotFoundError(NotFoundError):
@@ -94,4 +92,4 @@ class KeyNotFoundError(NotFoundError):
 
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
-        super().__init__(f"access key {key_id!r} does not exist, or is revoked; list the ones there are")
+        super().__init__(f"access key {key_id!r} does not exist, or was revoked; list the existing ones")

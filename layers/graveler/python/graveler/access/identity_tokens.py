@@ -86,17 +86,17 @@ def read_identity_token(token: str, now: float) -> SignedRequest:
             raise InvalidError(f"identity token: {name} {found[:80]!r} must be {value}")
     for name, shape in _SHAPES.items():
         if not shape.fullmatch(getattr(claims, name) or ""):
-            raise InvalidError(f"identity token: {name} is not what AWS's signature of a request has there")
+            raise InvalidError(f"identity token: {name} is not what AWS puts there when it signs a request")
     region = REGIONS.get(claims.host)
     if region is None:
         raise _refused(
-            claims, f"host {claims.host[:80]!r} is none of AWS's STS that this server knows; sign for another region's"
+            claims, f"host {claims.host[:80]!r} is not an AWS STS host that this server knows; sign for another region"
         )
     if claims.region != region:
         raise InvalidError(f"identity token: region {claims.region[:80]!r} must be {region}, that of {claims.host}")
     if claims.signed_headers != _SIGNED:
         raise _refused(
-            claims, f"the signed headers must be host and {SERVER_HEADER}, whose value is this server's name"
+            claims, f"the signed headers must be host and {SERVER_HEADER}, with this server's name as its value"
         )
     _expect_alive(claims, now)
     return SignedRequest(claims.host, _target(claims, region), claims.access_key_id)
@@ -104,13 +104,13 @@ def read_identity_token(token: str, now: float) -> SignedRequest:
 
 def _decoded(token: str) -> _Token:
     if len(token) > MAX_TOKEN:
-        raise InvalidError(f"identity token: at most {MAX_TOKEN:,} characters are read")
+        raise InvalidError(f"identity token: at most {MAX_TOKEN:,} characters are allowed")
     try:
         # Versions of commons-codec before 1.5, as with Hadoop 2, write lines.
         return msgspec.json.decode(b64decode(token.replace("\r\n", ""), validate=True), type=_Token)
     except UNREADABLE as error:
         raise InvalidError(
-            f"identity token: not the parts of a presigned GetCallerIdentity, JSON in base64 ({error})"
+            f"identity token: it is not the parts of a presigned GetCallerIdentity as JSON in base64 ({error})"
         ) from None
 
 
@@ -121,13 +121,13 @@ def _expect_alive(claims: _Token, now: float) -> None:
     try:
         signed = datetime.strptime(claims.date, _DATE).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise InvalidError(f"identity token: date {claims.date!r} is none") from None
+        raise InvalidError(f"identity token: date {claims.date!r} is not valid") from None
     if signed > now + MAX_AHEAD:
-        raise _refused(claims, f"it is dated {claims.date}, which is still to come; set the clock of who signs")
+        raise _refused(claims, f"it is dated {claims.date}, which is in the future; set the signer's clock")
     if now >= signed + seconds:
         ended = datetime.fromtimestamp(signed, UTC) + timedelta(seconds=seconds)
         raise _refused(
-            claims, f"it expired at {ended:%Y-%m-%d %H:%M:%S} UTC; sign a new one, and see whether the clocks agree"
+            claims, f"it expired at {ended:%Y-%m-%d %H:%M:%S} UTC; sign a new one, and check that the clocks agree"
         )
 
 

@@ -138,7 +138,7 @@ class Keys:
                 raise AlreadyExistsError(
                     "access key",
                     key_id,
-                    "with another secret, or revoked; name another key ID, or give the right secret",
+                    "with another secret, or is revoked; choose another key ID, or give the right secret",
                 ) from None
             return None
         return made
@@ -266,7 +266,7 @@ def _check_chosen(key_id: str, secret: str) -> None:
     if not (MIN_CHOSEN_SECRET <= len(secret) <= MAX_SECRET and _SECRET.fullmatch(secret)):
         raise InvalidError(
             f"the secret of access key {key_id!r} must have {MIN_CHOSEN_SECRET} to {MAX_SECRET} printable ASCII "
-            "characters without spaces; take 40 random ones"
+            "characters without spaces; use 40 random ones"
         )
 
 
@@ -296,7 +296,9 @@ def check_rights(name: str, repositories: Sequence[str], branches: Sequence[str]
         raise InvalidError(f"the name {name[:256]!r} of a key's holder must be 1 to 256 printable characters")
     for kind, patterns in (("repository", repositories), ("branch", branches)):
         if len(patterns) > MAX_PATTERNS:
-            raise InvalidError(f"a key has at most {MAX_PATTERNS} {kind} patterns, not {len(patterns)}; use wider ones")
+            raise InvalidError(
+                f"a key has at most {MAX_PATTERNS} {kind} patterns, not {len(patterns)}; use broader ones"
+            )
         for pattern in patterns:
             if not 0 < len(pattern) <= 256 or not pattern.isprintable():
                 raise InvalidError(f"{kind} pattern {pattern[:256]!r} must be 1 to 256 printable characters")

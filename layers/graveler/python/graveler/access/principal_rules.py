@@ -68,12 +68,12 @@ class PrincipalRules:
         check_rights(name, repositories, branches)
         for word in _NAMED.findall(name):
             if word not in _WORDS:
-                raise InvalidError(f"name {name[:256]!r}: {{{word}}} means nothing; {{principal}} and {{session}} do")
+                raise InvalidError(f"name {name[:256]!r}: {{{word}}} is unknown; use {{principal}} and {{session}}")
         known = self.all()
         if any(rule.principal == pattern for rule in known):
-            raise AlreadyExistsError("rule about AWS principal", pattern, "remove it first")
+            raise AlreadyExistsError("rule for AWS principal", pattern, "remove it first")
         if len(known) >= MAX_RULES:
-            raise InvalidError(f"a lake has at most {MAX_RULES:,} rules about AWS principals; use wider patterns")
+            raise InvalidError(f"a lake has at most {MAX_RULES:,} rules for AWS principals; use broader patterns")
         rule_id = f"{PREFIX}{token_hex(8)}"
         rule = PrincipalRule(rule_id, pattern, name, role, tuple(repositories), tuple(branches), int(now))
         item = _encode(rule)
@@ -149,5 +149,5 @@ def _decode(rule_id: str, item: Item) -> PrincipalRule:
         return msgspec.convert({"rule_id": rule_id, **item}, PrincipalRule)
     except msgspec.ValidationError as error:
         raise CorruptError(
-            f"rule {rule_id!r} about AWS principals cannot be read ({error}); restore the table from a copy"
+            f"rule {rule_id!r} for AWS principals cannot be read ({error}); restore the table from a copy"
         ) from None

@@ -48,6 +48,6 @@ def _folders(prefixes: Sequence[str]) -> tuple[str, ...]:
     for prefix in prefixes:
         if not is_plain(prefix):
             raise InvalidError(
-                f"import source {prefix!r} is no plain address; write it as s3://bucket/folder/ or file:///folder/"
+                f"import source {prefix!r} is not a plain address; write it as s3://bucket/folder/ or file:///folder/"
             )
     return tuple(prefix if prefix.endswith("/") else prefix + "/" for prefix in prefixes)

@@ -89,7 +89,7 @@ class Sts:
             if code != _OTHER_NAME:
                 break
         raise IdentityRefusedError(
-            f"AWS does not confirm who signed this ({code}); the credentials must be good, and {SERVER_HEADER} signed with the "
+            f"AWS does not confirm who signed this ({code}); the credentials must be valid, and {SERVER_HEADER} signed with the "
             "name that this server is configured with",
             request.access_key_id,
         )
@@ -103,7 +103,7 @@ class Sts:
                 HTTPException,
                 ValueError,
             ) as error:  # ValueError: from a socket that the deadline has closed
-                raise UnavailableError(f"no answer from {request.host} ({error}); try again") from None
+                raise UnavailableError(f"no response from {request.host} ({error}); try again") from None
 
     def _answer(self, request: SignedRequest, name: str) -> tuple[int, bytes]:
         connection = _Connection(request.host, self._locate(request.host), self._context, self._seconds)
@@ -121,9 +121,7 @@ class Sts:
                 response: HTTPResponse = connection.getresponse()
                 body = response.read(MAX_ANSWER + 1)
         if len(body) > MAX_ANSWER:
-            raise UnavailableError(
-                f"{request.host} answered with more than {MAX_ANSWER:,} bytes, which nobody expects of it"
-            )
+            raise UnavailableError(f"{request.host} responded with more than the expected {MAX_ANSWER:,} bytes")
         return response.status, body
 
 
@@ -145,7 +143,7 @@ class _Connection(HTTPSConnection):
 def _taken(slots: BoundedSemaphore, seconds: float) -> Iterator[None]:
     """Take one of the slots; :class:`BusyError` if none gets free in time."""
     if not slots.acquire(timeout=seconds):
-        raise BusyError("too many logins by AWS at the same time; try again")
+        raise BusyError("too many AWS logins at the same time; try again")
     try:
         yield
     finally:
@@ -175,18 +173,18 @@ def _arn(body: bytes) -> str:
     try:
         return msgspec.json.decode(body, type=_Confirmed).response.identity.arn
     except UNREADABLE as error:
-        raise UnavailableError(f"what AWS's STS answered cannot be read ({error}); try again") from None
+        raise UnavailableError(f"the response of AWS STS cannot be read ({error}); try again") from None
 
 
 def _code(status: int, body: bytes) -> str:
     """Return AWS's code for a refusal. :class:`BusyError`, :class:`UnavailableError` for a response that says nothing about the
     signer."""
     if not 400 <= status < 500:
-        raise UnavailableError(f"AWS's STS answered with status {status}, which says nothing; try again")
+        raise UnavailableError(f"AWS STS responded with the unexpected status {status}; try again")
     try:
         code = msgspec.json.decode(body, type=_Refused).error.code
     except UNREADABLE:
         code = ""
     if status == 429 or code in _THROTTLED:
-        raise BusyError("AWS's STS has too much to do; try again")
+        raise BusyError("AWS STS is too busy; try again")
     return code if _CODE.fullmatch(code) else f"status {status}"

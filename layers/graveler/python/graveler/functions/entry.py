@@ -180,15 +180,15 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
     if (received := _body_bytes(event)) > MAX_BODY:
         return _refused(
             413,
-            f"the body has {received:,} bytes, and at most {MAX_BODY:,} come through a function; upload what is larger by a "
-            "presigned URL, and ask for many things in several requests",
+            f"the body has {received:,} bytes, but a function accepts at most {MAX_BODY:,}; upload larger objects with a "
+            "presigned URL, and split large requests",
             _told(event),
         )
     if not _is_as_sent(event, received):
         return _refused(
             400,
-            "the body is not known to have arrived as it was sent: bodies of text and JSON types come through a function as "
-            "UTF-8 text, and other bytes are lost; upload by a presigned URL, or with the content type application/octet-stream",
+            "the body may not have arrived as it was sent: a function receives bodies of text and JSON types as UTF-8 text, "
+            "and other bytes are lost; upload with a presigned URL, or with the content type application/octet-stream",
             _told(event),
         )
     response = application(event)
@@ -197,7 +197,7 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
     shorter = _shorter(event, response, size)
     if shorter is not None:
         return answered(application, shorter)
-    message = f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for less at once"
+    message = f"the response has {size:,} bytes, but a function can return at most {MAX_ANSWER:,}; request less at once"
     return {**response, **_refused(400, message, response["headers"])}
 
 

@@ -73,7 +73,7 @@ def first_key_handler() -> Callable[[Event, object], None]:
         except GravelerError as error:
             reason = str(error)
         except Exception as error:
-            reason = f"{type(error).__name__}; the function's log has the rest"
+            reason = f"{type(error).__name__}; see the function's log"
             raise
         finally:
             _answer(event, reason)

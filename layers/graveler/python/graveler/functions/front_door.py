@@ -13,7 +13,7 @@ Event = dict[str, Any]
 HEADER: Final = "x-graveler-front-door"
 """As infra.front_door.HEADER."""
 
-REFUSAL: Final = "the API answers under the name of its deployment's domain only; ask that one"
+REFUSAL: Final = "the API is available only under its deployment's domain name; use that one"
 
 
 class FrontDoor:

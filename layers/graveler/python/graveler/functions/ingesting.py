@@ -149,9 +149,7 @@ def _buried(function: Function, dead_letters: Queue | None, message: Message, re
     try:
         dead_letters.send(message.body, {"reason": reason})
     except UnavailableError as error:
-        log.warning(
-            "the queue of dead letters cannot be reached", extra={"message_id": message.id, "error": str(error)}
-        )
+        log.warning("the dead-letter queue cannot be reached", extra={"message_id": message.id, "error": str(error)})
         return False
     return True
 
@@ -162,7 +160,7 @@ def _put_off(function: Function, incoming: Queue | None, failed: Sequence[_Recor
         return
     waits = {record.receipt_handle: wait(int(record.attributes.received), random.random()) for record in failed}
     for reason in incoming.put_off(waits):
-        function.telemetry.logger.warning("a message cannot be put off", extra={"reason": reason})
+        function.telemetry.logger.warning("a message cannot be postponed", extra={"reason": reason})
 
 
 def wait(received: int, chance: float) -> int:

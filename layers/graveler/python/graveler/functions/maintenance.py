@@ -79,7 +79,7 @@ def _bring_again(function: Function, queue: Queue | None, receipt_handle: str) -
     if queue is None or not receipt_handle:
         return
     for reason in queue.put_off({receipt_handle: AGAIN_SECONDS}):
-        function.telemetry.logger.warning("a message cannot be put off", extra={"reason": reason})
+        function.telemetry.logger.warning("a message cannot be postponed", extra={"reason": reason})
 
 
 def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
@@ -96,7 +96,7 @@ def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
         while not operation.is_finished:
             if time.time() >= deadline:
                 raise UnavailableError(
-                    f"operation {operation.id!r} has not ended in the time of one run; another one goes on"
+                    f"operation {operation.id!r} has not ended within one run; another one continues"
                 )
             time.sleep(_LOOK_EVERY)
             operation = runner.look(repository, operation.id)  # if its worker has died, this one takes it over

@@ -62,7 +62,7 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
         try:
             step = msgspec.convert(event, Step)
         except msgspec.ValidationError as error:
-            raise InvalidError(f"the event is no step of an operation: {error}") from None
+            raise InvalidError(f"the event is not a step of an operation: {error}") from None
         try:
             return take(machine, step)
         finally:
@@ -112,7 +112,7 @@ def why(caught: Caught) -> str:
     """Return the failure in words for a user, shown if no try has published: then none will."""
     message = _message(caught)
     what = f"{caught.error}: {message}" if message else caught.error
-    return f"it was tried again and again, and failed each time, at last with {what}; nothing was changed"
+    return f"it was retried and failed each time, finally with {what}; nothing was changed"
 
 
 def _message(caught: Caught) -> str:

@@ -121,9 +121,11 @@ def commit_id(
             operation.encode(),
         )
     except UnicodeEncodeError as error:
-        raise InvalidError(f"a commit's text cannot be written as UTF-8: {error.object!r}, {error.reason}") from None
+        raise InvalidError(
+            f"the text of a commit cannot be written as UTF-8: {error.object!r}, {error.reason}"
+        ) from None
     except OverflowError:
-        raise InvalidError(f"creation time {created} is out of range; it is Unix time in seconds") from None
+        raise InvalidError(f"creation time {created} is out of range; give Unix time in seconds") from None
     return CommitID(sha256(_framed(fields)).hexdigest())
 
 
@@ -147,7 +149,7 @@ def new_commit(
     metadata = inherited(metadata, parents, cuts)
     ids = tuple(parent.id for parent in parents)
     if len(set(ids)) != len(ids):
-        raise InvalidError(f"commit {ids[0][:16]} is given as a parent twice")
+        raise InvalidError(f"commit {ids[0][:16]} is given twice as a parent; give each parent once")
     commit = Commit(
         id=commit_id(
             parents=ids,
@@ -170,7 +172,7 @@ def new_commit(
     size = len(encode_commit(commit))
     if size > MAX_RECORD_BYTES:
         raise InvalidError(
-            f"the commit's record has {size} bytes, at most {MAX_RECORD_BYTES} are allowed; shorten its message or metadata"
+            f"the commit's record has {size} bytes, but at most {MAX_RECORD_BYTES} are allowed; shorten its message or metadata"
         )
     return commit
 
@@ -180,7 +182,7 @@ def check_date(created: int | None, now: float) -> None:
     request."""
     if created is not None and not 0 <= created <= now + MAX_AHEAD:
         raise InvalidError(
-            f"the commit's date {created} is out of range; it is Unix time in seconds, from 1970 to a day from now"
+            f"the commit's date {created} is out of range; give Unix time in seconds, from 1970 to one day from now"
         )
 
 
@@ -208,7 +210,7 @@ def published_at(created: int, item: Item) -> int:
     except for a backdated one. :class:`CorruptError` for an item that cannot be read."""
     published = item.get("published", created)
     if not isinstance(published, int):
-        raise CorruptError(f"the item of a commit says {published!r} for the time of its publication")
+        raise CorruptError(f"the item of a commit has {published!r} as its time of publication")
     return max(created, published)
 
 
@@ -255,7 +257,7 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
     except InvalidError as error:
         raise CorruptError(f"the record of commit {cid} cannot be read: {error}") from None
     if actual != cid:
-        raise CorruptError(f"the record of commit {cid} is damaged: what it says has the ID {actual}")
+        raise CorruptError(f"the record of commit {cid} is damaged: its contents have the ID {actual}")
     if (stored.generation == 1) != (not parents) or stored.generation < 1:
         raise CorruptError(
             f"the record of commit {cid} is damaged: generation {stored.generation}, {len(parents)} parents"
@@ -368,7 +370,7 @@ class CommitStore:
         than one means that the prefix is ambiguous. One request. :class:`InvalidError` for any other prefix."""
         if not MIN_PREFIX_DIGITS <= len(prefix) <= ID_DIGITS or not is_hex(prefix):
             raise InvalidError(
-                f"{prefix!r} is no prefix of a commit ID: give {MIN_PREFIX_DIGITS} to {ID_DIGITS} of 0-9, a-f"
+                f"{prefix!r} is not a prefix of a commit ID; give {MIN_PREFIX_DIGITS} to {ID_DIGITS} digits of 0-9, a-f"
             )
         start = prefix.encode()
         partition = f"{self._uid}/commit/{prefix[0]}"
@@ -387,7 +389,7 @@ class CommitStore:
             parent = self.in_memory(first) or self.read([first]).get(first)
             if parent is None:
                 raise RefNotFoundError(
-                    first, f"commit {commit.id[:16]} names it as its parent, and no commit has this ID"
+                    first, f"commit {commit.id[:16]} names it as its parent, but no commit has this ID"
                 )
             line = (_raw(first) + parent.line)[: LINE_LENGTH * _RAW]
         return Put(self.key(commit.id), commit_item(commit, line, now), Absent())
@@ -421,7 +423,7 @@ def _framed(fields: Iterable[bytes]) -> bytes:
 def _raw(digest: str) -> bytes:
     """Return the 32 bytes of 64 hex digits."""
     if not is_commit_id(digest):
-        raise InvalidError(f"{digest!r} is no ID: 64 lower-case hex digits are expected")
+        raise InvalidError(f"{digest!r} is not an ID; give 64 lower-case hex digits")
     return bytes.fromhex(digest)
 
 
@@ -438,6 +440,6 @@ def _unreadable(cid: CommitID, record: bytes, error: Exception) -> str:
 
 def _other_version(cid: CommitID, version: int) -> str:
     return (
-        f"the record of commit {cid} has format version {version}, and this graveler reads version {RECORD_VERSION}; "
+        f"the record of commit {cid} has format version {version}, but this graveler reads version {RECORD_VERSION}; "
         "use a newer graveler"
     )

@@ -23,7 +23,7 @@ def split_of(commit: Commit, own: SplitParameters) -> SplitParameters:
         smallest, largest, raggedness = map(int, value.split("/"))
     except ValueError:
         raise CorruptError(
-            f"commit {commit.id[:16]} says {value!r} of how its tree is cut; it cannot be read"
+            f"commit {commit.id[:16]} says {value!r} for its split parameters, which cannot be read"
         ) from None
     return SplitParameters(smallest, largest, raggedness)
 

@@ -78,7 +78,7 @@ def _parse(text: str) -> RefExpression:
             _refuse(text, brace + 1, "the brace is not closed")
         past = parse_past(text[brace + 2 : end - 1])
         if past is None:
-            why = "a number, or a time as 2026-06-01 or 2026-06-01T12:00Z (UTC, unless another zone is given), stands in '@{…}'"
+            why = "'@{…}' takes a number, or a time such as 2026-06-01 or 2026-06-01T12:00Z (UTC, unless another zone is given)"
             _refuse(text, brace + 2, why)
         at, base = True, text[:brace]
     else:
@@ -86,12 +86,12 @@ def _parse(text: str) -> RefExpression:
         at = text[:end].endswith("@")
         base = text[: end - at]
     if not base:
-        _refuse(text, 0, "a branch, a tag or a commit ID must stand here")
+        _refuse(text, 0, "a branch, a tag or a commit ID is missing here")
     broken = broken_tag_rule(base)  # branches and commit IDs keep these rules too
     if broken is not None:
-        _refuse(text, 0, f"{base[:80]!r} is no name of a branch, tag or commit: {broken}")
+        _refuse(text, 0, f"{base[:80]!r} is not the name of a branch, tag or commit: {broken}")
     if at and not is_branch(base):
-        _refuse(text, len(base), "'@' stands only after the name of a branch")
+        _refuse(text, len(base), "'@' is allowed only after the name of a branch")
     steps = []
     position = end
     while position < len(text):
@@ -108,7 +108,7 @@ def _parse(text: str) -> RefExpression:
         elif kind == "^":
             steps.append(Step("^", number))
         else:
-            _refuse(text, position, f"only '~' and '^', each with or without a number, follow here, not {kind!r}")
+            _refuse(text, position, f"only '~' and '^', each with or without a number, can follow here, not {kind!r}")
         position = after
     return RefExpression(base, at, tuple(steps), past)
 
@@ -191,7 +191,7 @@ def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: Com
         branch = refs.branch(base)
         if branch is None:
             raise RefNotFoundError(
-                text, f"no branch is called {base!r}, and '@' stands only after the name of a branch"
+                text, f"no branch is called {base!r}, and '@' is allowed only after the name of a branch"
             )
         return Resolved(branch.commit_id, branch)
     keys = _base_keys(base, refs, commits)
@@ -211,7 +211,7 @@ def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: Com
     if is_hex(base) and len(base) < MIN_PREFIX_DIGITS:
         raise RefNotFoundError(
             text,
-            f"no branch or tag has this name, and a commit is named by at least {MIN_PREFIX_DIGITS} digits of its ID",
+            f"no branch or tag has this name, and naming a commit takes at least {MIN_PREFIX_DIGITS} digits of its ID",
         )
     candidates = commits.find_prefix(base) if is_hex(base) and len(base) < ID_DIGITS else []
     if len(candidates) > 1:
@@ -237,4 +237,4 @@ def _tilde(done: str, distance: int) -> str:
 
 def _refuse(text: str, position: int, why: str) -> NoReturn:
     shown = repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
-    raise InvalidError(f"{shown} is no ref expression, at character {position + 1}: {why}")
+    raise InvalidError(f"{shown} is not a valid ref expression, at character {position + 1}: {why}")

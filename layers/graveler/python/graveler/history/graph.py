@@ -194,7 +194,9 @@ def log_page(
         return _page(whole, amount, stop_at, shows, limit=limit)
     position = after.split(".")
     if not all(map(is_commit_id, position)):
-        raise InvalidError(f"{after[:80]!r} is no position in a log; pass what the page before gave, or a commit ID")
+        raise InvalidError(
+            f"{after[:80]!r} is not a position in a log; pass the position from the previous page, or a commit ID"
+        )
     last, *frontier = map(CommitID, position)
     if last == stop_at:
         return Page(())
@@ -206,7 +208,7 @@ def log_page(
     while (commit := whole.next()) is not None:
         if commit.id == last:
             return _page(whole, amount, stop_at, shows, limit=limit)
-    raise RefNotFoundError(last, f"the log of {start[:16]} does not contain it; begin again from the first page")
+    raise RefNotFoundError(last, f"the log of {start[:16]} does not contain it; start again from the first page")
 
 
 def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None, shows: Shows | None, *, limit: bool) -> Page[Commit]:
@@ -314,7 +316,7 @@ class _Reader:
                 child = self._ends.get(cid)
                 if child is None:
                     raise RefNotFoundError(cid, "no commit has this ID")
-                raise CorruptError(f"commit {cid} is missing, and commit {child.commit.id} names it as a parent")
+                raise CorruptError(f"commit {cid} is missing, but commit {child.commit.id} names it as a parent")
             self._note(cached)
             commits.append(cached.commit)
         return commits

@@ -23,7 +23,7 @@ def check_repository(name: str) -> str:
     if not 3 <= len(name) <= 63:
         raise _refused("repository", name, f"it has {len(name)} characters; 3 to 63 are allowed")
     if name[0] == "-":
-        raise _refused("repository", name, "it must begin with a lower-case letter or a digit")
+        raise _refused("repository", name, "it must start with a lower-case letter or a digit")
     for character in name:
         if character not in _LOWER and character != "-":
             raise _refused("repository", name, f"{character!r} is not one of a-z, 0-9 and '-'")
@@ -35,7 +35,7 @@ def check_branch(name: str) -> str:
     if not name:
         raise _refused("branch", name, "it is empty")
     if name[0] == "-":
-        raise _refused("branch", name, "it must begin with a letter, a digit or '_'")
+        raise _refused("branch", name, "it must start with a letter, a digit or '_'")
     for character in name:
         if character not in _WORD and character != "-":
             raise _refused("branch", name, f"{character!r} is not one of A-Z, a-z, 0-9, '_' and '-'")
@@ -76,16 +76,16 @@ def broken_tag_rule(name: str) -> str | None:
             return f"{character!r} is not allowed (nor are white space, control characters and any of ~ ^ : ? * [ \\)"
     for bad in ("..", "@{", "//"):
         if bad in name:
-            return f"{bad!r} is not allowed in it"
+            return f"{bad!r} is not allowed in a name"
     for bad in ("-", "/"):
         if name.startswith(bad):
-            return f"it must not begin with {bad!r}"
+            return f"it must not start with {bad!r}"
     for bad in ("/", ".", "@"):
         if name.endswith(bad):
             return f"it must not end with {bad!r}"
     for part in name.split("/"):
         if part.startswith("."):
-            return f"its part {part!r} must not begin with '.'"
+            return f"its part {part!r} must not start with '.'"
         if part.endswith(".lock"):
             return f"its part {part!r} must not end with '.lock'"
     return None
@@ -93,4 +93,4 @@ def broken_tag_rule(name: str) -> str | None:
 
 def _refused(kind: str, name: str, why: str) -> InvalidError:
     shown = repr(name) if len(name) <= 80 else f"{name[:80]!r}…"
-    return InvalidError(f"{shown} cannot be the name of a {kind}: {why}")
+    return InvalidError(f"{shown} is not a valid {kind} name: {why}")

@@ -48,7 +48,7 @@ class Owners:
         """Return the part of a transaction that gives a branch its lease, as it creates the branch. :class:`InvalidError` for an
         owner that is empty or longer than 200 characters."""
         if not 1 <= len(owner) <= _LONGEST_OWNER:
-            raise InvalidError(f"the owner of a branch is named by 1 to {_LONGEST_OWNER} characters, not {len(owner)}")
+            raise InvalidError(f"the owner of a branch must have 1 to {_LONGEST_OWNER} characters, not {len(owner)}")
         return Put(self._key(branch), _item(owner))
 
     def gone_write(self, branch: str) -> Delete:

@@ -67,13 +67,11 @@ def _before_moves(text: str, branch: str, moves: int, refs: Refs) -> CommitID:
     for count, row in enumerate(refs.reflog.rows("branch", branch, min(moves, _PAGE)), 1):
         if count == moves:
             if row.old is None:
-                raise RefNotFoundError(
-                    text, f"{moves} moves ago, branch {branch!r} was not there yet: it was created then"
-                )
+                raise RefNotFoundError(text, f"branch {branch!r} did not exist {moves} moves ago: it was created then")
             return row.old
     if row is None:
         raise RefNotFoundError(text, _no_log(branch, refs))
-    raise RefNotFoundError(text, f"the log of branch {branch!r} tells of {count} moves only")
+    raise RefNotFoundError(text, f"the log of branch {branch!r} has only {count} moves")
 
 
 def _at_time(text: str, branch: str, time_ns: int, refs: Refs) -> CommitID:
@@ -81,18 +79,18 @@ def _at_time(text: str, branch: str, time_ns: int, refs: Refs) -> CommitID:
     for row in refs.reflog.rows("branch", branch, _PAGE):
         if row.event.time_ns <= time_ns:
             if row.new is None:
-                raise RefNotFoundError(text, f"branch {branch!r} had been deleted by then")
+                raise RefNotFoundError(text, f"branch {branch!r} had been deleted by that time")
             return row.new
         later = row
     # No row is that old. Recent moves have rows, so the branch was then where its oldest row found it.
     if time_ns < time.time_ns() - refs.reflog.keep_seconds * 1_000_000_000:
         days = refs.reflog.keep_seconds // 86_400
         raise RefNotFoundError(
-            text, f"the log of branch {branch!r} does not reach back to then; it is kept for {days} days"
+            text, f"the log of branch {branch!r} does not reach back to that time; it is kept for {days} days"
         )
     if later is not None:
         if later.old is None:
-            raise RefNotFoundError(text, f"branch {branch!r} was not there yet: it was created later")
+            raise RefNotFoundError(text, f"branch {branch!r} did not exist yet: it was created later")
         return later.old
     state = refs.branch(branch)
     if state is None:
@@ -102,4 +100,4 @@ def _at_time(text: str, branch: str, time_ns: int, refs: Refs) -> CommitID:
 
 def _no_log(branch: str, refs: Refs) -> str:
     days = refs.reflog.keep_seconds // 86_400
-    return f"no branch is called {branch!r}, or nothing has moved it for {days} days: there is no log of it"
+    return f"no branch is called {branch!r}, or it has not moved for {days} days, so it has no log"

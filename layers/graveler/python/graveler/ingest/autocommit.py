@@ -68,7 +68,7 @@ class AutoCommitter:
             except ConditionFailedError:
                 if not backoff.wait():
                     raise BusyError(
-                        f"ingest rule {rule.name!r} is being changed by too many at once; try again"
+                        f"ingest rule {rule.name!r} is being changed by too many others at once; try again"
                     ) from None
 
     def _finish(self, repository: OpenRepository, rule: Rule, taken: Taken, made: list[Commit]) -> bool:

@@ -60,7 +60,7 @@ def split_address(address: str) -> tuple[str, str]:
     bucket, slash, key = rest.partition("/")
     if not separator or not scheme or not bucket or not slash or scheme == "file":
         raise InvalidError(
-            f"{address!r} is no address of an object; write it as s3://bucket/key or file:///folder/file"
+            f"{address!r} is not the address of an object; write it as s3://bucket/key or file:///folder/file"
         )
     return f"{scheme}://{bucket}", key
 
@@ -71,7 +71,7 @@ def canonical(sequencer: str) -> str:
     lower = sequencer.lower()
     if not _SEQUENCER.fullmatch(lower):
         raise InvalidError(
-            f"sequencer {sequencer!r} is no hexadecimal number, so the event cannot be put in order; reconcile the rule"
+            f"sequencer {sequencer!r} is not a hexadecimal number, so the event cannot be ordered; reconcile the rule"
         )
     return lower.rstrip("0") or "0"
 
@@ -79,10 +79,10 @@ def canonical(sequencer: str) -> str:
 def check_event(event: ObjectEvent) -> None:
     """Refuse an event that no store could have sent, with :class:`InvalidError`."""
     if not event.key or event.size < 0:
-        raise InvalidError(f"the event names no object: key {event.key!r}, {event.size} bytes")
+        raise InvalidError(f"the event does not name an object: key {event.key!r}, {event.size} bytes")
     if not 0 <= event.time <= LAST_TIME:  # NaN is neither
         raise InvalidError(
-            f"the event of {event.key!r} has the time {event.time!r}; it is Unix seconds, from 1970 to the year 9999"
+            f"the event of {event.key!r} has the time {event.time!r}; it must be Unix seconds, from 1970 to the year 9999"
         )
 
 
@@ -95,7 +95,7 @@ def parse_message(body: str | bytes) -> list[ObjectEvent]:
         text = body.encode() if isinstance(body, str) else body
         document = msgspec.json.decode(text, type=dict[str, Any])
     except UNREADABLE as error:
-        raise InvalidError(f"the message is no JSON object: {error}") from None
+        raise InvalidError(f"the message is not a JSON object: {error}") from None
     try:
         if "Records" in document:
             notification = msgspec.convert(document, _Notification)
@@ -107,8 +107,8 @@ def parse_message(body: str | bytes) -> list[ObjectEvent]:
         if "address" in document:
             return [_of_line(msgspec.convert(document, _Line))]
     except msgspec.ValidationError as error:
-        raise InvalidError(f"the message is no event of an object: {error}") from None
-    raise InvalidError("the message is no event of an object: it has neither 'Records' nor 'detail-type' nor 'address'")
+        raise InvalidError(f"the message is not an object event: {error}") from None
+    raise InvalidError("the message is not an object event: it has neither 'Records' nor 'detail-type' nor 'address'")
 
 
 def to_line(event: ObjectEvent) -> bytes:
@@ -245,5 +245,5 @@ def _decoded(key: str) -> str:
         return unquote_to_bytes(key.replace("+", " ")).decode()
     except UnicodeDecodeError:
         raise InvalidError(
-            f"key {key!r} is not UTF-8 when it is URL-decoded, so it cannot be an object's path"
+            f"key {key!r} is not UTF-8 after URL decoding, so it cannot be the path of an object"
         ) from None

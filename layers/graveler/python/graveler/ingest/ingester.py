@@ -262,7 +262,7 @@ class Ingester:
                 for tasks, last in zip(part.groups, seen, strict=True):
                     if rule.id in again and rule.is_marker(tasks[0].event.key):
                         for task in tasks:  # only half of what it marks would be committed
-                            note(task, Result(Outcome.RETRY, "an object that it marks could not be taken yet"))
+                            note(task, Result(Outcome.RETRY, "an object before this marker could not be ingested yet"))
                     elif (
                         plan := judge(repository, rule, tasks, last, _unsure(repository, rule, before), note)
                     ) is not None:
@@ -341,7 +341,7 @@ def _expect_possible(repository: OpenRepository, rule: Rule, event: ObjectEvent)
     encode_key(event.key)
     repository.expect_readable(address)
     if address.startswith(repository.repository.namespace + "/"):
-        raise InvalidError(f"{address!r} lies in the repository's own storage namespace, and is not ingested")
+        raise InvalidError(f"{address!r} is in the repository's own storage namespace, and is not ingested")
 
 
 def _transactions(work: Sequence[tuple[Rule, Sequence[Task]]]) -> Iterator[list[_Part]]:

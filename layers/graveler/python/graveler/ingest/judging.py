@@ -45,7 +45,7 @@ class Task(Struct, frozen=True):
         return Result(
             Outcome.STAGED,
             f"{self.event.address!r} is dated {spelled(self.stated)}, too far in the future to wait for; "
-            f"it counts to the window of {spelled(self.window)}",
+            f"it counts toward the window of {spelled(self.window)}",
         )
 
 
@@ -85,7 +85,7 @@ def judge(
         event = task.event
         created = event.kind is EventKind.CREATED
         if not created and rule.deletes is Deletes.KEEP:
-            note(task, Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps what is deleted at the source"))
+            note(task, Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps objects that are deleted at the source"))
             continue
         if seen is not None and event.sequencer < seen.sequencer and _may_be_newer(rule, event, reconciled):
             task = replace(task, event=replace(event, sequencer=seen.sequencer))
@@ -104,7 +104,7 @@ def judge(
             note(task, _overwritten(rule, event))
             continue
         if last is not None:
-            note(last, Result(Outcome.STALE, "a newer event of this object came with it"))
+            note(last, Result(Outcome.STALE, "a newer event of this object arrived with it"))
         marks = marks or (created and rule.is_marker(event.key))
         last, seen = task, Seen(task.event.sequencer, created, event.etag if created else "")
     if last is None or seen is None:
@@ -165,7 +165,7 @@ class _Judgement:
             try:
                 entry = self._told()
             except NotFoundError as error:
-                note(self._task, Result(Outcome.SKIPPED, f"it vanished from the source: {error}"))
+                note(self._task, Result(Outcome.SKIPPED, f"it disappeared from the source: {error}"))
                 return None
         if entry is not None and not after.etag:
             after = replace(after, etag=entry.checksum)
@@ -177,17 +177,19 @@ class _Judgement:
     def _overtaken(self, found: Found | None) -> str:
         """Return why a created object is neither staged nor its event recorded; empty if it is."""
         event = self._event
-        gone = f"it vanished from the source: {event.address!r} does not exist"
+        gone = f"it disappeared from the source: {event.address!r} does not exist"
         if not self._old:
             if not self._rule.verify:
                 return ""
             if found is None:
                 return gone
             if not self._is_same(found):
-                return f"it vanished from the source: {event.address!r} is another object by now, whose own event comes"
+                return (
+                    f"it disappeared from the source: {event.address!r} is now another object, which has its own event"
+                )
             return ""
         if self._has_kept_younger(found):
-            return f"a rule of before has kept a newer {event.address!r}"
+            return f"an earlier rule has recorded a newer {event.address!r}"
         if found is not None and not self._is_older(found):
             return ""
         if not self._keeps:
@@ -199,7 +201,7 @@ class _Judgement:
             and before.etag != event.etag
             and int(event.time) <= before.modified
         ):
-            return f"reconciling has found a newer {event.address!r}"
+            return f"reconciling found a newer {event.address!r}"
         return ""  # deletions since are ignored
 
     def _is_same(self, found: Found) -> bool:
@@ -296,4 +298,4 @@ def _refuses(rule: Rule, seen: Seen | None, etag: str) -> bool:
 
 
 def _overwritten(rule: Rule, event: ObjectEvent) -> Result:
-    return Result(Outcome.POISON, f"{event.address!r} was overwritten, and rule {rule.name!r} refuses that")
+    return Result(Outcome.POISON, f"{event.address!r} was overwritten, which rule {rule.name!r} refuses")

@@ -79,7 +79,7 @@ def decode_seen(item: Item | None) -> Seen | None:
         return msgspec.convert({name: value for name, value in item.items() if name in _FIELDS}, Seen)
     except msgspec.ValidationError as error:
         raise CorruptError(
-            f"an item of the ingest ledger holds {dict(item)!r}: {error}; delete it, and reconcile the rule"
+            f"an item of the ingest ledger contains {dict(item)!r}: {error}; delete it, and reconcile the rule"
         ) from None
 
 

@@ -163,7 +163,7 @@ class _Run:
                 return
             except ConditionFailedError:
                 if not backoff.wait():
-                    raise BusyError(f"too many others ingest by rule {self._rule.name!r} at once; try again") from None
+                    raise BusyError(f"too many others are ingesting with rule {self._rule.name!r}; try again") from None
 
     def _reconciled_until(self, before: Pending) -> int:
         return max(before.reconciled, ceil(self._clock.now() + self._repository.skew))
@@ -250,7 +250,7 @@ class _Run:
                 if entry is None and rule.deletes is Deletes.KEEP:
                     continue  # it went since it was listed
                 if entry is not None and difference.there is not None and rule.overwrites is Overwrites.REFUSE:
-                    refused.append(Refused(path, f"was overwritten, and rule {rule.name!r} refuses that"))
+                    refused.append(Refused(path, f"was overwritten, which rule {rule.name!r} refuses"))
                     continue
                 after = Seen(
                     BEFORE_ALL if before is None else before.sequencer,

@@ -97,7 +97,7 @@ class Notes:
         """Return all results; ``buckets`` are those that have rules."""
         results = [
             self._results.get(at)
-            or (Result(Outcome.SKIPPED, "no rule takes it") if event.bucket in buckets else unwanted(event))
+            or (Result(Outcome.SKIPPED, "no rule applies to it") if event.bucket in buckets else unwanted(event))
             for at, event in enumerate(events)
         ]
         return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread))
@@ -120,7 +120,7 @@ def by_message(
         if isinstance(events, Result):
             of_messages.append(events)
         else:
-            told = Result(Outcome.SKIPPED, "" if events else "no event of an object")
+            told = Result(Outcome.SKIPPED, "" if events else "not an object event")
             for _ in events:
                 told = worst(told, next(results))
             of_messages.append(told)
@@ -129,7 +129,7 @@ def by_message(
 
 def unwanted(event: ObjectEvent) -> Result:
     """Return the result of an event from a source that no rule is about."""
-    return Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
+    return Result(Outcome.POISON, f"no rule applies to {event.bucket!r}, where {event.address!r} comes from")
 
 
 def failed(error: GravelerError) -> Result:

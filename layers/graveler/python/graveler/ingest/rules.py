@@ -265,7 +265,7 @@ class RuleStore:
             if item_bytes(key, item) > MAX_ITEM_BYTES and len(after) > len(before.rules):
                 raise InvalidError(
                     f"repository {repository.name!r} has {len(before.rules):,} ingest rules, and no more fit into "
-                    f"{MAX_ITEM_BYTES:,} bytes; make one of several, with a source that holds theirs, or use another repository"
+                    f"{MAX_ITEM_BYTES:,} bytes; replace several by one with a common source, or use another repository"
                 )
             condition = Matches({"version": before.version}) if before.version else Absent()
             try:
@@ -273,14 +273,16 @@ class RuleStore:
             except ConditionFailedError:
                 continue
             return
-        raise BusyError(f"the ingest rules of {repository.name!r} are being changed by too many at once; try again")
+        raise BusyError(
+            f"the ingest rules of {repository.name!r} are being changed by too many others at once; try again"
+        )
 
 
 def check_rule(rule: Rule) -> None:
     """Refuse an invalid rule, with :class:`InvalidError`."""
     if not _NAME.fullmatch(rule.name):
         raise InvalidError(
-            f"{rule.name!r} is no name of a rule: 1 to 64 letters, digits, '_', '-', '.', first a letter or digit"
+            f"{rule.name!r} is not the name of a rule: 1 to 64 letters, digits, '_', '-', '.', starting with a letter or digit"
         )
     check_branch(rule.branch)
     _, prefix = split_address(rule.source)
@@ -289,18 +291,20 @@ def check_rule(rule: Rule) -> None:
     if prefix and not prefix.endswith("/"):
         raise InvalidError(f"source {rule.source!r} must name a folder: write {rule.source + '/'!r}")
     if rule.destination and (not rule.destination.endswith("/") or rule.destination.startswith("/")):
-        raise InvalidError(f"destination {rule.destination!r} must be empty or end with '/', and not begin with it")
+        raise InvalidError(
+            f"destination {rule.destination!r} must be empty or end with '/', and must not start with it"
+        )
     for suffix in rule.suffixes:
         _check_text("suffix", suffix)
         if not suffix:
-            raise InvalidError("an empty suffix takes everything; leave the suffixes out instead")
+            raise InvalidError("an empty suffix matches everything; leave the suffixes out instead")
     policy = rule.commit
     if policy.objects < 0 or policy.seconds < 0:
         raise InvalidError(
-            f"a commit after {policy.objects} objects or {policy.seconds} seconds; neither can be negative"
+            f"cannot commit after {policy.objects} objects or {policy.seconds} seconds; neither can be negative"
         )
     if "/" in policy.marker:
-        raise InvalidError(f"marker {policy.marker!r} is a path; give the last part of its key, as _SUCCESS")
+        raise InvalidError(f"marker {policy.marker!r} is a path; give the last part of the key, such as _SUCCESS")
     if policy.window is not None:
         policy.window.check()
     for template in (rule.message, *rule.metadata.values()):
@@ -308,7 +312,7 @@ def check_rule(rule: Rule) -> None:
     for name in rule.metadata:
         _check_text("metadata key", name)
     if not rule.message:
-        raise InvalidError("the message of a rule must not be empty; leave it out for the usual one")
+        raise InvalidError("the message of a rule must not be empty; leave it out for the default one")
 
 
 def _checked(lake: Lake, repository: str, rule: Rule) -> Repository:
@@ -338,7 +342,7 @@ def _takes_the_same(before: Rule, after: Rule) -> bool:
 
 
 def _no_such_rule(repository: Repository, name: str) -> NotFoundError:
-    return NotFoundError(f"repository {repository.name!r} has no ingest rule {name!r}; list the ones there are")
+    return NotFoundError(f"repository {repository.name!r} has no ingest rule {name!r}; list the existing ones")
 
 
 def _refuse_loops(lake: Lake, rule: Rule) -> None:
@@ -349,7 +353,7 @@ def _refuse_loops(lake: Lake, rule: Rule) -> None:
             if _nested(rule.source, repository.namespace + "/"):
                 raise InvalidError(
                     f"source {rule.source!r} and the storage namespace {repository.namespace!r} of repository "
-                    f"{repository.name!r} hold one another: what graveler writes there would be ingested; choose another source"
+                    f"{repository.name!r} overlap: files that graveler writes there would be ingested; choose another source"
                 )
         if page.next_after is None:
             return
@@ -363,13 +367,13 @@ def _refuse_overlap(rule: Rule, other: Rule) -> None:
         return
     if _nested(rule.source, other.source):
         raise InvalidError(
-            f"source {rule.source!r} overlaps {other.source!r} of rule {other.name!r}: an object would be taken twice; "
-            "choose another source, or suffixes of which none ends with one of the other rule's"
+            f"source {rule.source!r} overlaps {other.source!r} of rule {other.name!r}: an object would be ingested twice; "
+            "choose another source, or suffixes that do not end with any of the other rule's"
         )
     if rule.branch == other.branch and _nested(rule.destination, other.destination):
         raise InvalidError(
             f"destination {rule.destination!r} overlaps {other.destination!r} of rule {other.name!r} on branch {rule.branch!r}: "
-            "two sources would write one path; choose another destination"
+            "two sources would write to one path; choose another destination"
         )
 
 
@@ -390,7 +394,7 @@ def _check_text(what: str, text: str) -> None:
     except UnicodeEncodeError:
         raise InvalidError(f"{what} {text!r} cannot be written as UTF-8") from None
     if "\0" in text:
-        raise InvalidError(f"{what} {text!r} holds a NUL")
+        raise InvalidError(f"{what} {text!r} contains NUL")
 
 
 def _check_template(template: str) -> None:
@@ -401,7 +405,9 @@ def _check_template(template: str) -> None:
         raise InvalidError(f"template {template!r} cannot be read: {error}; write a brace as {{{{ or }}}}") from None
     for field, spec, how in named:
         if field not in FIELDS or spec or how:
-            raise InvalidError(f"template {template!r} names {field!r}; known are {', '.join(FIELDS)}")
+            raise InvalidError(
+                f"template {template!r} contains {field!r}; only plain fields are allowed: {', '.join(FIELDS)}"
+            )
 
 
 def _key(uid: RepositoryUID) -> Key:
@@ -418,7 +424,7 @@ def _decode(uid: RepositoryUID, item: Item) -> RepositoryRules:
     try:
         number = msgspec.convert(version, int)
         if not repository:
-            raise msgspec.ValidationError("it names no repository")
+            raise msgspec.ValidationError("it does not name a repository")
         try:
             return RepositoryRules(repository, uid, _all_rules(body), number)
         except UNREADABLE:
@@ -458,6 +464,6 @@ _raw_rules = msgspec.msgpack.Decoder(tuple[msgspec.Raw, ...]).decode
 
 def _unreadable(uid: RepositoryUID, what: str, why: str) -> str:
     return (
-        f"{what} of the ingest rules of repository {uid} cannot be read: {why}; if no newer version has written it, restore it "
+        f"{what} of the ingest rules of repository {uid} cannot be read: {why}; unless a newer version wrote it, restore it "
         f"from a copy of the table (partition {PARTITION}, sort key {uid})"
     )

@@ -70,7 +70,8 @@ def expect_there(rule: Rule) -> None:
     file system; none for other stores."""
     if rule.bucket == FILES and not Path(f"/{rule.prefix}").is_dir():
         raise UnavailableError(
-            f"folder {'/' + rule.prefix!r} is gone; nothing was taken for deleted. Make it, empty, if all of it is gone for good"
+            f"folder {'/' + rule.prefix!r} is gone; nothing was treated as deleted. Create it, empty, if everything in it was "
+            "deleted for good"
         )
 
 

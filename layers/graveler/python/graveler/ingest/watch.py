@@ -99,9 +99,9 @@ class FolderWatch:
                         yield str(path), look
             except FileNotFoundError:
                 if folder == self._folder:
-                    raise UnavailableError(f"folder {str(folder)!r} is gone; nothing was taken for deleted") from None
+                    raise UnavailableError(f"folder {str(folder)!r} is gone; nothing was treated as deleted") from None
             except OSError as error:
-                raise UnavailableError(f"cannot look into {str(folder)!r}: {error.strerror}") from None
+                raise UnavailableError(f"cannot read {str(folder)!r}: {error.strerror}") from None
 
 
 def _event(path: str, kind: EventKind, sequence: int, state: _Look) -> ObjectEvent:

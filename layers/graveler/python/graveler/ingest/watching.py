@@ -222,4 +222,4 @@ def _refused(made: Reconciled) -> str:
         return ""
     first = made.refused[0]
     more = f", and {len(made.refused) - 1:,} more paths" if len(made.refused) > 1 else ""
-    return f"{first.path!r}{more} cannot be brought to the branch: {first.reason}"
+    return f"{first.path!r}{more} cannot be ingested to the branch: {first.reason}"

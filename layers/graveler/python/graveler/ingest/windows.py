@@ -58,14 +58,16 @@ class Window(Struct, frozen=True):
         """Refuse invalid windows, with :class:`InvalidError`."""
         if self.seconds < 1 or self.lateness < 0:
             raise InvalidError(
-                f"a window of {self.seconds} seconds with {self.lateness} seconds for late objects; it has at least 1, and 0"
+                f"a window of {self.seconds} seconds with {self.lateness} seconds for late objects is not possible; use at "
+                "least 1 and 0"
             )
         if not self.layout:
             return
         named = _PART.findall(self.layout)
         if "YYYY" not in named or len(set(named)) != len(named):
             raise InvalidError(
-                f"window layout {self.layout!r} must name YYYY, and each of YYYY MM DD hh mm once at most, as YYYY/MM/DD/hh:mm/"
+                f"window layout {self.layout!r} must contain YYYY, and each of YYYY MM DD hh mm at most once, as in "
+                "YYYY/MM/DD/hh:mm/"
             )
 
     def _stated(self, below: str) -> int | None:

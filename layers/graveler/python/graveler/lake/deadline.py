@@ -31,9 +31,9 @@ class Deadline:
         took = max(self._clock.now() - self._began, self._clock.monotonic() - self._ticks)
         if took > self._seconds:
             raise TooLateError(
-                f"{doing} took {took:,.0f} s. After {self._seconds:,.0f} s (half the grace of garbage collection) what was "
-                "written first may be on its way to be removed, so it is not published; nothing was changed. Try again, or in "
-                "smaller parts"
+                f"{doing} took {took:,.0f} s. After {self._seconds:,.0f} s (half the grace period of garbage collection) the "
+                "first files written may be about to be removed, so it was not published; nothing was changed. Try again, or do "
+                "it in smaller parts"
             )
 
 
@@ -43,7 +43,8 @@ class Deadlines:
     def __init__(self, clock: Clock, grace: float, skew: float) -> None:
         if skew < 0 or skew >= grace / 2:
             raise InvalidError(
-                f"a skew of {skew:g} s leaves no time for work within half a grace of {grace:g} s; choose a longer grace"
+                f"a skew of {skew:g} s leaves no time for work within half the grace period of {grace:g} s; choose a longer "
+                "grace period"
             )
         self._clock = clock
         self._seconds = grace / 2 - skew

@@ -75,6 +75,6 @@ class PartClaims:
             return wait_for(self._leases, self._clock, lease, LEASE, look, told)
         except HeldError:
             raise BusyError(
-                f"part {number} of operation {operation.id!r} is being worked on by another process; it will be done, or "
-                "tried again when that has died"
+                f"part {number} of operation {operation.id!r} is being worked on by another process; it will be finished, or "
+                "retried if that process dies"
             ) from None

@@ -30,7 +30,7 @@ class Starter(Protocol):
 def cannot_begin(operation: Operation, error: Exception) -> UnavailableError:
     """Return the error of a starter that cannot reach the workers."""
     return UnavailableError(
-        f"operation {operation.id!r} is written down, but nobody can be told to begin: {error}. It begins later by itself"
+        f"operation {operation.id!r} is recorded, but no worker could be notified: {error}. It will start later by itself"
     )
 
 

@@ -83,11 +83,11 @@ def _expect_allowed(
             report.check()
         if not is_plain(address) or not all(address.startswith(folders) for folders in sources):
             raise ForbiddenError(
-                f"object {address!r} lies outside of the import sources, which `graveler serve --import-source` names; nothing "
+                f"object {address!r} is outside the import sources, which `graveler serve --import-source` configures; nothing "
                 "was imported"
             )
         if others and address.startswith(others):
             raise ForbiddenError(
-                f"object {address!r} lies in the storage namespace of a repository that the key may not read; nothing was "
+                f"object {address!r} is in the storage namespace of a repository that the key may not read; nothing was "
                 "imported"
             )

@@ -183,7 +183,7 @@ class Machine:
         found = self._open(task)
         if found is not None:
             repository, operation = found
-            _log.error("operation %s (%s) was given up: %s", operation.id, operation.kind, why)
+            _log.error("operation %s (%s) was abandoned: %s", operation.id, operation.kind, why)
             self._fail(repository, operation, UnavailableError(why))
             self._let_go(repository, operation)
 
@@ -235,7 +235,7 @@ class Machine:
                 try:
                     self._renew(operations, task)
                 except GravelerError as error:
-                    _log.warning("operation %s: no sign of life could be given: %s", task.operation, error)
+                    _log.warning("operation %s: the sign of life could not be written: %s", task.operation, error)
 
         thread = Thread(target=renew, name="graveler-claim", daemon=True)
         thread.start()
@@ -257,7 +257,7 @@ class Machine:
         try:
             give_up(repository, operation)
         except GravelerError as error:  # it runs out by itself
-            _log.warning("operation %s: what it held could not be given back: %s", operation.id, error)
+            _log.warning("operation %s: the changes that it held could not be released: %s", operation.id, error)
 
     def _complete(self, repository: OpenRepository, operation: Operation, commit: Commit) -> None:
         now = self._clock.now()

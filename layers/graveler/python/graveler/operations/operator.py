@@ -102,7 +102,7 @@ class Operator(ABC):
         operation = self._operations(repository).end(operation_id, cancelled)
         if operation.state is not OperationState.CANCELLED:
             made = f", with commit {operation.result}" if operation.result and operation.kind in COMMITTING else ""
-            raise PreconditionError(f"operation {operation_id!r} has ended already: it {_ENDED[operation.state]}{made}")
+            raise PreconditionError(f"operation {operation_id!r} has already ended: it {_ENDED[operation.state]}{made}")
         return operation
 
     def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:
@@ -121,7 +121,7 @@ class Operator(ABC):
             try:
                 self._revive(repository, operation)
             except Exception:  # noqa: BLE001 - of another service, or of one operation
-                _log.exception("operation %s could not be begun again; the next sweep tries it again", operation.id)
+                _log.exception("operation %s could not be restarted; the next sweep will try again", operation.id)
         return dead
 
     def _revive(self, repository: OpenRepository, operation: Operation) -> None:
@@ -170,12 +170,12 @@ class Operator(ABC):
     ) -> Operation:
         if kind not in self._known:
             raise ForbiddenError(
-                f"operations of kind {kind!r} are not run by this deployment; run it where the lake is open"
+                f"operations of kind {kind!r} are not run by this deployment; run it on the lake itself"
             )
         if len(request) > MAX_REQUEST_BYTES:
             raise InvalidError(
-                f"what is asked for takes {len(request):,} bytes, and an operation notes {MAX_REQUEST_BYTES:,} at most; "
-                "ask for it in several parts"
+                f"the request has {len(request):,} bytes, but an operation can store at most {MAX_REQUEST_BYTES:,}; "
+                "split it into several requests"
             )
         now = self._clock.now()
         return self._claimed(
@@ -213,9 +213,9 @@ class Operator(ABC):
         return adopted
 
     def _give_up(self, repository: OpenRepository, operation: Operation) -> None:
-        why = f"its workers died {operation.begun} times; the logs say of what"
+        why = f"its workers died {operation.begun} times; the logs show why"
         if operation.is_waited_for:
-            why = f"nobody has begun to work on it in {LONGEST_WAIT / 3600:.0f} hours; see who should"
+            why = f"no worker has started it in {LONGEST_WAIT / 3600:.0f} hours; check the workers"
         why = f"{why}; {operation.left}. Start it again"
 
         def fail(now: Operation) -> Operation | None:

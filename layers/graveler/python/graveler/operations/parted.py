@@ -87,9 +87,7 @@ class Steps:
         """Cut the work. Cost and errors as :meth:`PartedOperation.plan`; one table read and one write, and one read more for each
         thousand parts of the round that are done. :class:`TooLateError` after very many rounds."""
         if round_number >= MAX_ROUNDS:
-            raise TooLateError(
-                f"the branch moved {MAX_ROUNDS} times while the {self._operation.kind} was worked on; try again"
-            )
+            raise TooLateError(f"the branch moved {MAX_ROUNDS} times during the {self._operation.kind}; try again")
         planned = self._parted.plan(round_number)
 
         this_round = replace(self._operation, round=round_number)
@@ -133,7 +131,7 @@ class Steps:
         except GravelerError as error:
             if may_pass(type(error)):
                 raise  # tried again, which finds the commit
-            _log.warning("the time of import %s could not be noted in the repository's metadata: %s", commit.id, error)
+            _log.warning("the time of import %s could not be stored in the repository's metadata: %s", commit.id, error)
 
     def give_up(self) -> None:
         """Release what others wait for, after the operation failed."""

@@ -127,7 +127,7 @@ class Runner(Operator):
             beats.join()
             operations.change(operation.id, lambda now: replace(now, seconds=0.0) if self._is_mine(now) else None)
         except GravelerError as failure:
-            _log.warning("operation %s: how it ended could not be written down: %s", operation.id, failure)
+            _log.warning("operation %s: its outcome could not be stored: %s", operation.id, failure)
         finally:
             ended.set()
             with self._lock:
@@ -141,10 +141,10 @@ class Runner(Operator):
         elif isinstance(failure, GravelerError):
             state, error, kind, fields = OperationState.FAILED, str(failure), kind_of(failure), fields_of(failure)
             if isinstance(failure, AnswerLostError) and operation.kind in COMMITTING:  # known once that is written
-                error, kind = f"{error}. It was looked up since: nothing was changed", UnavailableError.__name__
+                error, kind = f"{error}. A later check showed that nothing was changed", UnavailableError.__name__
         else:
-            _log.error("operation %s (%s) broke down", operation.id, operation.kind, exc_info=failure)
-            error = f"internal error; the log has it under operation {operation.id}"
+            _log.error("operation %s (%s) failed unexpectedly", operation.id, operation.kind, exc_info=failure)
+            error = f"internal error; see operation {operation.id} in the log"
             state = OperationState.FAILED
 
         def end(now: Operation) -> Operation:
@@ -170,7 +170,7 @@ class Runner(Operator):
             try:
                 operation = operations.change(operation.id, renew)
             except GravelerError as error:
-                _log.warning("operation %s: no sign of life could be given: %s", operation.id, error)
+                _log.warning("operation %s: the sign of life could not be written: %s", operation.id, error)
                 continue
             if operation.state is OperationState.CANCELLED or not self._is_mine(operation):
                 report.cancelled.set()  # by a user, or another worker took over since this one seemed dead

@@ -166,7 +166,7 @@ class Operation(msgspec.Struct, frozen=True):
     @property
     def left(self) -> str:
         """What remains of it after an end without a result, in words: "nothing was changed"."""
-        return "nothing was changed" if self.kind in COMMITTING else "what it had done until then stays"
+        return "nothing was changed" if self.kind in COMMITTING else "what it had already done stays"
 
     @property
     def is_finished(self) -> bool:
@@ -224,7 +224,7 @@ class Operations:
             except ConditionFailedError:
                 continue
             return operation
-        raise BusyError("too many ask for the same operation at once; try again")
+        raise BusyError("too many requests for the same operation at once; try again")
 
     def of_request(self, asked: str) -> Operation | None:
         """Return the newest operation with this request, or None. One table read, one more if it exists."""
@@ -312,7 +312,9 @@ class Operations:
         """Return the operation. One table read. :class:`NotFoundError`."""
         item = self._tables.get(self._key(operation_id)) if 0 < len(operation_id) <= 128 else None
         if item is None:
-            raise NotFoundError(f"operation {operation_id!r} not found; it never was, or ended over a week ago")
+            raise NotFoundError(
+                f"operation {operation_id!r} not found; it never existed, or ended more than a week ago"
+            )
         return _decode(operation_id, item)
 
     def change(self, operation_id: str, how: Callable[[Operation], Operation | None]) -> Operation:
@@ -330,7 +332,7 @@ class Operations:
             except ConditionFailedError:
                 continue
             return changed
-        raise BusyError(f"operation {operation_id!r} is being changed by too many at once; try again")
+        raise BusyError(f"operation {operation_id!r} is being changed by too many others at once; try again")
 
     def end(self, operation_id: str, how: Callable[[Operation], Operation | None]) -> Operation:
         """Change the operation as :meth:`change`, for an end without a result: failed, or cancelled.
@@ -360,7 +362,7 @@ class Operations:
             except ConditionFailedError:
                 continue
             return ended
-        raise BusyError(f"operation {operation_id!r} is being changed by too many at once; try again")
+        raise BusyError(f"operation {operation_id!r} is being changed by too many others at once; try again")
 
     def running(self, operation_id: str) -> Check:
         """Return the condition, for the transaction that publishes its commit, that the operation has not ended."""

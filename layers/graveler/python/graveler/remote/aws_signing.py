@@ -38,7 +38,7 @@ class BotocoreSigner:
             from botocore.awsrequest import AWSRequest
         except ModuleNotFoundError as error:
             raise UnavailableError(
-                f"to log in with AWS's credentials needs the package {error.name!r}, which is not installed; "
+                f"logging in with AWS credentials needs the package {error.name!r}, which is not installed; "
                 "pip install 'graveler[aws]'"
             ) from None
         found = self._found()
@@ -75,7 +75,5 @@ class BotocoreSigner:
             if self._credentials is not None:
                 return self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
-            raise ForbiddenError(f"AWS's credentials cannot be had: {error}") from None
-        raise ForbiddenError(
-            "there are no credentials of AWS to log in with; set AWS_PROFILE, or work where there is a role"
-        )
+            raise ForbiddenError(f"cannot get AWS credentials: {error}") from None
+        raise ForbiddenError("no AWS credentials to log in with were found; set AWS_PROFILE, or run with a role")

@@ -81,7 +81,7 @@ class Response(msgspec.Struct, frozen=True):
             return msgspec.json.decode(self.body, type=kind)
         except UNREADABLE as error:
             raise UnavailableError(
-                f"the answer is not one of graveler's HTTP API ({error}); see whether the endpoint is right"
+                f"the response is not from graveler's HTTP API ({error}); check the endpoint"
             ) from None
 
 
@@ -132,7 +132,7 @@ class Connection:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidError(f"endpoint {url!r} is no URL of a server; write https://HOST")
+            raise InvalidError(f"endpoint {url!r} is not the URL of a server; write https://HOST")
         self.url = url.rstrip("/").removesuffix(_BASE)
         self._headers = {
             "user-agent": f"graveler/{__version__}",
@@ -203,13 +203,13 @@ class Connection:
             return response  # deleted as requested: by the attempt whose response was lost, if not before
         if response.lost and method != "POST" and response.status in (409, 412):
             raise AnswerLostError(
-                f"{what}: an answer was lost, so it may have happened or not; look, then try again "
+                f"{what}: a response was lost, so it may or may not have happened; check, then try again "
                 f"({_error_of(response).sentence})"
             )
         error = refusal(response.status, _error_of(response), what)
         unsure = method != "GET" and (response.lost or response.status in _GATEWAYS)
         if unsure and isinstance(error, UnavailableError) and not isinstance(error, AnswerLostError):
-            raise AnswerLostError(f"{error}; it may have happened or not: look, then try again")
+            raise AnswerLostError(f"{error}; it may or may not have happened: check, then try again")
         raise error
 
     def _send(
@@ -245,9 +245,9 @@ class Connection:
             attempt += 1
             if attempt >= self._retries.attempts:
                 unsure = lost and method != "GET"
-                happened = "it may have happened or not" if unsure else "nothing was changed"
+                happened = "it may or may not have happened" if unsure else "nothing was changed"
                 raise (AnswerLostError if unsure else UnavailableError)(
-                    f"{what}: no answer ({failure}); {happened}. See whether network and endpoint are right"
+                    f"{what}: no response ({failure}); {happened}. Check the network and the endpoint"
                 )
             time.sleep(self._retries.pause(attempt))
 
@@ -277,7 +277,7 @@ class Connection:
                 attempt += 1
                 if attempt >= self._retries.attempts:
                     raise UnavailableError(
-                        f"reading {_shown(url)}: the transfer broke ({_reason(error)}); try again"
+                        f"reading {_shown(url)}: the transfer was interrupted ({_reason(error)}); try again"
                     ) from None
             except _BusyStoreError as error:
                 attempt += 1
@@ -362,7 +362,7 @@ def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, whole: bool) 
     """Raise unless the response carries the requested bytes; ``whole``: they would be the whole object."""
     if response.status in (200, 206):
         if not whole and response.status == 200:
-            raise UnavailableError(f"reading {_shown(url)}: the store sends whole objects only, not ranges")
+            raise UnavailableError(f"reading {_shown(url)}: the store sends only whole objects, not ranges")
         return
     body = response.read(600).decode("utf-8", "replace")
     if f"<Code>{DAMAGED}</Code>" in body:

@@ -32,14 +32,14 @@ _GROUPS: Final[Mapping[int, type[GravelerError]]] = {
 """The exception for each status, used if no code is more specific."""
 
 _LOG_IN: Final = (
-    "the server does not take this access key with this secret, or this token, or not any more; give GRAVELER_ACCESS_KEY_ID and "
-    "GRAVELER_SECRET_ACCESS_KEY of a live one, or log in again"
+    "the server does not accept this access key and secret, or this token; set GRAVELER_ACCESS_KEY_ID and "
+    "GRAVELER_SECRET_ACCESS_KEY to a valid key, or log in again"
 )
 
 
 def refusal(status: int, document: Error, what: str) -> GravelerError:
     """Return the error for a response with this status; ``what`` names the request if the response has no message."""
-    sentence = document.sentence or f"{what}: the server answered {status}"
+    sentence = document.sentence or f"{what}: the server responded with status {status}"
     if document.code == AuthenticationError.code:
         sentence = f"{sentence}: {_LOG_IN}"
     error = rebuild(document.code, document.fields, sentence)

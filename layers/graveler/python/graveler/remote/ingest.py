@@ -122,7 +122,7 @@ class RemoteIngest:
         RemoteOperations(self._connection, repository).wait(begun.id)
         made = self._connection.get((*path, begun.id), _Reconciliation)
         if not made.completed:
-            raise UnavailableError(f"operation {begun.id} is completed, and has no report; reconcile again")
+            raise UnavailableError(f"operation {begun.id} completed without a report; reconcile again")
         commits = tuple(
             self._connection.get(("repositories", repository, "commits", commit), documents.Commit).value()
             for commit in made.commits

@@ -74,7 +74,7 @@ class RemoteOperations:
             if found.state is OperationState.COMPLETED:
                 return found
             if found.is_finished:
-                raise reason(found) or UnavailableError(f"the server could not do it: {found.error}")
+                raise reason(found) or UnavailableError(f"the server failed: {found.error}")
             time.sleep(pause)
             pause = min(_LONGEST_LOOK, pause * 1.5)
 

@@ -23,7 +23,7 @@ class Pools:
     def __init__(self, network: Network) -> None:
         if network.certificates and not Path(network.certificates).is_file():
             raise InvalidError(
-                f"the certificates of authorities are to be in {network.certificates!r}, which is no file; see AWS_CA_BUNDLE, "
+                f"{network.certificates!r}, which should contain CA certificates, is not a file; check AWS_CA_BUNDLE, "
                 "REQUESTS_CA_BUNDLE and SSL_CERT_FILE"
             )
         self._options: dict[str, Any] = {
@@ -58,7 +58,7 @@ class Pools:
     def _through(self, url: str) -> urllib3.PoolManager:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidError(f"proxy {url!r} is no URL; write http://HOST:PORT in HTTPS_PROXY and HTTP_PROXY")
+            raise InvalidError(f"proxy {url!r} is not a URL; set HTTPS_PROXY and HTTP_PROXY to http://HOST:PORT")
         headers = None
         if parts.username is not None:
             credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

@@ -227,7 +227,7 @@ class RemoteReader:
         """List what ``right`` changed since its merge base with ``left``. Cost: as :meth:`diff`, and the request for the base."""
         base = self.merge_base(left, right)
         if base is None:
-            raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
+            raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots instead")
         return self.diff(base.id, right, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
 
     def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":

@@ -125,9 +125,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     def _run_link(self, request: staging.Link, _: Context) -> None:
         """Link an object. :class:`InvalidError` for ``if_absent``."""
         if request.if_absent:
-            raise InvalidError(
-                "a server links no object on condition that it be absent; upload it with if_absent instead"
-            )
+            raise InvalidError("a server cannot link an object only if it is absent; upload it with if_absent instead")
         self._link_many(request.branch, [request.entry], force=request.force)
 
     def _run_link_many(self, request: staging.LinkMany, _: Context) -> None:
@@ -182,7 +180,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         """Move an object: a copy, and then a delete."""
         branch, source, force = request.branch, request.source_path, request.force
         if source == request.destination_path:
-            raise InvalidError(f"{source!r} is to be moved to itself; name another path")
+            raise InvalidError(f"cannot move {source!r} to itself; choose another path")
         moved = self.copy(branch, source, request.destination_path, force=force)
         self.delete(branch, [source], force=force)
         return moved
@@ -214,7 +212,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     def _run_reset(self, request: staging.Reset, _: Context) -> None:
         path, prefix, force = request.path, request.prefix, request.force
         if path is not None and prefix is not None:
-            raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, not both")
+            raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, but not both")
         if path is not None:
             document: dict[str, object] = {"type": "object", "path": path, "force": force}
         elif prefix:
@@ -236,7 +234,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         one request, repeated while the server works on it, plus what the methods below state."""
         do = _RUNS.get(type(request))
         if do is None:
-            raise InvalidError(f"{type(request).__name__} cannot be asked of a server; do it where the lake is")
+            raise InvalidError(f"{type(request).__name__} does not work through a server; run it on the lake itself")
         result: T = do(self, request, context)
         return result
 
@@ -349,7 +347,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         branch, options, info, progress = request.branch, request.options, request.info, context.progress
         namespace = self._connection.get(self._base, documents.Repository).storage_namespace
         with ExitStack() as stack:
-            with temporary_files("writing down what the listing names"):
+            with temporary_files("preparing the listing"):
                 folder = stack.enter_context(TemporaryDirectory(dir=own_folder(), prefix="listing-"))
                 file = Path(folder) / "listing"
                 written = write_listing(request.listing, namespace, options, file, progress)
@@ -412,7 +410,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         refused = response.read(Error)
         if refused.code == UNKNOWN_ROUTE_CODE:
             raise PreconditionError(
-                "the server knows no dry run of an import, since it is older than this client; nothing was changed. Update it"
+                "the server is older than this client and cannot dry-run an import; nothing was changed. Update the server"
             )
         raise refusal(404, refused, f"a dry run of an import into {path[3]!r}")
 
@@ -457,7 +455,7 @@ def not_made(head: Commit, info: CommitInfo, metarange: MetarangeName) -> Commit
 def _expect_no_date(info: CommitInfo) -> None:
     """Refuse a creation time where the API accepts none, with :class:`InvalidError`."""
     if info.created is not None:
-        raise InvalidError("a server takes a time for commits of uncommitted changes only; leave created out")
+        raise InvalidError("a server accepts created only for commits of uncommitted changes; leave it out")
 
 
 def _overrides(info: CommitInfo) -> refs.CommitOverrides:
@@ -466,7 +464,7 @@ def _overrides(info: CommitInfo) -> refs.CommitOverrides:
 
 def _import_failure(failure: Error) -> GravelerError:
     return rebuild(failure.code, failure.fields, failure.sentence) or UnavailableError(
-        f"the server could not import: {failure.sentence}"
+        f"the import failed on the server: {failure.sentence}"
     )
 
 
@@ -486,7 +484,8 @@ def _link_document(entry: ObjectEntry) -> dict[str, object]:
 def _expect_apart(same: bool, source: str, destination: str) -> None:
     if same and (source.startswith(destination) or destination.startswith(source)):
         raise InvalidError(
-            f"prefix {source!r} and prefix {destination!r} overlap on one branch; name two of which none begins with the other"
+            f"prefix {source!r} and prefix {destination!r} overlap on one branch; choose prefixes where neither starts with the "
+            "other"
         )
 
 

@@ -45,7 +45,7 @@ class RemoteSettings(RemoteReader):
         def without(there: tuple[str, ...]) -> tuple[str, ...]:
             for pattern in request.patterns:
                 if pattern not in there:
-                    raise NotFoundError(f"no rule protects {pattern!r}; list the ones there are")
+                    raise NotFoundError(f"no rule protects {pattern!r}; list the existing ones")
             return tuple(pattern for pattern in there if pattern not in request.patterns)
 
         return self._change_protection(without, force=request.force)
@@ -61,7 +61,7 @@ class RemoteSettings(RemoteReader):
             except PreconditionError:
                 continue
             return wanted
-        raise BusyError(f"others go on changing the protected branches of {self._name!r}; try again")
+        raise BusyError(f"others keep changing the protected branches of {self._name!r}; try again")
 
     def _put_protection(self, patterns: Sequence[str], if_match: str | None, *, force: bool) -> None:
         rules = [repositories.ProtectionRule(pattern) for pattern in dict.fromkeys(patterns)]

@@ -151,7 +151,7 @@ class Transfers:
                     )
                 return self._put(request, OpenFile(file, size), size, checksum)
         except FileNotFoundError:
-            raise NotFoundError(f"file {str(data)!r} does not exist; name one that does") from None
+            raise NotFoundError(f"file {str(data)!r} does not exist; check its name") from None
         except OSError as error:
             raise UnavailableError(
                 f"cannot read {str(data)!r}: {error.strerror or error}; nothing was staged"
@@ -184,7 +184,7 @@ class Transfers:
             size, checksum = _digest(opened)
             if size > MAX_WHOLE:
                 raise InvalidError(
-                    f"{size:,} bytes are more than can be sent at once ({MAX_WHOLE:,}); send it in several parts"
+                    f"{size:,} bytes are more than can be sent at once ({MAX_WHOLE:,}); upload it in several parts"
                 )
             return self._send(branch, path, OpenFile(opened, size), checksum, force=force)
 
@@ -193,7 +193,7 @@ class Transfers:
         location = self._connection.get(self._backing(branch), StagingLocation, query)
         if location.presigned_url is None or location.physical_address is None:
             raise UnavailableError(
-                f"the server gives no URLs to upload to, so {path!r} cannot be uploaded; see the settings of its store"
+                f"the server does not issue upload URLs, so {path!r} cannot be uploaded; check the settings of its store"
             )
         _check_etag(self._connection.put_bytes(location.presigned_url, data), checksum, path)
         return location.physical_address
@@ -267,8 +267,8 @@ def _expect_same(ref: str, entry: ObjectEntry, found: ObjectStats) -> None:
     if (found.checksum, found.size_bytes, found.mtime) != (entry.checksum, entry.size, entry.mtime):
         raise _replaced(ref, entry)
     if "://" not in found.physical_address or not found.physical_address.startswith("http"):
-        raise InvalidError(f"the server gave no URL for {entry.path!r}, but {found.physical_address!r}")
+        raise InvalidError(f"the server returned {found.physical_address!r} for {entry.path!r}, which is not a URL")
 
 
 def _replaced(ref: str, entry: ObjectEntry) -> BusyError:
-    return BusyError(f"{entry.path!r} was replaced in {ref!r} while it was read; try again")
+    return BusyError(f"{entry.path!r} was replaced in {ref!r} while it was being read; try again")

@@ -88,7 +88,8 @@ class RemoteUpkeep:
         made = response.read(_Restore).restored
         if made is None:
             raise UnavailableError(
-                f"repository {self._name!r} is restored, by a request whose answer was lost; `graveler fsck` tells what is lost"
+                f"repository {self._name!r} was restored by a request whose response was lost; `graveler fsck` shows what is "
+                "missing"
             )
         missing = tuple(
             MissingParent(CommitID(one.commit) if one.commit else None, CommitID(one.parent)) for one in made.missing

@@ -84,12 +84,12 @@ class Collector:
         self._options = options or Options()
         if self._options.grace < writers_grace:
             raise InvalidError(
-                f"a grace of {self._options.grace:g} s is shorter than that of the lake, {writers_grace:g} s, in half of which "
-                "operations have to be done; choose at least that"
+                f"a grace period of {self._options.grace:g} s is shorter than the lake's, {writers_grace:g} s, in half of which "
+                "operations must finish; choose at least that"
             )
         if self._options.skew < writers_skew:
             raise InvalidError(
-                f"a skew of {self._options.skew:g} s is shorter than that of the lake, {writers_skew:g} s; choose at least that"
+                f"a skew of {self._options.skew:g} s is shorter than the lake's, {writers_skew:g} s; choose at least that"
             )
         self._repository = repository
         self._tables = tables
@@ -149,8 +149,8 @@ class Collector:
         if not Repositories(self._tables).owns(repository.uid, self._objects):
             raise PreconditionError(
                 f"{self._objects.namespace}/{MARKER} does not say that this is the namespace of repository {repository.name!r} "
-                f"({repository.uid}) of this lake, so nothing was collected; see whose it is; if that file was lost, run fsck "
-                "with repair"
+                f"({repository.uid}) of this lake, so nothing was collected; find out whose it is; if that file was lost, run "
+                "fsck with repair"
             )
 
     # Mark
@@ -283,7 +283,7 @@ class Collector:
         try:
             for upload in self._objects.uploads():
                 if upload.began <= horizon and (known_as(upload.key) or upload.key.startswith(INSIDE)):
-                    why = "nobody completed it within the grace"
+                    why = "it was not completed within the grace period"
                     yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, why)
         except NotPermittedError as error:
             self._unlisted.append(f"unfinished uploads: {error}")

@@ -69,7 +69,7 @@ class Expiry:
             assert commit.expired is not None
             attributes: dict[str, int | bool] = {"expired": commit.expired, "swept": True}
             if not commit.swept and not self._change(commit, attributes, {"expired": commit.expired, "swept": None}):
-                raise BusyError(f"commit {commit.id[:16]} was brought back by another collector meanwhile; run again")
+                raise BusyError(f"commit {commit.id[:16]} was unmarked by another collector meanwhile; run again")
             self._alive()
 
     def forget(self, commits: Collection[tuple[CommitID, int]]) -> int:

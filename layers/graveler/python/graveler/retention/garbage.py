@@ -84,7 +84,9 @@ class Garbage:
         """Restore files from quarantine. See :meth:`Quarantine.restore`. :class:`PreconditionError` while the run is not over:
         finished later, it would remove them again."""
         if (run, False) in self._runs.all():
-            raise PreconditionError(f"run {run!r} is not over; let `graveler gc run` finish it, then restore from it")
+            raise PreconditionError(
+                f"run {run!r} is unfinished; finish it with `graveler gc run`, then restore from it"
+            )
         return Quarantine(self._repository.namespace).restore(run, prefix, after)
 
     def hold(self, ref: str, why: str, by: str) -> Hold:

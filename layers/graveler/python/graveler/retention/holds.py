@@ -40,7 +40,7 @@ class Holds:
     def remove(self, commit_id: CommitID) -> None:
         """Release a commit. One table read, one write. :class:`NotFoundError` if it is not held."""
         if self._tables.get(self._key(commit_id)) is None:
-            raise NotFoundError(f"commit {commit_id[:16]} has no legal hold; list the ones there are")
+            raise NotFoundError(f"commit {commit_id[:16]} has no legal hold; list the existing ones")
         self._tables.delete(self._key(commit_id))
 
     def all(self) -> list[Hold]:

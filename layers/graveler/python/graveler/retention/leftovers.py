@@ -59,10 +59,12 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
     """Return the one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
     found = [one for one in deleted if name in (one.name, one.uid)]
     if not found:
-        raise NotFoundError(f"no deleted repository {name!r} has left anything; list the ones there are")
+        raise NotFoundError(
+            f"there are no remains of a deleted repository {name!r}; list those with `graveler gc deleted`"
+        )
     if len(found) > 1:
         uids = ", ".join(one.uid for one in found)
-        raise InvalidError(f"several repositories {name!r} were deleted; name one by its uid: {uids}")
+        raise InvalidError(f"several repositories named {name!r} were deleted; choose one by its uid: {uids}")
     return found[0]
 
 
@@ -103,7 +105,7 @@ class Leftovers:
         """
         deleted = self._repositories.find_deleted(uid)
         if deleted is None:
-            raise NotFoundError(f"no repository with uid {uid} is deleted; list the ones there are")
+            raise NotFoundError(f"there is no deleted repository with uid {uid}; list those with `graveler gc deleted`")
         objects = self._open_objects(deleted.namespace) if deleted.namespace else None
         if objects is not None and not self._repositories.owns(uid, objects):
             if deleted.purging:  # the mark is removed last: an earlier purge had come this far
@@ -111,7 +113,7 @@ class Leftovers:
                 return Purged(Tally(), 0, Tally())
             raise PreconditionError(
                 f"{deleted.namespace}/{MARKER} does not say that this is the namespace of repository {deleted.name!r} ({uid}) "
-                "of this lake, so nothing was removed; see whose it is"
+                "of this lake, so nothing was removed; find out whose it is"
             )
         if not deleted.purging:
             self._expect_allowed(deleted, objects, force=force)
@@ -131,7 +133,7 @@ class Leftovers:
         left = deleted.at + self._wait - self._clock.now()
         if left > 0:
             raise PreconditionError(
-                f"repository {deleted.name!r} was deleted a short while ago, and somebody may still be at work on it; try again "
+                f"repository {deleted.name!r} was deleted only recently, so work on it may still be in progress; try again "
                 f"in {left / 3600:.1f} hours"
             )
         if force:
@@ -140,13 +142,13 @@ class Leftovers:
         if holds:
             raise PreconditionError(
                 f"{len(holds)} commits of repository {deleted.name!r} are under legal hold ({holds[0].why!r}); nothing was "
-                "removed. Force it if nobody needs them"
+                "removed. Use force if they are no longer needed"
             )
         there = [] if objects is None else dumps(objects)
         if there:
             raise PreconditionError(
                 f"repository {deleted.name!r} can be restored from {len(there)} dumps in {deleted.namespace}; nothing was "
-                "removed. Force it to remove these too"
+                "removed. Use force to remove these, too"
             )
 
     def _remove_files(self, objects: Objects, cutoff: float, unknown: Unknown, progress: Progress) -> Tally:
@@ -162,8 +164,8 @@ class Leftovers:
             progress("removing files", done, done)
         if failed:
             raise UnavailableError(
-                f"{len(failed):,} files of {objects.namespace} could not be removed, such as {failed[0]!r}; see whether you have "
-                "the right to, and run it again"
+                f"{len(failed):,} files of {objects.namespace} could not be removed, such as {failed[0]!r}; check that you have "
+                "the right to remove them, and run it again"
             )
         return Tally(done, size)
 

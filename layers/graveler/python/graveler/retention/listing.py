@@ -94,7 +94,7 @@ def candidates(
     ``told`` receives the number listed. One listing; a dozen requests per file of rows. Streaming."""
     rows = [read_rows(work.objects, key, interval.above) for key in work.files]
     for listed in unneeded(own_objects(work.objects, interval, work.horizon, unknown, told), rows, work.alive, also):
-        why = "no commit that is kept and no uncommitted change names it"
+        why = "no kept commit and no uncommitted change refers to it"
         yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, why)
 
 

@@ -239,7 +239,7 @@ def _raw(name: str) -> bytes:
     try:
         return bytes.fromhex(name.replace("-", "", 1))
     except ValueError:
-        raise CorruptError(f"{name!r} is no name of a range or metarange") from None
+        raise CorruptError(f"{name!r} is not the name of a range or metarange") from None
 
 
 def _hex(raw: bytes) -> str:

@@ -92,15 +92,15 @@ class OwnFiles:
                 case "metaranges" if name not in needed.metaranges:
                     return Kind.METARANGE, "no commit has it"
                 case "ranges" if not needed.range(name):
-                    return Kind.RANGE, "no tree that is kept has it"
+                    return Kind.RANGE, "no kept tree has it"
                 case "dumps" if name.partition("/")[0] not in complete:
                     return Kind.DUMP, "its dump was never finished"
                 case "quarantine":
                     return Kind.QUARANTINE, "its time in quarantine is over"
                 case "operations" | "imports":
-                    return Kind.OPERATION, "its operation is over, or cannot be published any more"
+                    return Kind.OPERATION, "its operation has ended, or can no longer be published"
                 case "gc" if name.startswith("runs/") and modified < reported:
-                    return Kind.RUN, "the run is long over"
+                    return Kind.RUN, "the run ended long ago"
             return None
 
         for folder, files in self._found.items():

@@ -26,8 +26,7 @@ def check_possible() -> None:
     """Raise :class:`PreconditionError` if pyarrow is not installed."""
     if not is_possible():
         raise PreconditionError(
-            "the report of garbage collection is Parquet, and writing it needs pyarrow; install it: "
-            "pip install 'graveler[listing]'"
+            "the report of garbage collection is Parquet, and writing it needs pyarrow: pip install 'graveler[listing]'"
         )
 
 

@@ -152,8 +152,8 @@ class RootReader:
         took = max(self._clock.now() - began, self._clock.monotonic() - ticks)
         if took > self._grace / 2:
             raise PreconditionError(
-                f"reading the uncommitted changes and refs took {took:.0f} s, longer than half the grace; nothing was collected. "
-                "Commit or reset what is uncommitted for long, or give garbage collection a longer grace"
+                f"reading the uncommitted changes and refs took {took:.0f} s, longer than half the grace period; nothing was "
+                "collected. Commit or reset old uncommitted changes, or give garbage collection a longer grace period"
             )
         return Roots(branches, pinned, names, self.commits(), frozenset(self._hidden))
 
@@ -170,8 +170,10 @@ class RootReader:
                 operations.wait_for(operation, leases, self._clock, self._alive)
             except HeldError:
                 raise PreconditionError(
-                    f"operation {operation.id} ({operation.kind}) runs for {(now - operation.created) / 3600:.1f} hours, "
-                    "longer than half the grace; nothing was collected. Wait for it or cancel it, or choose a longer grace"
+                    f"operation {operation.id} ({operation.kind}) has been running for {(now - operation.created) / 3600:.1f} "
+                    "hours, "
+                    "longer than half the grace period; nothing was collected. Wait for it or cancel it, or choose a longer "
+                    "grace period"
                 ) from None
 
     def refs_now(self) -> tuple[dict[str, CommitID], dict[CommitID, str]]:

@@ -129,5 +129,5 @@ def _checked(data: bytes, size: int, key: str) -> bytes:
 
 def _damaged(key: str) -> CorruptError:
     return CorruptError(
-        f"{key} is damaged or not whole, so nothing was collected; remove it: the next run reads the trees anew"
+        f"{key} is damaged or incomplete, so nothing was collected; remove it, and the next run reads the trees again"
     )

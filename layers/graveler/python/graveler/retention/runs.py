@@ -78,7 +78,7 @@ class Outcome(str, Enum):
     DELETED = "deleted"
     QUARANTINED = "quarantined"
     CHANGED = "changed"
-    GONE = "gone already"
+    GONE = "already gone"
     FAILED = "failed"
 
 
@@ -210,7 +210,7 @@ class Claim:
         self._renewed = now
 
     def _busy(self) -> BusyError:
-        return BusyError("another collector is at work on this repository; wait until it is done")
+        return BusyError("another collector is working on this repository; wait until it is done")
 
 
 class Runs:
@@ -266,7 +266,9 @@ class Runs:
         per chunk. :class:`InvalidError` for an invalid position."""
         first, _, skipped = (after or "0/0").partition("/")
         if not all(number.isascii() and number.isdecimal() and len(number) <= _DIGITS for number in (first, skipped)):
-            raise InvalidError(f"{after[:100]!r} is no place in a list of files; give what the page before says")
+            raise InvalidError(
+                f"{after[:100]!r} is not a position in the list of files; give the one from the previous page"
+            )
         skip = int(skipped)
         found: list[tuple[Candidate, Outcome]] = []
         for number in plan.chunk_numbers():
@@ -308,19 +310,19 @@ class Runs:
             data = None
         if data is None:
             raise NotFoundError(
-                f"no run {run!r} of garbage collection is there, or it is not over; list the ones there are"
+                f"run {run!r} of garbage collection does not exist, or is unfinished; list the existing ones"
             )
         try:
             return msgspec.json.decode(data, type=kind)
         except UNREADABLE as error:
-            raise CorruptError(f"{file} of run {run!r} is damaged: {error}; collect anew") from None
+            raise CorruptError(f"{file} of run {run!r} is damaged: {error}; run gc again") from None
 
     def _decoded(self, key: str, kind: type[list[_T]]) -> list[_T]:
         data = self._objects.get(key)
         try:
             return msgspec.msgpack.decode(data, type=kind)
         except UNREADABLE as error:
-            raise CorruptError(f"{key} is damaged: {error}; remove it, and collect anew") from None
+            raise CorruptError(f"{key} is damaged: {error}; remove it, and run gc again") from None
 
 
 def _candidates(run: str, number: int) -> str:

@@ -187,7 +187,7 @@ class _Survey:
             marks = Marks(self._objects)
             ranges = self._ranges(marks, commits, masks)
             extra = [*(branch.staged for branch in branches), dump]
-            with temporary_files("adding up what is staged"), TemporaryFile() as file:
+            with temporary_files("adding up staged changes"), TemporaryFile() as file:
                 self._write_staged(states, dumped, file)
                 file.seek(0)
                 staged = Rows(iter(partial(file.read, _PIECE), b""))

@@ -159,7 +159,7 @@ class Quarantine:
         """Yield the files, of one run, whose former key begins with ``prefix`` (which needs a run) and is greater than ``after``.
         One listing."""
         if prefix and not run:
-            raise InvalidError("name the run whose files are meant; `graveler gc report` lists the runs")
+            raise InvalidError("name the run whose files to restore; `graveler gc report` lists the runs")
         behind = f"{QUARANTINE}/{run}/{after}" if after else ""
         return self._objects.list(f"{QUARANTINE}/{run}/{prefix}" if run else f"{QUARANTINE}/", behind)
 
@@ -180,7 +180,7 @@ class Quarantine:
             yield key, True
         if not found and not after:
             raise NotFoundError(
-                f"nothing in quarantine is of run {run!r} and begins with {prefix!r}; it may be past its time"
+                f"quarantine has no files of run {run!r} that start with {prefix!r}; their time may be over"
             )
 
     def _is_there(self, key: str) -> bool:

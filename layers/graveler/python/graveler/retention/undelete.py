@@ -45,8 +45,8 @@ class Undelete:
         objects = repository.namespace
         if not objects.namespace.startswith(_S3):
             raise InvalidError(
-                f"{objects.namespace} keeps no versions of what is deleted, as only buckets of S3 do; what a run moved to "
-                "quarantine comes back by `graveler gc restore`"
+                f"{objects.namespace} keeps no versions of deleted files, which only S3 buckets do; files that a run moved to "
+                "quarantine come back with `graveler gc restore`"
             )
         from graveler.storage.s3_objects import S3Objects  # a lake in a folder works without boto3
 

@@ -55,7 +55,7 @@ class _Worker:
         except _WorkerGoneError:
             self.end()
             raise UnavailableError(
-                "a worker process ended before its task was done (out of memory?); set GRAVELER_WORKERS=1 to work without any"
+                "a worker process ended before its task was done (out of memory?); set GRAVELER_WORKERS=1 to work without workers"
             ) from None
 
     def end(self) -> None:

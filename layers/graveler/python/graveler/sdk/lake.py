@@ -49,7 +49,7 @@ class Lake:
         from graveler.lake.lake import Lake as OwnLake
 
         if not isinstance(self.verbs, OwnLake):
-            raise InvalidError("this lake is behind a server; open the lake itself for this")
+            raise InvalidError("this does not work through a server; open the lake itself")
         return self.verbs
 
     def close(self) -> None:

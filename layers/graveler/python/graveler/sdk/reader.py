@@ -113,8 +113,8 @@ class ObjectReader(io.RawIOBase):
             raise self._failed
         if self._failed is not None:
             raise PreconditionError(
-                f"an earlier read of {self.name!r} failed, and part of what it had read is lost; seek to where the next one is "
-                "to begin, or open the object again"
+                f"an earlier read of {self.name!r} failed, and part of its data is lost; seek to where the next read should "
+                "start, or open the object again"
             )
         began = self._position
         try:
@@ -168,8 +168,8 @@ def check_mode(mode: str, kinds: str, *, encoding: str | None, errors: str | Non
     kind, rest = mode[:1], mode[1:]
     if not kind or kind not in kinds or rest not in ("", "b", "t"):
         known = ", ".join(repr(kind + end) for kind in kinds for end in ("", "b"))
-        why = "; an object is written as a whole, so there is no appending" if kind == "a" else ""
-        raise InvalidError(f"mode {mode!r} is none of {known}{why}")
+        why = "; objects are written as a whole, so appending is not possible" if kind == "a" else ""
+        raise InvalidError(f"mode {mode!r} is not one of {known}{why}")
     binary = rest == "b"
     if binary and (encoding, errors, newline) != (None, None, None):
         raise InvalidError(

@@ -222,4 +222,6 @@ def _strategy(strategy: MergeStrategy | MergeStrategies | str) -> MergeStrategy 
     try:
         return MergeStrategy(strategy)
     except ValueError:
-        raise InvalidError(f"strategy {strategy!r} is not known; give 'source-wins' or 'dest-wins', or none") from None
+        raise InvalidError(
+            f"strategy {strategy!r} is unknown; give 'source-wins', 'dest-wins' or no strategy"
+        ) from None

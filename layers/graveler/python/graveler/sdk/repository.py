@@ -46,7 +46,9 @@ class Repository:
 
         verbs = self.verbs
         if not isinstance(verbs, OpenRepository):
-            raise InvalidError(f"repository {self._id!r} is behind a server; open its lake itself for this")
+            raise InvalidError(
+                f"repository {self._id!r} is behind a server, where this does not work; open the lake itself"
+            )
         return verbs
 
     @property

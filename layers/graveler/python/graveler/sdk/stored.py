@@ -124,7 +124,7 @@ class WriteableObject(StoredObject):
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
         if not isinstance(data, str | bytes | Path):
-            raise TypeError(f"an object's data is bytes, text or the Path of a file, not {type(data).__name__}")
+            raise TypeError(f"an object's data must be bytes, text or the Path of a file, not {type(data).__name__}")
         self._upload(data.encode() if isinstance(data, str) else data, mode, content_type, metadata)
         return self
 

@@ -72,7 +72,7 @@ def commit_branch(
 ) -> Commit:
     """Commit a branch. See :meth:`graveler.sdk.branch.Branch.commit`."""
     if not isinstance(message, str):
-        raise TypeError(f"a commit's message is text, not {type(message).__name__}")
+        raise TypeError(f"a commit message must be text, not {type(message).__name__}")
     return repository.verbs.commit(
         branch_id,
         message,

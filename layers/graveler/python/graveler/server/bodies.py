@@ -51,7 +51,7 @@ class _Arrival:
             async with asyncio.timeout(SILENCE_SECONDS):
                 message = await self._receive()
         except TimeoutError:
-            raise RequestError(408, f"nothing arrived of the body for {SILENCE_SECONDS:.0f} seconds") from None
+            raise RequestError(408, f"no bytes of the body arrived for {SILENCE_SECONDS:.0f} seconds") from None
         if message["type"] != "http.request":
             raise CutShortError(
                 400, f"the body ended after {self.arrived:,} bytes, before it was complete; send it again"
@@ -79,7 +79,7 @@ def declared_length(request: Request) -> int | None:
     if not header:
         return None
     if not (header.isascii() and header.isdigit()):
-        raise RequestError(400, f"header Content-Length {header[:40]!r} is no number of bytes")
+        raise RequestError(400, f"header Content-Length {header[:40]!r} is not a number of bytes")
     return int(header)
 
 
@@ -97,7 +97,7 @@ async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterato
     """
     length = declared_length(request)
     if length is not None and length > limit:
-        raise RequestError(413, f"the body has {length:,} bytes; at most {limit:,} are taken here")
+        raise RequestError(413, f"the body has {length:,} bytes, but at most {limit:,} are accepted here")
     if not has_body(request):
         return
     arrival = _Arrival(receive)
@@ -109,7 +109,7 @@ async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterato
         more = message.get("more_body", False)
         piece = message.get("body", b"")
         if arrival.arrived > limit:
-            raise RequestError(413, f"the body has more than {limit:,} bytes, which are taken here at most")
+            raise RequestError(413, f"the body has more than {limit:,} bytes, the most that is accepted here")
         held.append(piece)
         size += len(piece)
         if size >= PIECE:
@@ -140,7 +140,7 @@ class SpoolRoom:
         def take(size: int) -> None:
             nonlocal taken
             if size > self._left:
-                raise RequestError(503, "too many large bodies are under way; try again in a second")
+                raise RequestError(503, "too many large bodies are in progress; try again in a second")
             self._left -= size
             taken += size
 

@@ -85,7 +85,7 @@ class DataPlane:
 
     async def _answer(self, request: Request, receive: Receive) -> ServerResponse:
         if request.method not in ("GET", "HEAD", "PUT"):
-            return _error(405, "MethodNotAllowed", f"{request.method} is not for presigned URLs")
+            return _error(405, "MethodNotAllowed", f"{request.method} is not allowed for presigned URLs")
         signed = "PUT" if request.method == "PUT" else "GET"
         grant = self._signer.verify(f"{request.path}?{request.query}", signed)
         store = self._namespaces.at_hand(grant.namespace)
@@ -95,10 +95,10 @@ class DataPlane:
             except NotFoundError as error:
                 return _error(404, "NoSuchBucket", str(error))
         if not isinstance(store, FolderObjects):
-            return _error(404, "NoSuchBucket", f"{grant.namespace} is no folder")
+            return _error(404, "NoSuchBucket", f"{grant.namespace} is not a folder")
         if signed == "PUT":
             if store.foreign:
-                return _error(403, "AccessDenied", f"{grant.namespace} is an import source, which is only read")
+                return _error(403, "AccessDenied", f"{grant.namespace} is an import source, which is read-only")
             return await self._put(request, receive, store, grant)
         return await self._disk.run(self._get, request, store, grant)
 
@@ -146,10 +146,12 @@ class DataPlane:
 
     async def _put(self, request: Request, receive: Receive, store: FolderObjects, grant: Grant) -> ServerResponse:
         if declared_length(request) is None:
-            raise RequestError(411, "a PUT must say its Content-Length, so that half of a body is not taken for all")
+            raise RequestError(
+                411, "a PUT needs a Content-Length, so that a partial body is not taken for a complete one"
+            )
         condition = request.headers.get("if-none-match", "").strip()
         if condition not in ("", "*") or "if-match" in request.headers:
-            raise RequestError(501, "the only condition for a PUT is If-None-Match: *")
+            raise RequestError(501, "the only condition allowed for a PUT is If-None-Match: *")
         expected = _digest_of(request)
         self._take_slot()
         try:
@@ -207,12 +209,12 @@ class DataPlane:
         async for piece in pieces(request, receive, MAX_PUT):
             await self._disk.run(took, piece)
         if expected not in (None, digest.digest()):
-            raise _BadDigestError("the bytes that arrived have another MD5 than the header Content-MD5 says")
+            raise _BadDigestError("the MD5 of the received bytes differs from the header Content-MD5")
         return digest.hexdigest()
 
     def _take_slot(self) -> None:
         if not self._slots.acquire(blocking=False):
-            raise RequestError(503, "too many transfers are under way; try again in a second")
+            raise RequestError(503, "too many transfers are in progress; try again in a second")
 
 
 class _BadDigestError(Exception):
@@ -266,7 +268,7 @@ def _read(file: FileIO, length: int) -> bytes:
     while length > 0:
         piece = file.read(length)
         if not piece:
-            raise UnavailableError("an object became shorter while it was read; nobody but graveler may write there")
+            raise UnavailableError("an object became shorter while it was being read; only graveler may write there")
         length -= len(piece)
         held.append(piece)
     return b"".join(held)
@@ -295,7 +297,7 @@ def _digest_of(request: Request) -> bytes | None:
     try:
         return b64decode(header, validate=True) if header else None
     except ValueError:
-        raise RequestError(400, f"header Content-MD5 {str(header)[:60]!r} is no base64") from None
+        raise RequestError(400, f"header Content-MD5 {str(header)[:60]!r} is not base64") from None
 
 
 def _names(condition: str, stored: StoredObject) -> bool:

@@ -102,7 +102,7 @@ class Gateway:
         request_id = random_bytes(8).hex()
         if request.header_bytes > MAX_HEADERS:
             response = json_error(
-                431, f"the headers have more than {MAX_HEADERS:,} bytes together; send fewer or shorter ones"
+                431, f"the headers have more than {MAX_HEADERS:,} bytes in total; send fewer or shorter ones"
             )
         else:
             response = await self._respond(request, receive, request_id)

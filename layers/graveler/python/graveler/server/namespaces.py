@@ -59,7 +59,7 @@ class ServedNamespaces:
         if not self._repositories.has_namespace(namespace):
             self._known.pop(namespace, None)
             raise NotFoundError(
-                f"{namespace[:200]} is no repository's storage namespace, and no import source of this server"
+                f"{namespace[:200]} is neither the storage namespace of a repository nor an import source of this server"
             )
         known = self._known.get(namespace)
         if known is not None:

@@ -55,7 +55,7 @@ def listening_port(host: str, port: int) -> Iterator[int]:
                 reserved.bind((host, chosen))
         except OSError as error:
             raise UnavailableError(
-                f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port, 0 for a free one"
+                f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port (0 for any free one)"
             ) from None
         yield chosen
 

@@ -122,7 +122,7 @@ class StagedChanges:
         with a check that the token is still open: then no commit can have read it. ``ValueError`` if the replaced item is
         unknown."""
         if not placed.known:
-            raise ValueError(f"nobody knows what {placed} replaced")
+            raise ValueError(f"it is unknown what {placed} replaced")
         key, own = self._key(placed.token, placed.key), Matches({_MARK: placed.mark})
         return Delete(key, own) if placed.replaced is None else Put(key, placed.replaced, own)
 
@@ -340,4 +340,4 @@ def record_of(item: Item) -> bytes | None:
     record = item.get("record")
     if record is None or isinstance(record, bytes):
         return record
-    raise CorruptError(f"a staged item holds no record but {record!r}")
+    raise CorruptError(f"a staged item contains {record!r}, which is not a record")

@@ -56,7 +56,7 @@ def shard_count(token: Token) -> int:
     """Return the number of partitions for the token's items. :class:`CorruptError` for a malformed token."""
     count = token.rpartition("-")[2]
     if not (len(count) <= 2 and count.isascii() and count.isdecimal() and 1 <= int(count) <= MAX_SHARDS):
-        raise CorruptError(f"{token[:80]!r} is no staging token; restore the table from a copy")
+        raise CorruptError(f"{token[:80]!r} is not a staging token; restore the table from a copy")
     return int(count)
 
 

@@ -85,7 +85,7 @@ _ADVICE: Final = {
         "TokenRefreshRequired",
         "RequestExpired",
     ),
-    "the credentials are not valid; see whether access key, secret and session token belong together and still exist": (
+    "the credentials are not valid; check that access key, secret and session token belong together and still exist": (
         "InvalidAccessKeyId",
         "InvalidToken",
         "InvalidClientTokenId",
@@ -95,10 +95,10 @@ _ADVICE: Final = {
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     ),
-    "these credentials do not allow it; give their user or role the right to it": tuple(_DENIED_CODES),
+    "these credentials do not allow it; grant their user or role the right to do it": tuple(_DENIED_CODES),
     _CLOCK: ("RequestTimeTooSkewed",),
-    "there is no such bucket; see whether its name is right, or create it": ("NoSuchBucket",),
-    "there is no such table in this account and region; see whether name and region are right, or create it": (
+    "there is no such bucket; check its name, or create it": ("NoSuchBucket",),
+    "there is no such table in this account and region; check its name and the region, or create it": (
         "ResourceNotFoundException",
     ),
 }
@@ -106,8 +106,8 @@ _ELSEWHERE_CODES: Final = frozenset(
     ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301")
 )
 _DENIED_BY_S3: Final = (
-    "; where the bucket is another account's, its policy has to allow it too, and the object has to belong to that account; "
-    "buckets whose requesters pay are not supported, and deny everything"
+    "; if the bucket belongs to another account, its policy must allow it, too, and the object must belong to that account; "
+    "requester-pays buckets are not supported, and deny everything"
 )
 _ADVICE_BY_CODE: Final = {code: advice for advice, codes in _ADVICE.items() for code in codes}
 _INVALID_CODES: Final = frozenset(
@@ -231,8 +231,8 @@ def explained(error: Exception, what: str) -> GravelerError:
         region = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region", "")
         if code in _ELSEWHERE_CODES or (code == "400" and region):  # a response to HEAD has nothing but a number
             advice = (
-                f"the bucket lies in another region; name that one{f' ({region})' if region else ''}, or take a bucket of this "
-                "one: a lake, and the URLs that it presigns, are of one region"
+                f"the bucket is in another region; name that one{f' ({region})' if region else ''}, or use a bucket in this "
+                "one: a lake and its presigned URLs are in one region"
             )
         if code in _DENIED_CODES and what.startswith("s3://"):
             advice += _DENIED_BY_S3
@@ -242,13 +242,13 @@ def explained(error: Exception, what: str) -> GravelerError:
         return InvalidError(text) if code in _INVALID_CODES else UnavailableError(text)
     if isinstance(error, _CREDENTIALS):
         return UnavailableError(
-            f"{what}: no AWS credentials could be had; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run "
+            f"{what}: no AWS credentials were found; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run "
             f"with a role ({error})"
         )
     if isinstance(error, NoRegionError):
-        return UnavailableError(f"{what}: no AWS region is known; name one, or set AWS_REGION")
+        return UnavailableError(f"{what}: no AWS region is configured; name one, or set AWS_REGION")
     if isinstance(error, FlexibleChecksumError):
-        return CorruptError(f"{what}: the bytes that arrive do not have their checksum ({error})")
+        return CorruptError(f"{what}: the bytes received do not match their checksum ({error})")
     if isinstance(error, ParamValidationError):
         return InvalidError(f"{what}: {error}")
     return UnavailableError(f"{what}: {error}")
@@ -260,15 +260,13 @@ def _given_up(what: str, error: Exception, outcome: Outcome, lost: bool) -> Grav
     if lost:
         return _unknown(what, error)
     if outcome is Outcome.BUSY:
-        return BusyError(f"{what}: the service stayed busy, and nothing was written; try again ({error})")
-    return UnavailableError(
-        f"{what}: the service cannot be reached; see whether network and address are right ({error})"
-    )
+        return BusyError(f"{what}: the service stayed busy; nothing was written; try again ({error})")
+    return UnavailableError(f"{what}: the service cannot be reached; check the network and the address ({error})")
 
 
 def _unknown(what: str, error: Exception) -> AnswerLostError:
     return AnswerLostError(
-        f"{what}: the answer was lost, so it may have happened or not; look, then try again ({error})"
+        f"{what}: the response was lost, so it may or may not have happened; check, then try again ({error})"
     )
 
 

@@ -27,7 +27,7 @@ def read_secret(name: str, region: str | None = None) -> str:
     except FAILURES as error:
         if error_code(error) == _MISSING:
             raise NotFoundError(
-                f"secret {name!r} is not there; see whether name, account and region are right"
+                f"secret {name!r} does not exist; check its name, the account and the region"
             ) from error
         raise explained(error, what) from error
     text: str = response.get("SecretString", "")

@@ -191,8 +191,8 @@ class Beneath:
     def linked(self, path: Path) -> ForbiddenError:
         """Return the error for a link at a path."""
         return ForbiddenError(
-            f"{self._below(path)!r} is a symbolic link, or behind one, and a server follows none; name the place to which it "
-            "leads, or put what is there in the link's place"
+            f"{self._below(path)!r} is a symbolic link, or behind one, and a server does not follow links; name the place that "
+            "it points to, or replace the link by what is there"
         )
 
     def _below(self, path: Path) -> str:
@@ -230,7 +230,7 @@ class Beneath:
         if (status.st_dev, status.st_ino) in self.confinement.never:
             os.close(descriptor)
             raise ForbiddenError(
-                f"{self._below(path)!r} lies in the lake's own folder, or is a view of the system, and no object of a lake"
+                f"{self._below(path)!r} is in the lake's own folder, or is a view of the system, and cannot be an object"
             )
 
 
@@ -276,7 +276,7 @@ def trusted_path(path: Path) -> Path:
         links += 1
         if at.lstat().st_uid not in trusted or links > _MAX_LINKS:
             raise ForbiddenError(
-                f"'{at}' is a symbolic link of another user, and a server follows none; name the place itself"
+                f"'{at}' is a symbolic link of another user, and a server does not follow links; name the place itself"
             )
         target = at.readlink()
         if target.is_absolute():

@@ -86,7 +86,7 @@ class FileCache:
         modes: Modes = PRIVATE,
     ) -> None:
         if max_bytes < 1:
-            raise InvalidError(f"a cache of {max_bytes} bytes; give it 1 or more, or use none")
+            raise InvalidError(f"a cache of {max_bytes} bytes is too small; give it 1 or more, or use none")
         self._folder = Path(folder).absolute()
         self._max_bytes = max_bytes
         self._recheck_after = recheck_after_seconds
@@ -169,7 +169,7 @@ class FileCache:
             import logging  # 3 ms, which a reader of one object should not wait for
 
             logging.getLogger(__name__).warning(
-                "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
+                "cache %s: cannot %s %s (%s); continuing without it", self._folder, doing, name, error.strerror or error
             )
 
     def _read(self, path: Path) -> CachedFile:

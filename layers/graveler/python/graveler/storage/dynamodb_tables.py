@@ -81,7 +81,7 @@ def settings_of(url: str, *, region: str | None = None, endpoint_url: str | None
     """Return the settings for ``dynamodb://<table>``. :class:`InvalidError` for anything else."""
     table = url.removeprefix(SCHEME).rstrip("/")
     if not url.startswith(SCHEME) or not table or "/" in table:
-        raise InvalidError(f"{url!r} names no table; write {SCHEME}<table>")
+        raise InvalidError(f"{url!r} does not name a table; write {SCHEME}<table>")
     return DynamoDBSettings(table, region, endpoint_url)
 
 
@@ -291,7 +291,7 @@ class DynamoDBTables:
         types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
         if table["KeySchema"] != _KEY_SCHEMA or (types[PARTITION], types[SORT]) != ("S", "B"):
             raise InvalidError(
-                f"DynamoDB table {self._settings.table!r} is no table of graveler's; choose another name"
+                f"DynamoDB table {self._settings.table!r} was not created by graveler; choose another name"
             )
 
     def _configure(self, operation: str, request: dict[str, Any]) -> None:
@@ -338,7 +338,9 @@ class DynamoDBTables:
             if len(rest) == len(members):
                 pause = next(pauses, None)
                 if pause is None:
-                    raise BusyError(f"{self._what(operation)}: the table stayed busy; some may be done, try again")
+                    raise BusyError(
+                        f"{self._what(operation)}: the table stayed busy; some of it may be done; try again"
+                    )
                 time.sleep(pause)
             elif rest:
                 pauses = self._settings.retries.pauses()
@@ -437,9 +439,9 @@ def _check_answer(response_dict: Mapping[str, Any] | None, **_: object) -> None:
     headers, body = response_dict["headers"], response_dict["body"]
     checksum, length = headers.get("x-amz-crc32"), headers.get("content-length")
     if checksum is not None and crc32(body) != int(checksum):
-        raise ResponseParserError(f"the answer of {len(body)} bytes does not have its checksum")
+        raise ResponseParserError(f"the response of {len(body)} bytes does not match its checksum")
     if length is not None and len(body) != int(length):
-        raise ResponseParserError(f"of the answer's {length} bytes {len(body)} arrived")
+        raise ResponseParserError(f"only {len(body)} of the {length} bytes of the response arrived")
 
 
 _CONNECTIONS: Final[Clients[DynamoDBSettings, "Connection"]] = Clients(_connect, lambda connection: connection._client)
@@ -477,7 +479,9 @@ def _encode(key: Key, item: Item) -> dict[str, dict[str, object]]:
     encoded: dict[str, dict[str, object]] = {PARTITION: {"S": key.partition}, SORT: {"B": key.sort}}
     for name, value in item.items():
         if name in encoded or not name:
-            raise InvalidError(f"an attribute cannot be called {name!r}; {PARTITION} and {SORT} are the key's")
+            raise InvalidError(
+                f"an attribute cannot be called {name!r}; {PARTITION} and {SORT} are reserved for the key"
+            )
         encoded[name] = _encode_value(value)
     return encoded
 
@@ -498,7 +502,7 @@ def _decode(key: Key, attributes: Attributes) -> Item:
     try:
         return {name: _decode_value(value) for name, value in attributes.items() if name not in (PARTITION, SORT)}
     except (KeyError, ValueError, TypeError):
-        raise damaged_item(key, "it holds what graveler has not written") from None
+        raise damaged_item(key, "it contains something that graveler did not write") from None
 
 
 def _decode_value(typed: Mapping[str, Any]) -> Value:

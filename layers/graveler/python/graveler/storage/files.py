@@ -106,5 +106,7 @@ class ImmutableFiles:
 
     def _key(self, kind: str, name: str) -> str:
         if kind not in KINDS or not name or "/" in name:
-            raise InvalidError(f"no file of the tree is called {kind}/{name}; the kinds are {', '.join(sorted(KINDS))}")
+            raise InvalidError(
+                f"no file of a tree can be called {kind}/{name}; the kinds are {', '.join(sorted(KINDS))}"
+            )
         return f"{FOLDER}/{kind}/{name}"

@@ -290,7 +290,7 @@ class FolderObjects:
         self._path(key)
         self._sweep_once()
         upload_id = f"{crc32(key.encode()):08x}-{token_hex(16)}"
-        with self._explained("beginning an upload of", key):
+        with self._explained("starting an upload of", key):
             self.files.make_root(self._modes)
             for folder in (self._hidden, self._hidden / "uploads", self._hidden / "uploads" / upload_id):
                 self.files.make_folder(folder, self._modes)
@@ -340,7 +340,7 @@ class FolderObjects:
                 found = ""
             if found != etag:
                 raise InvalidError(
-                    f"part {number} of the upload of {key!r} is not there with ETag {etag}; upload it again"
+                    f"part {number} of the upload of {key!r} with ETag {etag} does not exist; upload it again"
                 )
         pieces = (piece for number, _ in parts for piece in _pieces_of_file(folder / str(number), self.files))
         temporary, descriptor = self._new_temporary(key)
@@ -511,12 +511,14 @@ class FolderObjects:
                         if error.errno != errno.ENOENT:
                             raise
             else:
-                raise UnavailableError(f"writing {self._namespace}/{key} failed: others keep removing its folder")
+                raise UnavailableError(
+                    f"writing {self._namespace}/{key} failed: its folder keeps being removed by others"
+                )
         return _described(key, status)
 
     def _clash(self, key: str) -> InvalidError:
         return InvalidError(
-            f"object key {key!r} runs through, or is the folder of, another object; in a folder 'x' and 'x/y' cannot both "
+            f"object key {key!r} is below another object, or is the folder of one; in a folder, 'x' and 'x/y' cannot both "
             "be objects, choose another key"
         )
 
@@ -524,7 +526,7 @@ class FolderObjects:
         # A caller that learns that the object exists builds on it. Its writer may have died before it synced the folder.
         with self._explained("writing", key):
             self._settle(path.parent)
-        raise ObjectConditionError(self._namespace, key, "it exists already")
+        raise ObjectConditionError(self._namespace, key, "it already exists")
 
     def _settle(self, folder: Path) -> None:
         """Make the names in ``folder`` durable, and its own name, and so on upwards as far as this process has not done so.

@@ -13,16 +13,16 @@ from graveler.storage.objects import NotPermittedError, NotSyncedError
 _WHY = {
     errno.ENOSPC: "the disk is full; free some space, then try again",
     errno.EDQUOT: "the disk quota is used up; free some space or raise the quota, then try again",
-    errno.EFBIG: "the file would be larger than the file system or this process may write; see `ulimit -f`",
-    errno.EACCES: "no permission; give this user the right to it",
-    errno.EPERM: "the operation is not permitted; give this user the right to it",
+    errno.EFBIG: "the file would be larger than the file system or this process allows; see `ulimit -f`",
+    errno.EACCES: "no permission; grant it to this user",
+    errno.EPERM: "the operation is not permitted; grant this user the right to do it",
     errno.EROFS: "the file system is read-only; mount it writable",
-    errno.ENAMETOOLONG: "the name is too long for this file system (most take 255 bytes between two slashes)",
+    errno.ENAMETOOLONG: "the name is too long for this file system (most allow 255 bytes between two slashes)",
     errno.EMFILE: "this process has too many open files; see `ulimit -n`",
     errno.ENFILE: "this machine has too many open files",
     errno.EIO: "the disk reports an input/output error; check it",
-    errno.EXDEV: "it lies on another file system than the namespace's own folder; keep a namespace on one",
-    errno.ELOOP: "symbolic links on the way lead round in a circle",
+    errno.EXDEV: "it is on another file system than the namespace's own folder; keep a namespace on one",
+    errno.ELOOP: "the path contains a loop of symbolic links",
 }
 _DENIED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
@@ -37,7 +37,7 @@ def not_synced(error: OSError, doing: str) -> NotSyncedError:
     """Return the error to raise for one that occurred after an operation was done, while making it durable."""
     why = _WHY.get(error.errno or 0) or error.strerror or error
     return NotSyncedError(
-        f"{doing} was done, and is not known to be safe on the disk: {why}. After a power cut it may be undone; try again"
+        f"{doing} succeeded, but may not be safe on the disk: {why}. A power failure may undo it; try again"
     )
 
 
@@ -55,7 +55,7 @@ def temporary_failed(error: OSError, doing: str) -> UnavailableError:
     import tempfile  # already loaded by the code that made the file
 
     where = tempfile.tempdir or os.environ.get("TMPDIR", "")
-    return unavailable(error, f"{doing} in the temporary folder {os.fsdecode(where)!r} (TMPDIR names another one)")
+    return unavailable(error, f"{doing} in the temporary folder {os.fsdecode(where)!r} (set TMPDIR to use another one)")
 
 
 def sync_folder(folder: Path) -> tuple[int, int]:

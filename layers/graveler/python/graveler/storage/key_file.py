@@ -44,8 +44,8 @@ class KeyFile(Struct, frozen=True):
             return _read(self.path, expect_private=True)
         except FileNotFoundError:
             raise UnavailableError(
-                f"the file of the sealing key, {str(self.path)!r}, is not there; bring it back, or for a lake that has none yet "
-                f"make one: (umask 077; openssl rand -base64 {KEY_BYTES} > {self.path})"
+                f"the file of the sealing key, {str(self.path)!r}, does not exist; restore it, or for a new lake "
+                f"create one: (umask 077; openssl rand -base64 {KEY_BYTES} > {self.path})"
             ) from None
 
 
@@ -73,15 +73,15 @@ class LakeKeyFile(Struct, frozen=True):
             return _read(path, expect_private=False)  # fsck checks the permissions of a lake's files
         except FileNotFoundError:
             raise SealingKeyLostError(
-                f"{str(path)!r}, the key that sealed the lake's secrets, is lost: a copy of the lake needs it, too; bring "
-                "it back, or have new secrets made by `graveler keys rotate-signing`"
+                f"{str(path)!r}, the key that sealed the lake's secrets, is missing (a copy of the lake needs it, too); restore "
+                "it, or create new secrets with `graveler keys rotate-signing`"
             ) from None
 
 
 def _expect_file(record: Item) -> None:
     if record.get("by") != _BY:
         raise UnavailableError(
-            f"the lake's secrets were sealed with KMS key {record.get('key')!r}, and a file is named instead; name that key"
+            f"the lake's secrets were sealed with KMS key {record.get('key')!r}, but a file was given; give that key instead"
         )
 
 
@@ -96,17 +96,17 @@ def _read(path: Path, *, expect_private: bool) -> bytes:
         raise
     except OSError as error:
         raise UnavailableError(
-            f"the file of the sealing key, {str(path)!r}, cannot be read: {error.strerror}; give this user the right to"
+            f"the file of the sealing key, {str(path)!r}, cannot be read: {error.strerror}; grant this user the right to"
         ) from None
     if expect_private and status.st_mode & _OTHERS:
-        raise InvalidError(f"others may read or change the sealing key in {str(path)!r}: chmod 600 {path}")
+        raise InvalidError(f"others can read or change the sealing key in {str(path)!r}; run chmod 600 {path}")
     try:
         key = b64decode(text.strip(), validate=True)
     except binascii.Error:
         key = b""
     if len(key) != KEY_BYTES:
         raise InvalidError(
-            f"{str(path)!r} holds no sealing key, which is {KEY_BYTES} bytes in base64, as `openssl rand -base64 {KEY_BYTES}` "
-            "prints them; name the right file"
+            f"{str(path)!r} does not contain a sealing key, which is {KEY_BYTES} bytes in base64, as `openssl rand -base64 "
+            f"{KEY_BYTES}` prints; name the right file"
         )
     return key

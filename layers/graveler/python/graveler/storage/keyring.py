@@ -40,7 +40,7 @@ _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _HEAD: Final = len(_FORM) + _FINGERPRINT_BYTES
 _TRIES: Final = 3
-_ADVICE: Final = "bring the right key back, or have new secrets made by `graveler keys rotate-signing`"
+_ADVICE: Final = "restore the right key, or create new secrets with `graveler keys rotate-signing`"
 
 
 class SealingKeyLostError(UnavailableError):
@@ -74,7 +74,7 @@ class NoKey(Struct, frozen=True):
 
     def _error(self) -> UnavailableError:
         return UnavailableError(
-            f"secrets in the lake's table are sealed by a key that is not in it, and none is named: {self.advice}"
+            f"the secrets in the lake's table are sealed with a key from outside, but none was given: {self.advice}"
         )
 
 
@@ -182,7 +182,7 @@ class Keyring:
         except ConditionFailedError as error:
             if error.failures.get(0) != made:  # some adapters send a request again whose response was lost
                 raise BusyError(
-                    "somebody else is making a new sealing key; see whether all is well, then try again"
+                    "someone else is creating a new sealing key; check that everything works, then try again"
                 ) from None
         return Rotation(len(writes) - lost, lost)
 
@@ -203,7 +203,7 @@ class Keyring:
             record = record_of()
             if record is None:
                 raise SealingKeyLostError(
-                    f"the table says nothing of the key that sealed the lake's secrets; {_ADVICE}"
+                    f"the table has no record of the key that sealed the lake's secrets; {_ADVICE}"
                 )
             self._key_of(record)
         assert self._known is not None
@@ -226,7 +226,7 @@ class Keyring:
             key = self._source.find(record)
         fingerprint = _fingerprint(key)
         if record.get("fingerprint") != fingerprint:
-            raise SealingKeyLostError(f"the key that there is is not the one that sealed the lake's secrets; {_ADVICE}")
+            raise SealingKeyLostError(f"the given key is not the one that sealed the lake's secrets; {_ADVICE}")
         self._known = fingerprint, key
         return key
 
@@ -286,15 +286,15 @@ def _open(fingerprint: bytes, key: bytes, row: Key, sealed: bytes) -> bytes:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     if sealed[:1] != _FORM or len(sealed) < _HEAD + _NONCE_BYTES + _TAG_BYTES:
-        raise CorruptError(f"what is sealed in {row} has an unknown form; use a newer graveler, or {_ADVICE}")
+        raise CorruptError(f"the sealed value in {row} has an unknown format; use a newer graveler, or {_ADVICE}")
     if sealed[len(_FORM) : _HEAD] != fingerprint:
-        raise SealingKeyLostError(f"what is sealed in {row} was sealed by another key than the lake has now; {_ADVICE}")
+        raise SealingKeyLostError(f"the value in {row} was sealed with another key than the lake has now; {_ADVICE}")
     nonce, data = sealed[_HEAD : _HEAD + _NONCE_BYTES], sealed[_HEAD + _NONCE_BYTES :]
     try:
         return AESGCM(key).decrypt(nonce, data, _bound(row))
     except InvalidTag:
         raise CorruptError(
-            f"what is sealed in {row} was changed, or is another row's; restore the table from a copy, or {_ADVICE}"
+            f"the sealed value in {row} was changed, or belongs to another row; restore the table from a copy, or {_ADVICE}"
         ) from None
 
 

@@ -41,7 +41,7 @@ class KmsKey:
     def make(self) -> tuple[bytes, Item]:
         """Return a new key, and its record with the wrapped one. One request (``kms:GenerateDataKey``).
         :class:`UnavailableError`."""
-        what = f"making a sealing key with KMS key {self._arn!r}"
+        what = f"creating a sealing key with KMS key {self._arn!r}"
         try:
             response = send(
                 lambda: self._client().generate_data_key(
@@ -60,12 +60,13 @@ class KmsKey:
         wrapped, by = record.get("wrapped"), record.get("key")
         if not isinstance(wrapped, bytes):
             raise UnavailableError(
-                f"the lake's secrets were sealed with a key in a file, and KMS key {self._arn!r} is named instead; name that file"
+                f"the lake's secrets were sealed with a key in a file, but KMS key {self._arn!r} was given; give that file "
+                "instead"
             )
         if by != self._arn:
             raise SealingKeyLostError(
-                f"KMS key {self._arn!r} is named, and {by!r} has wrapped the lake's sealing key; name that one, or have new "
-                "secrets made by `graveler keys rotate-signing`"
+                f"KMS key {self._arn!r} was given, but {by!r} wrapped the lake's sealing key; give that one, or create new "
+                "secrets with `graveler keys rotate-signing`"
             )
         what = f"unwrapping the lake's sealing key with KMS key {self._arn!r}"
         try:
@@ -79,8 +80,8 @@ class KmsKey:
         except FAILURES as error:
             if error_code(error) in _GONE:
                 raise SealingKeyLostError(
-                    f"{what}: that key is gone, or the table has another name ({error_code(error)}); bring them back, or have "
-                    "new secrets made by `graveler keys rotate-signing`"
+                    f"{what}: that key is gone, or the table was renamed ({error_code(error)}); restore them, or create "
+                    "new secrets with `graveler keys rotate-signing`"
                 ) from error
             raise explained(error, what) from error
         key: bytes = response["Plaintext"]

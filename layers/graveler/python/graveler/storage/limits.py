@@ -44,7 +44,7 @@ def check_object_key(key: str) -> None:
     check_foreign_key(key)
     if not _NO_COMPONENTS.isdisjoint(key.split("/")):
         raise InvalidError(
-            f"object key {key!r} holds an empty, '.' or '..' component; name each folder between two slashes"
+            f"object key {key!r} has an empty, '.' or '..' component; give every folder between two slashes a name"
         )
 
 
@@ -58,9 +58,9 @@ def check_foreign_key(key: str) -> None:
             f"object key {key!r} is not valid Unicode; choose a key that can be written as UTF-8"
         ) from None
     if not 0 < size <= MAX_OBJECT_KEY_BYTES:
-        raise InvalidError(f"object key {key[:80]!r} has {size} bytes; a key has 1 to {MAX_OBJECT_KEY_BYTES:,}")
+        raise InvalidError(f"object key {key[:80]!r} has {size} bytes; a key must have 1 to {MAX_OBJECT_KEY_BYTES:,}")
     if "\0" in key:
-        raise InvalidError(f"object key {key!r} holds a NUL; choose a key without one")
+        raise InvalidError(f"object key {key!r} contains NUL; choose a key without it")
 
 
 def check_byte_range(start: int, length: int | None) -> None:
@@ -78,11 +78,11 @@ def check_part_number(number: int) -> None:
 def check_parts(parts: Sequence[tuple[int, str]]) -> None:
     """Raise InvalidError unless an upload can be completed from these parts: at least one, numbers ascending."""
     if not parts:
-        raise InvalidError("an upload in parts needs at least one part; put the empty object instead")
+        raise InvalidError("a multipart upload needs at least one part; upload an empty object directly instead")
     for number, _ in parts:
         check_part_number(number)
     if any(left[0] >= right[0] for left, right in itertools.pairwise(parts)):
-        raise InvalidError("the parts of an upload must be given once each, in ascending order of their numbers")
+        raise InvalidError("each part of an upload must be given once, in ascending order of the part numbers")
 
 
 def check_key(key: Key) -> None:
@@ -96,7 +96,7 @@ def check_key(key: Key) -> None:
 
 def _check_sort(sort: bytes) -> None:
     if not 0 < len(sort) <= MAX_SORT_KEY_BYTES:
-        raise InvalidError(f"sort key {sort[:40]!r} has {len(sort)} bytes; it has 1 to {MAX_SORT_KEY_BYTES:,}")
+        raise InvalidError(f"sort key {sort[:40]!r} has {len(sort)} bytes; it must have 1 to {MAX_SORT_KEY_BYTES:,}")
 
 
 def check_partition(partition: str) -> None:
@@ -118,7 +118,7 @@ def check_transaction(writes: Sequence[Write]) -> None:
     """Raise InvalidError unless these writes can be one transaction: at most 100, of distinct valid keys."""
     if len(writes) > MAX_TRANSACTION_WRITES:
         raise InvalidError(
-            f"a transaction of {len(writes)} writes; at most {MAX_TRANSACTION_WRITES} fit, cut it in parts"
+            f"a transaction of {len(writes)} writes is too large; split it into parts of at most {MAX_TRANSACTION_WRITES}"
         )
     check_distinct(writes)
 
@@ -139,7 +139,7 @@ def check_distinct(writes: Sequence[Write]) -> None:
     for partition in {key.partition for key in keys}:
         check_partition(partition)
     if len(set(keys)) != len(keys):
-        raise InvalidError("two writes of one request have the same key; send one write for each item")
+        raise InvalidError("two writes in one request have the same key; send one write per item")
 
 
 def encode_item(key: Key, item: Item) -> bytes:
@@ -148,7 +148,7 @@ def encode_item(key: Key, item: Item) -> bytes:
         if type(value) not in _ATOMS and not _is_value(value):
             raise InvalidError(
                 f"attribute {name!r} of item {key} is of type {type(value).__name__}; "
-                "an attribute is text, bytes, a whole number, a truth value or a list of texts"
+                "an attribute must be text, bytes, an integer, a boolean or a list of texts"
             )
     try:
         body = _encode(item)
@@ -158,7 +158,9 @@ def encode_item(key: Key, item: Item) -> bytes:
     if 3 * (len(body) + MAX_SORT_KEY_BYTES + MAX_PARTITION_BYTES) > MAX_ITEM_BYTES:
         size = item_bytes(key, item)
         if size > MAX_ITEM_BYTES:
-            raise InvalidError(f"item {key} has {size:,} bytes; at most {MAX_ITEM_BYTES:,} fit, store less in it")
+            raise InvalidError(
+                f"item {key} has {size:,} bytes, but at most {MAX_ITEM_BYTES:,} are allowed; store less in it"
+            )
     return body
 
 
@@ -170,7 +172,7 @@ def encode_transaction(writes: Sequence[Write]) -> list[bytes]:
         size = sum(item_bytes(write.key, write.item) for write in writes if isinstance(write, Put))
         if size > MAX_TRANSACTION_BYTES:
             raise InvalidError(
-                f"a transaction of {size:,} bytes; at most {MAX_TRANSACTION_BYTES:,} fit, cut it in parts"
+                f"a transaction of {size:,} bytes is too large; split it into parts of at most {MAX_TRANSACTION_BYTES:,} bytes"
             )
     return bodies
 
@@ -197,7 +199,7 @@ def text_key(partition: str, sort: bytes) -> str:
     try:
         return sort.decode()
     except UnicodeDecodeError as error:
-        raise damaged_item(Key(partition, sort), f"its key is no text: {error}") from None
+        raise damaged_item(Key(partition, sort), f"its key is not text: {error}") from None
 
 
 def check_text_keys(partition: str, sorts: Sequence[bytes]) -> None:

@@ -87,7 +87,7 @@ class MemoryObjects:
             if key not in self._objects:
                 insort(self._keys, key)
             elif if_absent:
-                raise ObjectConditionError(self._namespace, key, "it exists already")
+                raise ObjectConditionError(self._namespace, key, "it already exists")
             stored = StoredObject(key, len(contents), f"{next(self._serial):x}", self._clock())
             self._objects[key] = contents, stored
             return stored
@@ -165,7 +165,7 @@ class MemoryObjects:
             for number, etag in parts:
                 if number not in there or there[number][0] != etag:
                     raise InvalidError(
-                        f"part {number} of the upload of {key!r} is not there with ETag {etag}; upload it again"
+                        f"part {number} of the upload of {key!r} with ETag {etag} does not exist; upload it again"
                     )
             stored = self.put(key, b"".join(there[number][1] for number, _ in parts), if_absent=if_absent)
             del self._uploads[key, upload_id]

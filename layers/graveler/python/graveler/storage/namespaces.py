@@ -101,5 +101,7 @@ _ROOTS: Final[Mapping[str, Callable[[str], tuple[str, str]]]] = {"file": _split_
 def _split(url: str) -> tuple[str, str]:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _OPENERS:
-        raise InvalidError(f"cannot read {url!r}: known are {', '.join(f'{known}://…' for known in sorted(_OPENERS))}")
+        raise InvalidError(
+            f"cannot read {url!r}: the known schemes are {', '.join(f'{known}://…' for known in sorted(_OPENERS))}"
+        )
     return scheme, rest

@@ -30,7 +30,7 @@ class ObjectConditionError(PreconditionError):
 
     def __init__(self, namespace: str, key: str, condition: str) -> None:
         self.namespace, self.key, self.condition = namespace, key, condition
-        super().__init__(f"{namespace}/{key}: not so any more: {condition}")
+        super().__init__(f"{namespace}/{key}: the condition failed: {condition}")
 
 
 class UploadMissingError(NotFoundError):
@@ -39,7 +39,7 @@ class UploadMissingError(NotFoundError):
     def __init__(self, namespace: str, key: str, upload_id: str) -> None:
         self.namespace, self.key, self.upload_id = namespace, key, upload_id
         super().__init__(
-            f"{namespace}/{key} has no upload {upload_id!r} under way; it was completed or aborted, or begin one"
+            f"{namespace}/{key} has no upload {upload_id!r} in progress; it was completed or aborted; start a new one"
         )
 
 

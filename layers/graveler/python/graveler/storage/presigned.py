@@ -87,9 +87,9 @@ class UrlSigner(Struct, frozen=True):
         try:
             asked = urlsplit(url)
         except ValueError as error:
-            raise ForbiddenError(f"{url[:200]!r} is no URL: {error}") from None
+            raise ForbiddenError(f"{url[:200]!r} is not a URL: {error}") from None
         if not asked.path.startswith(base.path + "/"):
-            raise ForbiddenError(f"the URL does not lie below {base.path}/")
+            raise ForbiddenError(f"the URL is not below {base.path}/")
         key = unquote(asked.path[len(base.path) + 1 :], errors="surrogateescape")
         pairs = [pair for pair in parse_qsl(asked.query, keep_blank_values=True) if pair[0] in _NAMES]
         query = dict(pairs)
@@ -100,11 +100,11 @@ class UrlSigner(Struct, frozen=True):
         # Signature first: the query means nothing before it is known to be ours.
         given = signature.encode("utf-8", "surrogateescape")
         if len(query) != len(pairs) or not hmac.compare_digest(expected.encode(), given):
-            raise ForbiddenError(f"the URL is not signed for {method} of {key[:200]!r}; ask for a new one")
+            raise ForbiddenError(f"the URL is not signed for {method} of {key[:200]!r}; request a new one")
         if not _WRITTEN_DATE.fullmatch(date):
-            raise ForbiddenError(f"the URL for {key[:200]!r} has no time; ask for a new one")
+            raise ForbiddenError(f"the URL for {key[:200]!r} has no expiry time; request a new one")
         if (time.time() if now is None else now) >= timegm(time.strptime(date, _DATE_FORM)) + int(lifetime):
-            raise ForbiddenError(f"the URL for {method} of {key[:200]!r} has expired; ask for a new one")
+            raise ForbiddenError(f"the URL for {method} of {key[:200]!r} has expired; request a new one")
         return Grant(namespace, key, upload_id, int(part or 0), Noted(int(size), md5) if size else None)
 
     def _signature(
@@ -132,7 +132,7 @@ def check_presigning(method: str, expires_in: int) -> None:
     if method not in METHODS:
         raise InvalidError(f"a presigned URL is for GET or PUT, not for {method!r}")
     if not 1 <= expires_in <= _MAX_LIFETIME:
-        raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 to {_MAX_LIFETIME:,}")
+        raise InvalidError(f"a presigned URL cannot last {expires_in} seconds; ask for 1 to {_MAX_LIFETIME:,}")
 
 
 def has_opaque_etag(encryption: str, customer_algorithm: str) -> bool:

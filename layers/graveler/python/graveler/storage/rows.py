@@ -58,7 +58,7 @@ def decode_row(key: Key, row: object) -> Item:
         return decode_item(key, row)
     body = row[_HEAD:]
     if row[1:_HEAD] != xxh3_64_digest(key.sort + body, _seed(key.partition) ^ len(key.sort)):
-        raise damaged_item(key, "its checksum is another one")
+        raise damaged_item(key, "its checksum is different")
     return decode_map(body)
 
 

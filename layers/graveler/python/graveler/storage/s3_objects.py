@@ -111,7 +111,7 @@ class S3Objects:
         self, bucket: str, prefix: str = "", settings: S3Settings | None = None, *, foreign: bool = False
     ) -> None:
         if not _BUCKET.fullmatch(bucket):
-            raise InvalidError(f"{bucket!r} is no name of a bucket; write {SCHEME}<bucket>/<prefix>")
+            raise InvalidError(f"{bucket!r} is not the name of a bucket; write {SCHEME}<bucket>/<prefix>")
         if prefix:
             check_object_key(prefix)
         self._bucket = bucket
@@ -247,7 +247,7 @@ class S3Objects:
                 "delete",
                 key,
                 lambda s3, at: s3.delete_object(Bucket=self._bucket, Key=at, **condition),
-                condition="its ETag is another one",
+                condition="its ETag is different",
             )
 
     def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
@@ -277,11 +277,11 @@ class S3Objects:
         if code in _MISSING:
             return None
         if code in CONDITION_CODES:
-            return ObjectConditionError(self.namespace, key, "its ETag is another one")
+            return ObjectConditionError(self.namespace, key, "its ETag is different")
         error = ClientError({"Error": {"Code": code, "Message": told.get("Message", "")}}, "DeleteObjects")
         what = self._what("delete", key)
         if judge(error) is Outcome.BUSY:
-            return BusyError(f"{what}: the service stayed busy, and nothing was written; try again ({error})")
+            return BusyError(f"{what}: the service stayed busy; nothing was written; try again ({error})")
         return explained(error, what)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
@@ -382,7 +382,7 @@ class S3Objects:
             lambda s3, at: s3.complete_multipart_upload(
                 Bucket=self._bucket, Key=at, UploadId=upload_id, MultipartUpload={"Parts": members}, **condition
             ),
-            condition="it exists already",
+            condition="it already exists",
             upload_id=upload_id,
         )
         return self.head(key)
@@ -426,7 +426,7 @@ class S3Objects:
             lambda s3, at: s3.put_object(
                 Bucket=self._bucket, Key=at, Body=data, ChecksumAlgorithm="CRC32", **condition
             ),
-            condition="it exists already",
+            condition="it already exists",
         )
         return StoredObject(key, size, _bare(response["ETag"]), _date(response["ResponseMetadata"]["HTTPHeaders"]))
 
@@ -470,7 +470,7 @@ class S3Objects:
             response = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
             return response["Body"], _bare(response["ETag"])
 
-        return self._send("get", key, open_, condition="it was replaced while it was read", empty=(None, etag))
+        return self._send("get", key, open_, condition="it was replaced while it was being read", empty=(None, etag))
 
     def _following(self, response: Mapping[str, Any], last: str, token: str) -> str:
         """Return the token of the page behind this one, which has the other ``token`` and no key. :class:`UnavailableError`
@@ -482,8 +482,8 @@ class S3Objects:
 
     def _incomplete(self, last: str) -> UnavailableError:
         return UnavailableError(
-            f"{self.namespace}: list: the store says that there are more objects behind {last!r}, and gives none of "
-            "them and no way to go on; the listing is not complete. Try again; if it stays so, the store is at fault"
+            f"{self.namespace}: list: the store says that there are more objects after {last!r}, but returns none of "
+            "them and no way to continue; the listing is incomplete. Try again; if it fails again, the store is at fault"
         )
 
     def _page(self, prefix: str, after: str, token: str, delimiter: str = "") -> Mapping[str, Any]:
@@ -551,7 +551,7 @@ class S3Objects:
         at = self._base + key
         if len(at.encode()) > MAX_OBJECT_KEY_BYTES:
             raise InvalidError(
-                f"object key {at[:80]!r} has more than {MAX_OBJECT_KEY_BYTES:,} bytes with its namespace"
+                f"object key {at[:80]!r} has more than {MAX_OBJECT_KEY_BYTES:,} bytes including its namespace"
             )
         return at
 
@@ -608,7 +608,7 @@ def _seconds_left(s3: "S3Client", what: str) -> int:
     """Return the remaining lifetime of the client's credentials, in whole seconds; very long if they have none."""
     credentials = s3._request_signer._credentials  # type: ignore[attr-defined]
     if credentials is None:
-        raise UnavailableError(f"{what}: no AWS credentials could be had; set AWS_PROFILE, or run with a role")
+        raise UnavailableError(f"{what}: no AWS credentials were found; set AWS_PROFILE, or run with a role")
     credentials.get_frozen_credentials()  # renews them if they are about to end
     end: datetime | None = getattr(credentials, "_expiry_time", None)
     if end is None:

@@ -92,7 +92,7 @@ class S3Versions:
                 return
             following = response.get("NextKeyMarker", ""), response.get("NextVersionIdMarker", "")
             if following in (("", ""), (key, version)):
-                raise UnavailableError(f"{what}: the store says that there is more, and not how to go on; try again")
+                raise UnavailableError(f"{what}: the store says that there is more, but not how to continue; try again")
             key, version = following
 
     def _page(self, prefix: str, key: str, version: str, what: str) -> Any:

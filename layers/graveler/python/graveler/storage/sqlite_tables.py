@@ -87,10 +87,10 @@ _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 the file."""
 _REFUSED = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then try again",
-    sqlite3.SQLITE_READONLY: "the file or its folder is read-only; give this user the right to write there",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; see whether its folder exists and this user may write there",
-    sqlite3.SQLITE_PERM: "no permission; give this user the right to it",
-    sqlite3.SQLITE_IOERR: "the disk reports an input/output error, or has no room; check it",
+    sqlite3.SQLITE_READONLY: "the file or its folder is read-only; grant this user write permission",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that its folder exists and that this user can write there",
+    sqlite3.SQLITE_PERM: "no permission; grant it to this user",
+    sqlite3.SQLITE_IOERR: "the disk reports an input/output error, or is full; check it",
 }
 
 
@@ -262,8 +262,8 @@ class SqliteTables:
                     if not done:
                         raise
                     raise AnswerLostError(
-                        f"{done:,} of {len(writes):,} items were written to the table {self._path}, the others perhaps not: "
-                        f"{error}"
+                        f"{done:,} of {len(writes):,} items were written to the table {self._path}, the others may not have "
+                        f"been: {error}"
                     ) from error
                 done += len(batch)
 
@@ -326,7 +326,7 @@ class SqliteTables:
             return partition.decode()
         except UnicodeDecodeError:
             raise CorruptError(
-                f"the table {self._path} has an item under {partition!r}, which is no partition key; restore it from a copy"
+                f"the table {self._path} has an item under {partition!r}, which is not a partition key; restore it from a copy"
             ) from None
 
     def _write(self, job: Job[R], row_keys: Sequence[RowKey] = ()) -> R:
@@ -372,10 +372,10 @@ class SqliteTables:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
             if code in _BUSY:
                 raise
-            why = _REFUSED.get(code, "SQLite gave up; see that its disk is in order")
+            why = _REFUSED.get(code, "SQLite gave up; check its disk")
             raise AnswerLostError(
-                f"the table {self._path} was written, and is not known to be safe on the disk: {why} ({error!r}). "
-                "What was to be written may be there or not: look, then try again"
+                f"the table {self._path} was written, but may not be safe on the disk: {why} ({error!r}). "
+                "The change may or may not be there: check, then try again"
             ) from error
 
     def _begin(self, connection: sqlite3.Connection) -> None:
@@ -402,8 +402,8 @@ class SqliteTables:
             self._close_idle()
             self._connections = self._new_connections()
             raise UnavailableError(
-                f"the table {self._path} was removed or replaced while it was open; nothing was written. See that the right "
-                "file is in its place, then try again"
+                f"the table {self._path} was removed or replaced while it was open; nothing was written. Make sure that the "
+                "right file is in its place, then try again"
             )
 
     def _new_connections(self) -> _Connections:
@@ -427,15 +427,17 @@ class SqliteTables:
     def _connect(self, connections: _Connections) -> sqlite3.Connection:
         size = self._size()
         if 0 < size < _SMALLEST:
-            raise CorruptError(f"the table {self._path} has only {size} bytes, it was cut off; restore it from a copy")
+            raise CorruptError(
+                f"the table {self._path} has only {size} bytes: it was truncated; restore it from a copy"
+            )
         if size < 0:
             if not self._create:
-                raise UnavailableError(f"the table {self._path} does not exist; see whether this is the right folder")
+                raise UnavailableError(f"the table {self._path} does not exist; check that this is the right folder")
             try:
                 make_folder(self._path.parent, self._modes)
                 os.close(self._modes.open(self._path, os.O_RDWR))
             except OSError as error:
-                raise unavailable(error, f"making the table {self._path}") from error
+                raise unavailable(error, f"creating the table {self._path}") from error
         connection = sqlite3.connect(
             self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
@@ -507,7 +509,7 @@ class SqliteTables:
             raise InvalidError(f"{self._path} is an SQLite file of another program; choose another file for the table")
         if version > FORMAT_VERSION:
             raise InvalidError(
-                f"the table {self._path} has format version {version}, this graveler knows {FORMAT_VERSION} at most; "
+                f"the table {self._path} has format version {version}, but this graveler reads at most {FORMAT_VERSION}; "
                 "use a newer graveler"
             )
         return True
@@ -525,7 +527,7 @@ class SqliteTables:
                 continue
             if mode != "wal":
                 raise UnavailableError(
-                    f"the table {self._path} lies on a file system without shared memory; use a local disk"
+                    f"the table {self._path} is on a file system without shared memory; use a local disk"
                 )
             return
 
@@ -536,14 +538,16 @@ class SqliteTables:
             return self._busy()
         # Invalid UTF-8 in a column that damage turned into text is an error of Python's, without a code.
         if code in _DAMAGED or isinstance(error, UnicodeDecodeError) or "Could not decode to UTF-8" in str(error):
-            return CorruptError(f"the table {self._path} is damaged, or no table ({error}); restore it from a copy")
+            return CorruptError(
+                f"the table {self._path} is damaged, or is not a table ({error}); restore it from a copy"
+            )
         if code in _REFUSED:
             return UnavailableError(f"the table {self._path} cannot be used now: {_REFUSED[code]} ({error})")
         return None
 
     def _busy(self) -> BusyError:
         return BusyError(
-            f"the table {self._path} was busy for {self._busy_seconds:g} s with the writes of others; nothing was written, "
+            f"the table {self._path} was busy for {self._busy_seconds:g} s with other writes; nothing was written; "
             "try again"
         )
 

@@ -193,9 +193,7 @@ def replace_then_get(
     try:
         return replaced, tables.get_many(keys)
     except GravelerError as error:
-        raise AnswerLostError(
-            f"an item was written to the table, and what was to be read after it could not be: {error}"
-        ) from error
+        raise AnswerLostError(f"an item was written to the table, but the read after it failed: {error}") from error
 
 
 def query_in_turn(tables: Tables, queries: Sequence[Query]) -> list[QueryPage]:

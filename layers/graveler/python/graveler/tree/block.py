@@ -78,7 +78,7 @@ def unstored(data: bytes, offset: int, size: int) -> bytes:
     if kind == _PLAIN:
         return data[offset : offset + size]
     if kind != _ZSTD:
-        raise MalformedTableError(f"block at {offset} has compression type {kind}, which is not ours")
+        raise MalformedTableError(f"block at {offset} has compression type {kind}, which graveler does not write")
     length, at = varint(data, offset)
     if length > _MAX_BLOCK:
         raise MalformedTableError(f"block at {offset} claims {length} bytes")

@@ -301,7 +301,7 @@ def expect_label(table: Table, kind: str, name: str) -> None:
     """Check that a file's label names this file. :class:`OtherFileError` if it names another. 1 µs. A file without a label
     passes."""
     if table.label is not None and table.label != (wanted := Label.of(kind, name, table.label.split)):
-        raise OtherFileError(f"holds another file: it says that it is {table.label}, where {wanted} belongs")
+        raise OtherFileError(f"contains another file: it is {table.label}, not {wanted}")
 
 
 def _restore(

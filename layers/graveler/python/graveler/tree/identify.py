@@ -19,10 +19,10 @@ def expect_name(table: Table, name: str) -> Records:
     try:
         actual = names_of(keys, packed)
     except IndexError:
-        raise MalformedTableError("holds a record without an identity") from None
+        raise MalformedTableError("contains a record without an identity") from None
     if name not in actual:
         raise OtherFileError(
-            f"holds another file: as a range its name would be {actual[0]}, as a metarange {actual[1]}"
+            f"contains another file: as a range its name would be {actual[0]}, as a metarange {actual[1]}"
         )
     return keys, packed
 

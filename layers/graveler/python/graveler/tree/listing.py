@@ -102,6 +102,6 @@ def list_page(
 def out_of_order(start: bytes, first: bytes, last: bytes) -> CorruptError:
     """Return the error for records that do not lie in order from ``start`` on."""
     return CorruptError(
-        f"the records from {start!r} on were asked for, and those from {first!r} to {last!r} came. That is out of order, and the "
-        "listing might never end. `graveler fsck` tells what is damaged"
+        f"a read of the records from {start!r} on returned those from {first!r} to {last!r}. That is out of order, and the "
+        "listing might never end. `graveler fsck` finds what is damaged"
     )

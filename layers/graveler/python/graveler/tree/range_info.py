@@ -51,7 +51,7 @@ class RangeInfo(msgspec.Struct, frozen=True):
             if value != getattr(self, what)
         ]
         if wrong:
-            raise OtherFileError(f"holds another range: {'; '.join(wrong)}")
+            raise OtherFileError(f"contains another range: {'; '.join(wrong)}")
 
     def pack(self) -> bytes:
         """Return identity (the range ID) and rest, as a record of the metarange under the key ``last``."""

@@ -69,7 +69,7 @@ def encode_key(path: str) -> bytes:
     if not key:
         raise InvalidError("an object's path must not be empty")
     if len(key) > MAX_KEY_BYTES:
-        raise InvalidError(f"path {path[:40]!r}… has {len(key)} bytes; at most {MAX_KEY_BYTES} are allowed")
+        raise InvalidError(f"path {path[:40]!r}… has {len(key)} bytes, but at most {MAX_KEY_BYTES} are allowed")
     return key
 
 
@@ -116,7 +116,7 @@ def own_name(packed: bytes) -> bytes | None:
         raise CorruptError(f"a record of {len(packed)} bytes cannot be read: {error}") from None
     if location is None or (isinstance(location, bytes) and len(location) == _NAME_BYTES):
         return location
-    raise CorruptError(f"a record of {len(packed)} bytes has the address {location!r}, which is none")
+    raise CorruptError(f"a record of {len(packed)} bytes has the invalid address {location!r}")
 
 
 PlainEncode = Callable[[bytes, int, bytes, int], bytes]
@@ -144,7 +144,9 @@ class RecordCodec:
             except ValueError:
                 raw, mark = checksum.encode(), _TEXT_CHECKSUM
             if len(raw) >= _TEXT_CHECKSUM:
-                raise InvalidError(f"checksum of {entry.path!r} is too long: {len(raw)} bytes, at most 127")
+                raise InvalidError(
+                    f"checksum of {entry.path!r} is too long: {len(raw)} bytes, but at most 127 are allowed"
+                )
             location: bytes | str | None = None
             if not address.startswith(self._prefix):
                 tail = b"\x02" + address.encode()
@@ -170,7 +172,7 @@ class RecordCodec:
             raise InvalidError(f"the time of {entry.path!r} is out of range: {entry.mtime}") from None
         if len(packed) > MAX_PACKED_BYTES:
             raise InvalidError(
-                f"address, content type and metadata of {entry.path!r} take {len(packed)} bytes; "
+                f"address, content type and metadata of {entry.path!r} take {len(packed)} bytes, but "
                 f"at most {MAX_PACKED_BYTES} are allowed"
             )
         return packed
@@ -238,7 +240,7 @@ class RecordCodec:
             if at < end and packed[at] == _EXTERNAL:
                 address = packed[at + 1 : end].decode()
             elif at != end:
-                raise CorruptError(f"the record of {key!r} has an identity that ends elsewhere than it says")
+                raise CorruptError(f"the record of {key!r} has an identity whose length is wrong")
             else:
                 location = rest[1] if count > 1 else None
                 if isinstance(location, bytes) and len(location) == _NAME_BYTES:

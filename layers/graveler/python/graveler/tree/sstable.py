@@ -98,7 +98,7 @@ def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: "Scratc
         if isinstance(error, OSError) or (type(error) is Exception and str(error).startswith("IO error")):
             raise UnavailableError(
                 f"a file of {len(keys)} records cannot be written in {scratch}: {error}. "
-                "Make room there, or give another folder for files that are being written"
+                "Free some space there, or choose another temporary folder"
             ) from None
         raise
 
@@ -394,7 +394,7 @@ class ClosedTable(Lookups):
         verify(data, 0, size)
         position = number * CHECKSUM_SIZE
         if data[size + 1 : size + END_SIZE] != self._checksums[position : position + CHECKSUM_SIZE]:
-            raise MalformedTableError(f"block at {offset} is not the one that was there when the file was opened")
+            raise MalformedTableError(f"block at {offset} has changed since the file was opened")
         return unstored(data, 0, size)
 
 
@@ -423,7 +423,7 @@ def _index(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
         handle, at = read_handle(block, at + unshared)
         handles.append(handle)
         if shared:
-            raise MalformedTableError("the index shares parts of its keys, which ours never do")
+            raise MalformedTableError("the index shares parts of its keys, which graveler never writes")
     if at != end:
         raise MalformedTableError("the index does not end where its restart array begins")
     return bounds, handles

@@ -95,9 +95,11 @@ def footer(data: bytes) -> tuple[Handle, Handle]:
     end = data[-_FOOTER_SIZE:]
     version, magic = _VERSION_AND_MAGIC.unpack_from(end, _FOOTER_SIZE - _VERSION_AND_MAGIC.size)
     if magic != _MAGIC:
-        raise MalformedTableError("does not end like a table (truncated, or another kind of file)")
+        raise MalformedTableError("does not end like a table (it is truncated, or another kind of file)")
     if version != FORMAT_VERSION or end[0] != _XXH3:
-        raise MalformedTableError(f"has table format {version} with checksum type {end[0]}, which is not ours")
+        raise MalformedTableError(
+            f"has table format {version} with checksum type {end[0]}, which graveler does not write"
+        )
     metaindex, at = read_handle(end, 1)
     index, _ = read_handle(end, at)
     return metaindex, index

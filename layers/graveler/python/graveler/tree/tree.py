@@ -310,7 +310,7 @@ class _Loading:
             tree.lasts += keys
             tree.packed += packed
         if self._name.partition("-")[2] != tree._suffix():
-            raise OtherFileError(f"holds another metarange: the second part of its name would be {tree._suffix()}")
+            raise OtherFileError(f"contains another metarange: the second part of its name would be {tree._suffix()}")
         self.tree = tree
 
 

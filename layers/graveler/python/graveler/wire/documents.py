@@ -117,8 +117,10 @@ class RepositoryList(Struct, frozen=True):
 
 COMMIT_HEADER: Final = "x-graveler-commit"
 LEFT_COMMIT_HEADER: Final = "x-graveler-left-commit"
-SAYS_COMMIT: Final = {COMMIT_HEADER: "the commit that was read: as the ref of further pages it shows this same state"}
-SAYS_COMMITS: Final = {**SAYS_COMMIT, LEFT_COMMIT_HEADER: "the commit on the left side, likewise"}
+SAYS_COMMIT: Final = {
+    COMMIT_HEADER: "the commit that was read; use it as the ref of further pages to see the same state"
+}
+SAYS_COMMITS: Final = {**SAYS_COMMIT, LEFT_COMMIT_HEADER: "the commit on the left side, to be used in the same way"}
 
 T = TypeVar("T")
 D = TypeVar("D")

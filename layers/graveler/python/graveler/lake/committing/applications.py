@@ -156,11 +156,11 @@ def check_application(application: Application) -> None:
     """Check an application's ID and version; :class:`InvalidError` if they are invalid."""
     if not 1 <= len(application.id) <= _LONGEST_ID or not application.id.isprintable():
         raise InvalidError(
-            f"application {application.id!r}: an application's id has 1 to {_LONGEST_ID} printable characters"
+            f"application {application.id!r}: an application ID must have 1 to {_LONGEST_ID} printable characters"
         )
     if not 0 <= application.version <= LARGEST_VERSION:
         raise InvalidError(
-            f"version {application.version} of application {application.id!r}: versions are numbers from 0 to 2^63 - 1"
+            f"version {application.version} of application {application.id!r}: versions must be numbers from 0 to 2^63 - 1"
         )
 
 
@@ -175,7 +175,7 @@ def decode_last(name: str, item: Item) -> LastVersion:
     branch, _, application = name.partition("\0")
     raise CorruptError(
         f"the table's item of application {application!r} on branch {branch!r} cannot be read. Restore the table from a copy, or "
-        "look in the branch's log for what was written last and go on under another application id"
+        "check the branch's log for the last write and continue with another application ID"
     )
 
 

@@ -126,7 +126,7 @@ def _publish(
         if sealed.own is not None and (state is None or sealed.own not in state.sealed):
             return taken_by_another(repository, branch, sealed.own)
         if state is None:
-            raise RefNotFoundError(branch, "no branch has this name any more", "branch")
+            raise RefNotFoundError(branch, "the branch no longer exists", "branch")
         # The branch's oldest: none was sealed before these. (Oldest first: if a newer one was published earlier, an
         # older one could overwrite it later, promise C1.)
         tokens = tuple(token for token in state.sealed if token in sealed.tokens)
@@ -267,6 +267,6 @@ def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *
 def no_changes(branch: str) -> NoChangesError:
     """Return the error for a commit without changes."""
     return NoChangesError(
-        f"nothing to commit on branch {branch!r}: it has no uncommitted changes (what is staged there, if anything, is the "
+        f"nothing to commit on branch {branch!r}: it has no uncommitted changes (anything staged there is the "
         "same as in its last commit); upload, link or delete something first"
     )

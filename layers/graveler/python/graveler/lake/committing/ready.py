@@ -24,7 +24,7 @@ def commit_metarange(repository: RepositoryParts, request: CommitMetarange, _: C
     """See :class:`graveler.requests.committing.CommitMetarange`."""
     branch, name, parent = request.branch, request.metarange, request.parent
     if name and not _NAME.fullmatch(name):
-        raise InvalidError(f"{name!r} is no name of a metarange: 64 hex digits, a dash, 32 hex digits")
+        raise InvalidError(f"{name!r} is not the name of a metarange: 64 hex digits, a dash, 32 hex digits")
     why = f"committing metarange {name[:16]!r} there"
     landing = Landing(branch, "commit", why, request.info, Intent(direct=True, force=request.force))
 
@@ -50,7 +50,9 @@ def commit_metarange(repository: RepositoryParts, request: CommitMetarange, _: C
             if split not in cut:
                 cut[split] = ready if name == head.metarange else whoever_cut(ready, split, before)
             if cut[split].id() == before.id() and not request.allow_empty:
-                raise NoChangesError(f"nothing to commit: branch {branch!r} has the contents of metarange {name!r}")
+                raise NoChangesError(
+                    f"nothing to commit: branch {branch!r} already has the contents of metarange {name!r}"
+                )
             return Draft(cut[split])
 
         return build
@@ -69,5 +71,5 @@ def _check_age(repository: RepositoryParts, name: MetarangeName) -> None:
     age = repository.clock.now() - stored.modified
     if age > repository.grace / 2:
         raise PreconditionError(
-            f"metarange {name!r} was written {age / 3600:.0f} hours ago and may be collected as garbage; write it again"
+            f"metarange {name!r} was written {age / 3600:.0f} hours ago and may be garbage-collected; write it again"
         )

@@ -41,8 +41,8 @@ def expect_other_split(
     all ranges are read, since earlier versions accepted trees that were split differently."""
     if split_of(head, repository.split) == split and is_canonical(before, split):
         raise NoChangesError(
-            f"nothing to rewrite: branch {branch!r} is cut with min_size={split.min_size}, max_size={split.max_size}, "
-            f"raggedness={split.raggedness} already"
+            f"nothing to rewrite: branch {branch!r} already has min_size={split.min_size}, max_size={split.max_size}, "
+            f"raggedness={split.raggedness}"
         )
 
 

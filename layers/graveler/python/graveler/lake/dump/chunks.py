@@ -132,16 +132,16 @@ def get_manifest(objects: Objects, dump_id: str) -> Manifest:
     """
     where = f"dump {dump_id!r} in {objects.namespace}"
     if not 0 < len(dump_id) <= _MAX_NAME or "/" in dump_id or dump_id in (".", ".."):
-        raise InvalidError(f"{dump_id!r} names no dump; list the ones there are")
+        raise InvalidError(f"{dump_id!r} is not the ID of a dump; list the existing ones")
     try:
         data = objects.get(f"{FOLDER}/{dump_id}/{MANIFEST}")
     except ObjectMissingError:
-        raise NotFoundError(f"{where} does not exist, or was never finished; list the ones there are") from None
+        raise NotFoundError(f"{where} does not exist, or was never finished; list the existing ones") from None
     try:
         version = msgspec.json.decode(data, type=_Version).version
         if version > VERSION:
             raise InvalidError(
-                f"{where} has format {version}; this graveler knows formats up to {VERSION}: use a newer one"
+                f"{where} has format {version}; this graveler reads formats up to {VERSION}; use a newer one"
             )
         return msgspec.json.decode(data, type=Manifest)
     except UNREADABLE as error:
@@ -168,7 +168,7 @@ def read_chunks(objects: Objects, manifest: Manifest, kind: str, line: type[Line
         except ObjectMissingError:
             raise _damaged(objects, key, "it is missing") from None
         if sha256(data).hexdigest() != chunk.sha256:
-            raise _damaged(objects, key, f"it has {len(data):,} bytes that are not those of its SHA-256")
+            raise _damaged(objects, key, f"its {len(data):,} bytes do not match its SHA-256")
         try:
             yield msgspec.msgpack.decode(data, type=list[line])  # type: ignore[valid-type]
         except UNREADABLE as error:

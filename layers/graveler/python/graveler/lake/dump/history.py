@@ -138,7 +138,7 @@ class _Records:
         name = key.rpartition("/")[2]
         try:
             if not is_commit_id(name):
-                raise CorruptError(f"{key} is no commit's record")
+                raise CorruptError(f"{key} is not the record of a commit")
             commit = decode_commit(CommitID(name), data)
         except CorruptError:
             self.damaged.append(key)

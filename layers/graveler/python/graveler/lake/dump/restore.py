@@ -138,7 +138,7 @@ def _settings(objects: Objects, manifest: Manifest, name: str) -> tuple[KnownRep
         item for chunk in read_chunks(objects, manifest, SETTINGS, dict[str, Any]) for item in chunk
     ]
     if len(found) != 1:
-        raise CorruptError(f"dump {manifest.id!r} holds the settings of {len(found)} repositories; use another dump")
+        raise CorruptError(f"dump {manifest.id!r} contains the settings of {len(found)} repositories; use another dump")
     item: Item = {**found[0], "namespace": objects.namespace}
     return decode_repository(name, item), item
 
@@ -153,7 +153,7 @@ def _refuse_present(tables: Tables, uid: RepositoryUID, name: str) -> None:
         page = repositories.page("", after, _PAGE)
         for repository in page.results:
             if repository.uid == uid:
-                what = "it is the very repository of this dump; delete it first"
+                what = "it is the repository that this dump was made of; delete it first"
                 raise AlreadyExistsError("repository", repository.name, what)
         if page.next_after is None:
             return
@@ -168,8 +168,8 @@ def _restore_commits(
     lost = sorted({gap.parent for gap in rebuilt.missing}.intersection(heads))
     if lost:
         raise CorruptError(
-            f"commit {lost[0]}, which a ref of dump {manifest.id!r} points at, has no good record in {objects.namespace} "
-            f"({len(lost)} such in all); nothing was restored. Restore _graveler/commits from a copy, or use another dump"
+            f"commit {lost[0]}, which a ref of dump {manifest.id!r} points to, has no valid record in {objects.namespace} "
+            f"({len(lost)} such commits in all); nothing was restored. Restore _graveler/commits from a copy, or use another dump"
         )
     return rebuilt.commits, rebuilt.missing
 
@@ -229,7 +229,7 @@ class _Guarded:
         try:
             self._tables.transact([Check(repository_key(self._name), Absent()), *self._writes])
         except ConditionFailedError:
-            raise AlreadyExistsError("repository", self._name, "somebody made it meanwhile") from None
+            raise AlreadyExistsError("repository", self._name, "someone else has just created it") from None
         self._writes = []
 
 
@@ -287,7 +287,7 @@ def _owner(objects: Objects, uid: RepositoryUID) -> dict[str, str | int]:
         return {}
     if marker.get("uid") != uid:
         raise InvalidError(
-            f"storage namespace {objects.namespace} belongs to repository {marker.get('repository')!r} by now; the dump "
+            f"storage namespace {objects.namespace} belongs to repository {marker.get('repository')!r} now; the dump "
             "cannot be restored there"
         )
     return marker
@@ -318,7 +318,7 @@ def _refuse_purged(tables: Tables, uid: RepositoryUID) -> None:
     deleted = Repositories(tables).find_deleted(uid)
     if deleted is not None and deleted.purging:
         raise PreconditionError(
-            f"what repository {deleted.name!r} left in its namespace is being removed, so it cannot be restored any more"
+            f"the remains of repository {deleted.name!r} are being removed, so it can no longer be restored"
         )
 
 
@@ -348,4 +348,4 @@ def _publish(
         _refuse_purged(tables, repository.uid)
         if 0 not in error.failures:
             raise namespace_taken(repository.namespace, "another repository") from None
-        raise AlreadyExistsError("repository", repository.name, "somebody made it meanwhile") from None
+        raise AlreadyExistsError("repository", repository.name, "someone else has just created it") from None

@@ -172,7 +172,8 @@ class _Reader:
             before = after
         if not complete:
             raise BusyError(
-                f"branches of repository {self._name!r} change too fast for a dump; try again, or run fsck if nobody changes them"
+                f"branches of repository {self._name!r} change too fast for a dump; try again, or run fsck if nothing is "
+                "changing them"
             )
         self._scan(before, writer, progress)
         return before
@@ -258,4 +259,4 @@ def _keep_records(ids: Sequence[CommitID], commits: CommitStore, objects: Object
             try:
                 objects.put(key, encode_commit(commits.get(commit_id)))
             except RefNotFoundError:
-                raise CorruptError(f"commit {commit_id}, which a ref points at, does not exist; run fsck") from None
+                raise CorruptError(f"commit {commit_id}, which a ref points to, does not exist; run fsck") from None

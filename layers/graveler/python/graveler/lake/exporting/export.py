@@ -88,9 +88,10 @@ class ModifiedExportError(ConflictError):
         self.folder, self.paths = folder, tuple(paths)
         number = len(self.paths)
         super().__init__(
-            f"{number} file{'s' if number != 1 else ''} in {str(folder)!r} {'are' if number != 1 else 'is'} not as exported: "
+            f"{number} file{'s' if number != 1 else ''} in {str(folder)!r} {'were' if number != 1 else 'was'} changed since the "
+            "export: "
             f"{', '.join(map(repr, self.paths[:_SHOWN]))}{', …' if number > _SHOWN else ''}. Nothing was changed; move them "
-            "elsewhere or delete them, then export again: what is missing is written anew"
+            "elsewhere or delete them, then export again: missing files are written again"
         )
 
 
@@ -117,7 +118,7 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
         return run.estimate()
     with target.claimed():
         if target.marker() != found:
-            raise BusyError(f"another export to {str(target.root)!r} was faster; export again")
+            raise BusyError(f"another export to {str(target.root)!r} has finished meanwhile; export again")
         started = before.begun(goal)
         target.mark(started)
         with target.unfinished():
@@ -263,7 +264,7 @@ class _Run:
             return self._repository.commit_of(commit_id).id
         except RefNotFoundError:
             raise PreconditionError(
-                f"{str(self._folder.root)!r} holds an export of commit {commit_id[:16]}, which is gone, so nobody knows what "
+                f"{str(self._folder.root)!r} contains an export of commit {commit_id[:16]}, which is gone, so it is unknown what "
                 "differs; export to a new folder"
             ) from None
 
@@ -348,12 +349,12 @@ class _StoppedError(Exception):
 def _refuse_other(target: ExportFolder, marker: ExportMarker, repository: ExportedRepository, prefix: str) -> None:
     if marker.repository != repository.repository.uid:
         raise ExportFolderError(
-            f"{str(target.root)!r} holds an export of another repository than {repository.repository.name!r}; "
+            f"{str(target.root)!r} contains an export of another repository than {repository.repository.name!r}; "
             "export to another folder"
         )
     if marker.prefix != prefix:
         raise ExportFolderError(
-            f"{str(target.root)!r} holds an export of prefix {marker.prefix!r}, not of {prefix!r}; export to another folder"
+            f"{str(target.root)!r} contains an export of prefix {marker.prefix!r}, not of {prefix!r}; export to another folder"
         )
 
 

@@ -93,7 +93,7 @@ class ExportFolder:
             version = msgspec.json.decode(data, type=_Version).format_version
             if version > FORMAT_VERSION:
                 raise InvalidError(
-                    f"{str(self.root)!r} was exported in format {version}; this graveler knows formats up to {FORMAT_VERSION}: "
+                    f"{str(self.root)!r} was exported in format {version}; this graveler reads formats up to {FORMAT_VERSION}; "
                     "use a newer one"
                 )
             return msgspec.json.decode(data, type=ExportMarker)
@@ -121,7 +121,7 @@ class ExportFolder:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise BusyError(f"another export to {str(self.root)!r} is going on; wait until it is done") from None
+                raise BusyError(f"another export to {str(self.root)!r} is in progress; wait until it is done") from None
             except OSError:
                 pass  # Some network file systems have no locks for folders.
             yield
@@ -210,7 +210,7 @@ class ExportFolder:
             raise unavailable(error, f"reading folder {str(self.root)!r}") from None
         if held:
             raise ExportFolderError(
-                f"folder {str(self.root)!r} is not empty and not an export (it holds {min(held)!r}); "
+                f"folder {str(self.root)!r} is neither empty nor an export (it contains {min(held)!r}); "
                 "export to a new folder, or to one that an earlier export made"
             )
 
@@ -247,7 +247,7 @@ class ExportFolder:
 
     def _in_the_way(self, name: str) -> ExportFolderError:
         return ExportFolderError(
-            f"{str(self.root / name)!r} is in the way, and no export made it; move it elsewhere, then export again"
+            f"{str(self.root / name)!r} is in the way, and was not exported; move it elsewhere, then export again"
         )
 
     @contextmanager

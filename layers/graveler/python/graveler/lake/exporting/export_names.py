@@ -51,11 +51,11 @@ class FileNames(msgspec.Struct, frozen=True):
         if not _NO_NAMES.isdisjoint(parts):
             return "has an empty, '.' or '..' component"
         if "\0" in name:
-            return "holds a NUL"
+            return "contains NUL"
         if parts[0] in self.reserved:
             return "has the name of a file in which the export keeps its own state"
         if len(name.encode()) > self.room or max(len(part.encode()) for part in parts) > self.longest:
-            return f"is too long: a name may have {self.longest} bytes, and all together {self.room}"
+            return f"is too long: each name can have {self.longest} bytes, and the whole path {self.room}"
         return None
 
 

@@ -16,13 +16,13 @@ from graveler.storage.tables import ConditionFailedError, Item, Key, Matches, Ta
 
 _PAGE: Final = 1000
 _UNREADABLE: Final = (
-    "The application cannot write to the branch. Restore the table from a copy, or look in the branch's log for what was written "
-    "last, and go on under another application id"
+    "The application cannot write to the branch. Restore the table from a copy, or check the branch's log for the last write and "
+    "continue with another application ID"
 )
-_GONE: Final = "It counts for nothing, so this version is written again if it is repeated: run again with repair"
+_GONE: Final = "It is ignored, so this version is written again if it is repeated; run again with repair"
 _FOREIGN: Final = (
-    "This version is written again if it is repeated: look in the branch's log whether it is there, and restore the table from a "
-    "copy if it is"
+    "This version is written again if it is repeated; check the branch's log for it, and if it is there, restore the table from "
+    "a copy"
 )
 
 
@@ -72,7 +72,7 @@ class ApplicationCheck:
             last = decode_last(name, item)
             check_application(Application(application, last.version))
         except (CorruptError, InvalidError):
-            return damage("says neither a version nor a commit", _UNREADABLE)
+            return damage("has neither a version nor a commit", _UNREADABLE)
         head = heads.get(branch)
         if head is None:
             return None
@@ -83,7 +83,7 @@ class ApplicationCheck:
                 return None
             found = damage(f"names commit {last.commit_id!r} for version {last.version}, which does not exist", _GONE)
             if self._repair and self._removed(Key(self._applications.partition, sort), last):
-                found.remedy, found.repaired = "It was removed", True
+                found.remedy, found.repaired = "Removed", True
             return found
         except CorruptError:
             return None  # the check of the commits reports it

@@ -36,12 +36,15 @@ from graveler.tree.files import METARANGES, RANGES, TreeFiles
 from graveler.tree.record import RecordCodec
 
 _HEX: Final = "0123456789abcdef"
-_MARK: Final = "Another repository could claim the namespace, and mix its files with this one's: run again with repair"
+_MARK: Final = "Another repository could claim the namespace and mix its files with this one's; run again with repair"
 _NARROW: Final = "Run again with repair, on the lake itself"
 _APART: Final = (
-    "Export one of the two, and import it into a new repository beside it; give no key for the outer one alone"
+    "Export one of the two and import it into a new repository elsewhere; until then, create no keys that are only for the "
+    "outer one"
 )
-_SHARED: Final = "Find out whose the namespace is before anything is collected in it; then put or remove this file"
+_SHARED: Final = (
+    "Find out which repository owns the namespace before collecting garbage in it; then restore or remove this file"
+)
 
 
 def fsck(
@@ -126,7 +129,7 @@ def _check_permissions(folder_permissions: FolderPermissions, *, repair: bool) -
     wider = folder_permissions.wider()
     if not wider:
         return []
-    why = "lets in users whom the lake is not for: they could read the secrets that sign URLs and tokens"
+    why = "is open to users who should not use this lake: they could read the secrets that sign URLs and tokens"
     damage = Damage(FindingKind.PERMISSIONS, str(wider[0]), why, _NARROW)
     if repair:
         damage.remedy, damage.repaired = (
@@ -151,7 +154,7 @@ def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, re
         if item is None and repair and isinstance(write, Put):
             with suppress(ConditionFailedError):
                 tables.put(write.key, write.item, Absent())
-                damage.remedy, damage.repaired = "It was written again", True
+                damage.remedy, damage.repaired = "Written again", True
         damages.append(damage)
     why = _whose(store.get(MARKER), repository, tables.get(LAKE))
     if why is not None:
@@ -159,7 +162,7 @@ def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, re
             FindingKind.MARKER, f"{repository.namespace}/{MARKER}", why.why, _MARK if why.missing else _SHARED
         )
         if why.missing and repair and repositories.mark(repository, store.objects):
-            damage.remedy, damage.repaired = "It was written again", True
+            damage.remedy, damage.repaired = "Written again", True
         damages.append(damage)
     return damages
 
@@ -170,7 +173,7 @@ def _check_neighbours(repository: Repository, neighbours: Neighbours) -> list[Da
         Damage(
             FindingKind.NESTED,
             repository.namespace,
-            f"holds {other.namespace} of repository {other.name!r}, or lies in it: who may link in the outer one reads the other",
+            f"overlaps {other.namespace} of repository {other.name!r}: anyone who can link in the outer one can read the other",
             _APART,
         )
         for other in neighbours.nested(repository)

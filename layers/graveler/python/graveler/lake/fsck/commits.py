@@ -93,7 +93,7 @@ class CommitCheck:
             table, store = _from_table(cid, item), _from_store(cid, data)
             if table.missing and store.missing and number in logged and self._child_of(number) is None:
                 why = f"names commit {cid}, which does not exist"
-                remedy = "Nothing else needs it; this step cannot be undone to"
+                remedy = "Nothing else needs it; only an undo to it is impossible"
                 self._add(number, FindingKind.REFLOG, logged[number], why, remedy)
                 continue
             self._judge(number, cid, table, store)
@@ -103,9 +103,9 @@ class CommitCheck:
             self._counts.commits += 1
             expired = isinstance(item, Mapping) and "expired" in item
             if expired and number in pointed:
-                remedy = "Point the ref at another commit before what this one holds is collected"
+                remedy = "Point the ref to another commit before this one's objects are collected"
                 self._add(
-                    number, FindingKind.EXPIRED, f"commit {cid}", "has expired, although refs point at it", remedy
+                    number, FindingKind.EXPIRED, f"commit {cid}", "has expired, although refs point to it", remedy
                 )
             settled = number not in self._unsettled
             metarange = commit.metarange if settled and not (expired and number in logged) else None
@@ -141,7 +141,7 @@ class CommitCheck:
     def _who_names(self, number: int) -> str:
         for head in self._history.heads:
             if head.commit == number:
-                return f"{head.kind} {head.name!r} points at it"
+                return f"{head.kind} {head.name!r} points to it"
         return f"commit {self._child_of(number)} names it as a parent"
 
     def _items(self, ids: list[CommitID]) -> list[Item | CorruptError | None]:
@@ -164,29 +164,29 @@ class CommitCheck:
                 self._unsettled.add(number)
         elif table.commit is not None:
             kind = FindingKind.UNREADABLE if store.refused else FindingKind.COMMIT_RECORD
-            why = f"has no good copy in the object store: the record {store.why}"
+            why = f"has no valid copy in the object store: the record {store.why}"
             damage = self._add(number, kind, f"commit {cid}", why, _RUN_REPAIR)
             if store.refused:
-                damage.remedy = "Run again when the object store answers"
+                damage.remedy = "Run again when the object store responds"
             elif self._repair:
                 self._put_record(table.commit)
                 _mended(damage, "the table's copy")
         elif store.commit is not None:
-            why = f"has no good copy in the table: the item {table.why}"
+            why = f"has no valid copy in the table: the item {table.why}"
             damage = self._add(number, FindingKind.COMMIT_ITEM, f"commit {cid}", why, _RUN_REPAIR)
             self._unlisted.append((store.commit, damage))
         elif table.missing and store.missing:
-            why = f"does not exist, and {self._who_names(number)}"
+            why = f"does not exist, but {self._who_names(number)}"
             remedy = (
-                "It cannot be rebuilt: what it held, and what only it leads to, is lost unless you restore "
-                f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace, and run again with repair"
+                "It cannot be rebuilt: its contents, and history that only it leads to, are lost unless you restore "
+                f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace and run again with repair"
             )
             self._add(number, FindingKind.COMMIT_MISSING, f"commit {cid}", why, remedy)
         else:
             why = f"cannot be read: in the table it {table.why}; in the object store it {store.why}"
             remedy = (
-                "It cannot be rebuilt: what it held, and what only it leads to, is lost unless you restore "
-                f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace, and run again with repair"
+                "It cannot be rebuilt: its contents, and history that only it leads to, are lost unless you restore "
+                f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace and run again with repair"
             )
             self._add(number, FindingKind.COMMIT_DAMAGED, f"commit {cid}", why, remedy)
 
@@ -203,9 +203,9 @@ class CommitCheck:
             if not recorded:
                 true[number] = 0
             elif recorded != true[number] and number not in self._unsettled:
-                why = f"says generation {recorded}, and has {true[number]}: one more than its highest parent"
+                why = f"has generation {recorded} instead of {true[number]}, one more than its highest parent"
                 remedy = (
-                    "Both copies say so; merges and logs may choose wrong bases. Restore the commit's item and its record "
+                    "Both copies agree; merges and logs may choose wrong bases. Restore the commit's item and its record "
                     f"{COMMITS_FOLDER}/{self._history.id(number)} from copies"
                 )
                 self._add(number, FindingKind.GENERATION, f"commit {self._history.id(number)}", why, remedy)
@@ -228,11 +228,11 @@ class CommitCheck:
         chosen = right[0] if right else table
         self._history.describe(number, chosen.parents, chosen.generation, chosen.metarange, chosen)
         if len(right) != 1:
-            damage.remedy = "Nothing shows which one is right; restore one of them from a copy"
+            damage.remedy = "It is unknown which one is right; restore one of them from a copy"
             return
         good = "table" if chosen is table else "object store"
         if not self._repair:
-            damage.remedy = f"The {good}'s is right; run again with repair"
+            damage.remedy = f"The copy in the {good} is right; run again with repair"
             return
         if chosen is table:
             self._put_record(table)
@@ -266,7 +266,7 @@ class CommitCheck:
 
 
 def _mended(damage: Damage, source: str) -> None:
-    damage.remedy = f"It was rebuilt from {source}"
+    damage.remedy = f"Rebuilt from {source}"
     damage.repaired = True
 
 

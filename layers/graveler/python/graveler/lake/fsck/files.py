@@ -43,7 +43,7 @@ def open_file(kind: str, name: str, data: bytes) -> Records:
     expect_label(table, kind, name)
     keys, packed = expect_name(table, name)
     if not keys:
-        raise MalformedTableError("holds nothing")
+        raise MalformedTableError("is empty")
     for one, other in pairwise(keys):
         if one >= other:
             raise MalformedTableError(f"its keys are not in order: {one!r} comes before {other!r}")
@@ -74,10 +74,10 @@ def seams(infos: Sequence[RangeInfo], split: SplitParameters) -> list[Problem]:
     problems: list[Problem] = []
     for one, other in pairwise(infos):
         if other.first <= one.last:
-            why = f"has ranges that overlap: {one.name} ends with {one.last!r}, and the next one begins with {other.first!r}"
+            why = f"has ranges that overlap: {one.name} ends with {one.last!r}, but the next one starts with {other.first!r}"
             problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, other.first, one.last))
         if not cuts_after(split, one.size, one.last):
-            why = f"ends range {one.name} with {one.last!r}, where the split rule ends none"
+            why = f"ends range {one.name} with {one.last!r}, where the split rule does not end one"
             problems.append(Problem(FindingKind.CUT, why, one.first, one.last))
     return problems
 
@@ -110,7 +110,7 @@ def misdescribed(info: RangeInfo, keys: Sequence[bytes], packed: Sequence[bytes]
     ]
     if not wrong:
         return None
-    why = f"says of range {info.name} what is not so: {', '.join(wrong)}"
+    why = f"describes range {info.name} wrongly: {', '.join(wrong)}"
     return Problem(FindingKind.DESCRIPTION, why, min(info.first, true.first), max(info.last, true.last))
 
 
@@ -132,7 +132,7 @@ def decode_all(
             bad.append((key, f"the key {key[:40]!r}… has {len(key)} bytes"))
     if not bad:
         return entries, None
-    why = f"holds {len(bad)} record{'s' * (len(bad) > 1)} that cannot be read: {'; '.join(reason for _, reason in bad[:3])}"
+    why = f"contains {len(bad)} record{'s' * (len(bad) > 1)} that cannot be read: {'; '.join(reason for _, reason in bad[:3])}"
     return entries, Problem(FindingKind.RECORD, why, bad[0][0], bad[-1][0])
 
 
@@ -141,4 +141,6 @@ def missing_cut(split: SplitParameters, keys: Sequence[bytes]) -> Problem | None
     cut = first_cut(split, keys)
     if cut == len(keys):
         return None
-    return Problem(FindingKind.CUT, f"goes on after {keys[cut - 1]!r}, where the split rule ends it", keys[0], keys[-1])
+    return Problem(
+        FindingKind.CUT, f"continues after {keys[cut - 1]!r}, where the split rule ends it", keys[0], keys[-1]
+    )

@@ -195,9 +195,9 @@ class ObjectCheck:
         except ObjectMissingError:
             return _Seen(Lack(entry, FindingKind.OBJECT_MISSING, "does not exist"))
         except CorruptError as error:  # the store itself reports the damage
-            return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has other bytes: {error}"))
+            return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has different bytes: {error}"))
         except UnavailableError as error:
-            return _Seen(Lack(entry, FindingKind.UNREADABLE, f"cannot be looked at now: {error}"))
+            return _Seen(Lack(entry, FindingKind.UNREADABLE, f"cannot be examined now: {error}"))
         except InvalidError:  # a store that this process cannot reach
             return _Seen(looked=False)
 
@@ -231,12 +231,12 @@ class ObjectCheck:
             return _Seen(compared=comparison.matches)
         if noted_time(entry.checksum) is not None:
             return _Seen(_modified(entry))
-        return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has {found}, and its record says {entry.checksum}"))
+        return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has {found}, but its record says {entry.checksum}"))
 
 
 def _modified(entry: ObjectEntry) -> Lack:
-    return Lack(entry, FindingKind.OBJECT_BYTES, "was modified since an import took it over by its size and time")
+    return Lack(entry, FindingKind.OBJECT_BYTES, "was modified after an import that trusted its size and time")
 
 
 def _other_size(entry: ObjectEntry, found: str) -> Lack:
-    return Lack(entry, FindingKind.OBJECT_SIZE, f"has {found} bytes, and its record says {entry.size:,}")
+    return Lack(entry, FindingKind.OBJECT_SIZE, f"has {found} bytes, but its record says {entry.size:,}")

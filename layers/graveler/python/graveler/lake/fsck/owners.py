@@ -9,7 +9,7 @@ from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.model import RepositoryUID
 from graveler.storage.tables import ConditionFailedError, Item, Key, Matches, Tables
 
-_REMOVE = "A branch that is created hidden under this name could be taken for a transaction's: run again with repair"
+_REMOVE = "A hidden branch created under this name could be mistaken for a transaction's; run again with repair"
 
 
 def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool) -> list[Damage]:
@@ -29,7 +29,7 @@ def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool
             continue  # valid, or its transaction has ended meanwhile
         damage = Damage(FindingKind.LEASE, f"the lease of hidden branch {name!r}", why, _REMOVE)
         if repair and _removed(tables, key, item):
-            damage.remedy, damage.repaired = "It was removed", True
+            damage.remedy, damage.repaired = "Removed", True
         damages.append(damage)
     return damages
 
@@ -41,16 +41,16 @@ def _wrong(refs: Refs, name: str, item: Item | DamagedItem) -> str | None:
     try:
         decode_lease(name, item)
     except CorruptError:
-        return "says nothing of an owner"
+        return "has no owner"
     try:
         state = refs.branch(name)
     except InvalidError:
-        return "is of a branch that cannot be called so"
+        return "is for an invalid branch name"
     except CorruptError:
         return None  # the check of the branches reports it
     if state is None:
-        return "is of a branch that does not exist"
-    return None if state.hidden else "is of a branch that is not hidden"
+        return "is for a branch that does not exist"
+    return None if state.hidden else "is for a branch that is not hidden"
 
 
 def _removed(tables: Tables, key: Key, item: Item | DamagedItem) -> bool:

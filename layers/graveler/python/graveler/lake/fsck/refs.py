@@ -47,7 +47,7 @@ class RefCheck:
                 self._counts.tags += 1
             self._history.heads.append(Head(found.kind, found.name, self._history.number(found.commit_id)))
         if not any(kind == "branch" and name == default_branch for kind, name in self._names):
-            why = "is the default branch, and does not exist"
+            why = "is the default branch, but does not exist"
             self._add("branch", default_branch, why, "Create it from a tag, or from a commit of its reference log")
 
     def logged(self) -> Mapping[int, str]:
@@ -66,7 +66,7 @@ class RefCheck:
                 if commits is not None and when is not None and when < collected * 1e9:
                     continue
                 if commits is None or when is None:
-                    why = "does not say when it was written" if when is None else "names no commits"
+                    why = "has no time" if when is None else "names no commits"
                     why = item.why if isinstance(item, DamagedItem) else why
                     self.damages.append(
                         Damage(
@@ -108,10 +108,10 @@ class RefCheck:
                     self._add(kind, name, f"cannot be read: {error}", _restore(kind, name))
                     continue
                 if key != Key(partition, sort):
-                    why = f"lies in partition {partition}, where nobody looks for it"
-                    self._add(kind, name, why, "Move its item to where its name belongs")
+                    why = f"is in partition {partition}, where nothing looks for it"
+                    self._add(kind, name, why, "Move its item to the partition of its name")
                 elif not is_commit_id(found.commit_id):
-                    self._add(kind, name, f"points at {found.commit_id!r}, which is no commit", _restore(kind, name))
+                    self._add(kind, name, f"points to {found.commit_id!r}, which is not a commit", _restore(kind, name))
                 else:
                     yield found
 
@@ -130,8 +130,8 @@ class RefCheck:
 
 
 def _restore(kind: RefKind, name: str) -> str:
-    lost = ", and its uncommitted changes are lost with its tokens" if kind == "branch" else ""
-    return f"Restore the table or a dump; the reference log of {kind} {name!r} says where it pointed{lost}"
+    lost = "; its uncommitted changes are lost with its tokens" if kind == "branch" else ""
+    return f"Restore the table or a dump; the reference log of {kind} {name!r} shows where it pointed{lost}"
 
 
 def _commits_of(item: Item) -> list[CommitID] | None:

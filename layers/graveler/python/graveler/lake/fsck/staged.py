@@ -57,14 +57,14 @@ class StagedCheck:
             for token in (*state.sealed, state.open):
                 other = live.setdefault(token, state)
                 if other is not state and self._still_has(state, token) and self._still_has(other, token):
-                    why = f"is also a token of branch {other.name!r}: what is staged on one of them shows on both"
+                    why = f"is also a token of branch {other.name!r}: changes staged on one of them show on both"
                     what = f"token {token} of branch {state.name!r}"
-                    self._add(state, FindingKind.TOKEN, what, why, "Commit one of them, and reset the other one")
+                    self._add(state, FindingKind.TOKEN, what, why, "Commit one of them and reset the other")
                     continue
                 try:
                     shards = shard_count(token)
                 except CorruptError:
-                    why = f"has {token!r} for a token, which is none"
+                    why = f"has {token!r} as a token, which is invalid"
                     self._add(state, FindingKind.TOKEN, f"branch {state.name!r}", why, "Restore the table or a dump")
                     continue
                 self._check_outcome(state, token)
@@ -114,7 +114,7 @@ class StagedCheck:
                 continue
             belongs = xxh64_intdigest(key) % shards if shards > 1 else 0
             if belongs != shard:
-                why = f"lies in shard {shard} of its token, and belongs in {belongs}: who asks for the path does not find it"
+                why = f"is in shard {shard} of its token, but belongs in {belongs}: reads of the path do not find it"
                 self._add(state, FindingKind.STAGED, _change(key), why, _STAGE_AGAIN, key)
             if entry is not None:
                 yield entry
@@ -126,7 +126,7 @@ class StagedCheck:
         if record is None:
             return None
         if not isinstance(record, bytes):
-            raise CorruptError(f"it holds no record but {record!r}")
+            raise CorruptError(f"it contains {record!r}, which is not a record")
         return self._codec.decode(key, record)
 
     def _look_for(self, state: BranchState, entries: Sequence[ObjectEntry]) -> None:
@@ -150,7 +150,7 @@ class StagedCheck:
             if isinstance(item, DamagedItem) or not _is_entry(sort, item):
                 why = item.why if isinstance(item, DamagedItem) else "it is not a time and a token"
                 damage = Damage(
-                    FindingKind.CLEANUP, what, f"cannot be read ({why})", "The clean-up stops there; remove it"
+                    FindingKind.CLEANUP, what, f"cannot be read ({why})", "The clean-up stops at it; remove it"
                 )
                 self.damages.append(damage)
                 self._forget(partition, sort, damage)
@@ -158,7 +158,7 @@ class StagedCheck:
             token = Token(str(item["token"]))
             state = live.get(token)
             if state is not None and self._still_has(state, token):
-                why = f"has token {token}, which is still the branch's: its changes would be swept"
+                why = f"has token {token}, which the branch still uses: its changes would be swept"
                 damage = self._add(
                     state, FindingKind.TOKEN, what, why, "Run again with repair, which removes the entry"
                 )
@@ -168,7 +168,7 @@ class StagedCheck:
         """Remove an entry from the queue: at worst, unneeded items stay."""
         if self._repair:
             self._tables.delete(Key(partition, sort))
-            damage.remedy = "It was removed"
+            damage.remedy = "Removed"
             damage.repaired = True
 
     def _still_has(self, state: BranchState, token: Token) -> bool:
@@ -192,11 +192,11 @@ def _misfit(state: BranchState, token: Token, outcome: TokenOutcome | None) -> s
     if token == state.open:
         if outcome is None:
             return None
-        return f"is open, and its item says {outcome.state.value}"
+        return f"is open, but its item says {outcome.state.value}"
     if outcome is None:
-        return "is sealed, and has no item that says by whom"
+        return "is sealed, but has no item that says by what"
     if outcome.state is not TokenState.SEALED:
-        return f"is sealed, and its item says {outcome.state.value}"
+        return f"is sealed, but its item says {outcome.state.value}"
     return None
 
 

@@ -33,10 +33,10 @@ from graveler.tree.record import RecordCodec
 from graveler.tree.sstable import MalformedTableError, Records
 
 _FROM_COPY: Final = "restore this file from a copy of the storage namespace"
-_ANEW: Final = f"Restore the branch to an earlier commit and do its changes again, or {_FROM_COPY}"
+_ANEW: Final = f"Restore the branch to an earlier commit and repeat its changes, or {_FROM_COPY}"
 _UNCANONICAL: Final = (
-    "Nothing is lost, and reading works; diffs and merges open more than they need to. `graveler branch rewrite` with the "
-    "branch's own split parameters cuts its tree as it should be"
+    "Nothing is lost, and reading works; diffs and merges read more than they need to. `graveler branch rewrite` with the "
+    "branch's own split parameters fixes its tree"
 )
 _SHOWN: Final = 5
 _NAMED_ALONE: Final = 100
@@ -158,7 +158,7 @@ class TreeCheck:
             return
         self._true[info.id + info.suffix] = _NOT_SEEN
         name = self._history.metaranges[metarange]
-        remedy = f"Listings of these paths may leave some out; write the paths again and commit, or {_FROM_COPY}"
+        remedy = f"Listings of these paths may be incomplete; write the paths again and commit, or {_FROM_COPY}"
         self._false[digest] = self._add(f"metarange {name}", problem, remedy, metarange)
 
     def _check_range(self, metarange: int, info: RangeInfo, records: Records) -> None:
@@ -200,7 +200,7 @@ class TreeCheck:
                 what += ", …" if len(lacks) > _SHOWN else ""
                 why = f"each {why}" if kind is FindingKind.OBJECT_MISSING else f"of which the first {why}"
             problem = Problem(kind, why, first.path.encode(), last.path.encode())
-            remedy = "Put the objects back from a copy, or remove or replace the paths and commit"
+            remedy = "Restore the objects from a copy, or remove or replace the paths and commit"
             self._lacking[addresses] = self._add(what, problem, remedy, metarange)
             found.append(self._lacking[addresses])
         return found
@@ -220,7 +220,7 @@ class TreeCheck:
         else:
             trouble, found_kind = data, FindingKind.UNREADABLE
         first, last = (None, None) if info is None else (info.first, info.last)
-        remedy = "Run again when the object store answers"
+        remedy = "Run again when the object store responds"
         damage = self._add(f"{kind[:-1]} {name}", Problem(found_kind, trouble.why, first, last), remedy, metarange)
         if info is not None:
             self._damaged[info.id + info.suffix] = [damage]
@@ -268,16 +268,16 @@ class TreeCheck:
 
     def _mend(self, kind: str, name: str, damage: Damage, found: Found) -> None:
         if not self._repair:
-            damage.remedy = f"It can be rebuilt from {found.source}: run again with repair"
+            damage.remedy = f"It can be rebuilt from {found.source}; run again with repair"
             return
         self._rebuilder.put(kind, name, found.data)
-        damage.remedy = f"It was rebuilt from {found.source}"
+        damage.remedy = f"Rebuilt from {found.source}"
         damage.repaired = True
 
     def _give_up(self, lost: _Lost) -> None:
         what = "The contents of these commits are" if lost.info is None else "These paths are, in these commits,"
         lost.damage.remedy = (
-            f"It cannot be rebuilt: neither the cache nor a neighbouring commit nor a merge has what it held. {what} lost, "
+            f"It cannot be rebuilt: neither the cache nor a neighbouring commit nor a merge has its contents. {what} lost, "
             f"unless you {_FROM_COPY}"
         )
 

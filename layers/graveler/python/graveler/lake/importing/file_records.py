@@ -174,7 +174,7 @@ def keys_of(batch: Batch) -> list[bytes]:
 
 def not_plain(path: str) -> UnavailableError:
     """Return the error for a path that is no longer a plain file."""
-    return UnavailableError(f"cannot import {path!r}: it is no plain file any more; nothing was imported")
+    return UnavailableError(f"cannot import {path!r}: it is no longer a regular file; nothing was imported")
 
 
 def timed_record(path: str, key: bytes, codec: RecordCodec, files: Beneath) -> bytes:

@@ -184,16 +184,16 @@ class FolderListing:
         try:
             is_folder = stat.S_ISDIR(self._files.status(self._folder).st_mode)
         except FileNotFoundError:
-            raise NotFoundError(f"folder {self._shown!r} does not exist; name one that does") from None
+            raise NotFoundError(f"folder {self._shown!r} does not exist; check its name") from None
         except OSError as error:
             raise unreadable(self._shown, error) from None
         if not is_folder:
-            raise InvalidError(f"{self._shown!r} is not a folder; name the folder that holds it")
+            raise InvalidError(f"{self._shown!r} is not a folder; name the folder that contains it")
         resolved = self._folder.resolve()
         for above in (resolved, *resolved.parents):
             if all((above / name).exists() for name in _OF_A_LAKE):
                 raise InvalidError(
-                    f"{self._shown!r} lies in {str(above)!r}, the folder of a lake, which may remove its files; copy what you "
+                    f"{self._shown!r} is inside {str(above)!r}, the folder of a lake, which may remove its files; copy what you "
                     "need to another place, and import that"
                 )
 

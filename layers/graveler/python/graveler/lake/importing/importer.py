@@ -251,7 +251,7 @@ def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
         same = one.destination == other.destination
         if same or (one.is_prefix and other.destination.startswith(one.destination)):
             raise InvalidError(
-                f"two imports have destinations that overlap: {one.destination.decode()!r} and {other.destination.decode()!r}; "
+                f"the destinations of two imports overlap: {one.destination.decode()!r} and {other.destination.decode()!r}; "
                 "import them one after the other, or to different places"
             )
 
@@ -262,7 +262,7 @@ def _at_destination(source: ImportSource, tree: Tree) -> Tree:
     destination = source.destination
     for key in (tree.info(0).first, tree.lasts[-1]) if len(tree) else ():
         if not (key.startswith(destination) if source.is_prefix else key == destination):
-            raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which lies outside of it")
+            raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which is outside it")
     return tree
 
 

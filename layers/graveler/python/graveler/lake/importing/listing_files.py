@@ -60,8 +60,8 @@ class ListingFile(msgspec.Struct, frozen=True):
         if size != self.size or self.digest.lower() not in ("", digest.hexdigest()):
             raise ListingError(
                 self.path,
-                f"is not the file that the manifest means: it has {size:,} bytes with MD5 {digest.hexdigest()}, and should have "
-                f"{self.size:,} with {self.digest or 'any'}; fetch it again",
+                f"is not the file in the manifest: it has {size:,} bytes with MD5 {digest.hexdigest()} instead of "
+                f"{self.size:,} with {self.digest or 'any'}; download it again",
             )
 
 
@@ -96,7 +96,7 @@ def _files_of(path: Path, columns: tuple[str, ...]) -> list[ListingFile]:
             return _files_of_manifest(path / MANIFEST)
         files = [ListingFile(file, columns) for file in _below(path)]
         if not files:
-            raise ListingError(path, "is a folder without any file; name the one that holds the listing")
+            raise ListingError(path, "is a folder without files; name the one with the listing")
         return files
     if not path.exists():
         raise NotFoundError(f"listing {str(path)!r} does not exist")
@@ -149,7 +149,7 @@ def find_near(manifest: Path, key: str) -> Path:
                 if os.path.isfile(candidate):  # noqa: PTH113 - Path's raises for names that are too long
                     return candidate
     raise ListingError(
-        manifest, "is named by the manifest and is not near it; copy the inventory's data folder too", value=key
+        manifest, "is named in the manifest but not found near it; copy the inventory's data folder, too", value=key
     )
 
 

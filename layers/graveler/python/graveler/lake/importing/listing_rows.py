@@ -97,13 +97,11 @@ class RowReader:
         if not (rules.base or ADDRESS in names or BUCKET in names):
             raise ListingError(
                 file.path,
-                "does not say where the objects are: it has no column Bucket or physical_address; give a base URL",
+                "does not say where the objects are, because it has no column Bucket or physical_address; give a base URL",
             )
         self._by_address = KEY not in names or "://" in rules.source
         if self._by_address and not rules.source:
-            raise ListingError(
-                file.path, "has addresses and no keys; say what beginning of the addresses is to be taken off"
-            )
+            raise ListingError(file.path, "has addresses but no keys; say which prefix of the addresses to remove")
         self._encoded = (not table.has_header and BUCKET in names) if rules.url_encoded is None else rules.url_encoded
         of_address = [ADDRESS] if not rules.base and ADDRESS in names else [KEY] if rules.base else [KEY, BUCKET]
         self._of_address = of_address
@@ -246,14 +244,14 @@ class RowReader:
             if not name:
                 raise ListingError(
                     self._path,
-                    "is empty where the object's path in the lake should be; take off less, or add a destination",
+                    "leaves an empty path in the lake; remove a shorter prefix, or add a destination",
                     number,
                     column,
                 )
             if len(name) > MAX_KEY_BYTES:
                 raise ListingError(
                     self._path,
-                    f"becomes a path of {len(name):,} bytes; at most {MAX_KEY_BYTES:,} are allowed",
+                    f"becomes a path of {len(name):,} bytes, but at most {MAX_KEY_BYTES:,} are allowed",
                     number,
                     column,
                     name.decode(),
@@ -261,9 +259,9 @@ class RowReader:
 
     def _require(self, column: str, called: str) -> None:
         if column not in self._names:
-            has = ", ".join(self._names.values()) or "none that is known"
+            has = ", ".join(self._names.values()) or "no known one"
             raise ListingError(
-                self._path, f"has no column {called}; the columns that count are: {has}. Make a listing that has it"
+                self._path, f"has no column {called}; known columns in it: {has}. Use a listing that has it"
             )
 
 
@@ -334,7 +332,7 @@ def _text(value: object) -> bytes:
     except UnicodeError:
         raise ValueError("is not UTF-8; write the listing in UTF-8") from None
     if not encoded:
-        raise ValueError("is empty; every object has one")
+        raise ValueError("is empty; every object needs one")
     return encoded
 
 
@@ -349,9 +347,9 @@ def _decoded(key: bytes) -> bytes:
         decoded = first + b"".join([_HEX[other[:2]] + other[2:] for other in others])
         decoded.decode()
     except KeyError:
-        raise ValueError("has a % without two hex digits behind it; are the keys not URL-encoded?") from None
+        raise ValueError("has a % without two hex digits after it; are the keys not URL-encoded?") from None
     except UnicodeDecodeError:
-        raise ValueError("is not UTF-8 when its URL encoding is undone; are the keys not URL-encoded?") from None
+        raise ValueError("is not UTF-8 after URL decoding; are the keys not URL-encoded?") from None
     return decoded
 
 
@@ -382,7 +380,7 @@ def _sizes(values: list[Any]) -> list[int]:
 
 def _size(value: object) -> int:
     if value is None or value == "":
-        raise ValueError("is not a number of bytes; every object has a size")
+        raise ValueError("is not a number of bytes; every object needs a size")
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
@@ -430,7 +428,7 @@ def _checksums(values: list[Any]) -> list[str]:
 def _checksum(value: object) -> str:
     text = _text(value).decode().strip('"')  # as S3 writes ETags
     if not text:
-        raise ValueError("is empty; every object has one")
+        raise ValueError("is empty; every object needs one")
     return text
 
 

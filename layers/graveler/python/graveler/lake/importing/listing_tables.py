@@ -70,10 +70,10 @@ _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
 _BOM: Final = b"\xef\xbb\xbf"
 _REFUSED: Final[Mapping[bytes, str]] = {
-    b"ORC": "is ORC; make it CSV or Parquet",
-    b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first",
-    b"\xfd7zXZ": "is compressed with xz; unpack it first",
-    b"BZh": "is compressed with bzip2; unpack it first",
+    b"ORC": "is ORC; convert it to CSV or Parquet",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd; decompress it first",
+    b"\xfd7zXZ": "is compressed with xz; decompress it first",
+    b"BZh": "is compressed with bzip2; decompress it first",
     b"PK\x03\x04": "is a zip archive; unpack it first",
     b"\xff\xfe": "is UTF-16; save it as UTF-8",
     b"\xfe\xff": "is UTF-16; save it as UTF-8",
@@ -147,8 +147,8 @@ class CsvTable:
         if self.has_header and not self.names:
             raise ListingError(
                 file.path,
-                "does not begin with a header that names any column known here (such as Key, Size, ETag); "
-                "say what its columns are, in order",
+                "does not start with a header that names any known column (such as Key, Size, ETag); "
+                "specify its columns, in order",
                 1,
                 value=",".join(header),
             )
@@ -186,13 +186,13 @@ class CsvTable:
             if row and len(row) != self._width:
                 raise ListingError(
                     self._file.path,
-                    f"has {len(row)} fields, and the columns are {self._width}; is a comma not quoted, or the file cut off?",
+                    f"has {len(row)} fields, but there are {self._width} columns; is a comma unquoted, or the file truncated?",
                     number,
                 )
         kept = [(number, row) for number, row in zip(numbers, rows, strict=True) if row]
         if not kept and len(rows) == _BATCH:
             raise ListingError(
-                self._file.path, f"has {_BATCH:,} blank lines one after another, so it is no listing", numbers[0]
+                self._file.path, f"has {_BATCH:,} blank lines in a row, so it is not a listing", numbers[0]
             )
         return [number for number, _ in kept], [row for _, row in kept]
 
@@ -283,7 +283,7 @@ class ParquetTable:
                 if page.unpacked > _LARGEST_PAGE:
                     raise ListingError(
                         self._file.path,
-                        f"has a page of {page.unpacked:,} bytes in column {name!r}, and {_LARGEST_PAGE:,} are allowed; "
+                        f"has a page of {page.unpacked:,} bytes in column {name!r}, but at most {_LARGEST_PAGE:,} are allowed; "
                         "write it with smaller pages",
                     )
                 if page.is_dictionary and page.unpacked > _SMALL_DICTIONARY and column.physical_type == "BYTE_ARRAY":
@@ -296,12 +296,12 @@ class ParquetTable:
         if length > _LONGEST_VALUE:
             raise ListingError(
                 self._file.path,
-                f"has a value of {length:,} bytes in column {column!r}, and {_LONGEST_VALUE:,} are allowed",
+                f"has a value of {length:,} bytes in column {column!r}, but at most {_LONGEST_VALUE:,} are allowed",
             )
 
     def _damaged(self, error: Exception) -> ListingError:
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        return ListingError(self._file.path, f"is not a sound Parquet file: {why}")
+        return ListingError(self._file.path, f"is not a valid Parquet file: {why}")
 
 
 def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
@@ -309,7 +309,7 @@ def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
         return import_module("pyarrow.parquet"), import_module("pyarrow")
     except ImportError:
         raise PreconditionError(
-            f"{str(file.path)!r} is Parquet, and reading it needs pyarrow; install it: pip install 'graveler[listing]'"
+            f"{str(file.path)!r} is Parquet, and reading it needs pyarrow: pip install 'graveler[listing]'"
         ) from None
 
 
@@ -422,9 +422,9 @@ def _read_errors(file: ListingFile) -> Iterator[None]:
     try:
         yield
     except EOFError:
-        raise ListingError(file.path, "is a gzip file that ends too early; fetch it again") from None
+        raise ListingError(file.path, "is a truncated gzip file; download it again") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise ListingError(file.path, f"is a damaged gzip file ({error}); fetch it again") from None
+        raise ListingError(file.path, f"is a damaged gzip file ({error}); download it again") from None
     except UnpacksTooFarError as error:
         raise ListingError(file.path, str(error)) from None
     except OSError as error:

@@ -36,7 +36,7 @@ def listing_name(listing: Path | Sequence[Path], options: ListingOptions) -> str
     """Return the name of a listing and of its selected rows for messages."""
     paths = [listing] if isinstance(listing, Path) else list(listing)
     shown = [repr(str(path)) for path in paths[:_SHOWN]] + [f"{len(paths) - _SHOWN} more"] * (len(paths) > _SHOWN)
-    below = f" (rows whose key or address begins with {options.source!r})" if options.source else ""
+    below = f" (rows whose key or address starts with {options.source!r})" if options.source else ""
     return f"listing {' and '.join(shown)}{below}"
 
 
@@ -250,7 +250,9 @@ class _Rows:
             if rows and row[0] <= rows[-1][0]:
                 key, other, _ = rows[-1]
                 if row[0] < key:
-                    raise ListingError(self._file(row[1]), "was changed while it was read; import again", row[1] & _ROW)
+                    raise ListingError(
+                        self._file(row[1]), "changed while it was being read; import again", row[1] & _ROW
+                    )
                 if not self.options.last_wins:
                     raise self._duplicate(key, *sorted((other, row[1])))
                 if other > row[1]:
@@ -262,7 +264,7 @@ class _Rows:
     def _duplicate(self, key: bytes, first: int, second: int) -> ListingError:
         return ListingError(
             self._file(second),
-            f"is there already, in row {first & _ROW:,} of {str(self._file(first))!r}; "
+            f"occurs a second time, after row {first & _ROW:,} of {str(self._file(first))!r}; "
             "remove one of them, or let the last one win",
             second & _ROW,
             value=key,

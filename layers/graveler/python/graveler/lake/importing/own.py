@@ -13,6 +13,6 @@ def refuse_own(packed: bytes, address: str) -> None:
     """Raise :class:`InvalidError` if the record is of an object that was uploaded to the repository itself."""
     if own_name(packed) is not None:
         raise InvalidError(
-            f"{address!r} was uploaded to this very repository, where garbage collection may be about to remove it. Copy it from "
-            "a branch, tag or commit that has it; or link it, if it was uploaded just now"
+            f"{address!r} was uploaded to this same repository, where garbage collection may be about to remove it. Copy it from "
+            "a branch, tag or commit that has it, or link it if it has just been uploaded"
         )

@@ -34,7 +34,7 @@ def pages(stream: IO[bytes], start: int, end: int) -> Iterator[Page]:
     """Yield the pages of a column chunk that lies from ``start`` to ``end``, as their headers describe them. Each costs a read of
     some hundred bytes. ``ValueError`` for an invalid page, :class:`OSError`."""
     if start < 0:
-        raise ValueError(f"a page is said to begin {-start} bytes before the file")
+        raise ValueError(f"a page starts {-start} bytes before the file")
     while start < end:
         page = _header(stream, start)
         yield page
@@ -97,7 +97,7 @@ class _Compact:
 
     def _skip(self, kind: int, depth: int) -> None:
         if depth > _DEEPEST:
-            raise ValueError("structs lie in structs too deeply")
+            raise ValueError("structs are nested too deeply")
         if kind in _FIXED:
             self._pass(_FIXED[kind])
         elif kind in (_I16, _I32, _I64):

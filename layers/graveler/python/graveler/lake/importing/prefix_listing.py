@@ -80,8 +80,8 @@ def expect_files(source: ImportAddress) -> None:
     """Raise :class:`InvalidError` unless the source consists of files, whose time may be trusted."""
     if not source.address.startswith(_FILE):
         raise InvalidError(
-            f"trust_mtime is about files, which an import reads otherwise; what is at {source.address!r} is never read, since "
-            "its store knows checksums: leave trust_mtime out"
+            f"trust_mtime applies only to files, which an import would otherwise read; {source.address!r} is never read, because "
+            "its store knows the checksums: leave trust_mtime out"
         )
 
 
@@ -172,7 +172,7 @@ def _split(address: str) -> tuple[str, str]:
             f"cannot import from {address!r}; give an address of the form file:///absolute/path or s3://bucket/path"
         )
     if "\0" in path or any(part in (".", "..") for part in path.split("/")):
-        raise InvalidError(f"cannot import from {address!r}: '.', '..' and NUL have no place in an address")
+        raise InvalidError(f"cannot import from {address!r}: '.', '..' and NUL are not allowed in an address")
     if "/" not in path:
         path += "/"  # a bucket alone
     above, _, name = path.rpartition("/")

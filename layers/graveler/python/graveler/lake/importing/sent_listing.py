@@ -88,7 +88,7 @@ def addresses(listing: Path) -> Iterator[str]:
     except UnpacksTooFarError as error:
         raise InvalidError(f"the listing cannot be read: {error}") from None
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidError(f"the listing is no CSV in UTF-8 inside gzip: {error}; upload it again") from None
+        raise InvalidError(f"the listing is not gzipped CSV in UTF-8: {error}; upload it again") from None
 
 
 def _lines(text: io.TextIOBase) -> Iterator[str]:

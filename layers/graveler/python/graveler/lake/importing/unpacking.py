@@ -14,7 +14,7 @@ class UnpacksTooFarError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            f"it unpacks to more than {_RATIO} times its size, as no listing does; if it is one, unpack it first"
+            f"it unpacks to more than {_RATIO} times its size, unlike any real listing; if it is one, unpack it first"
         )
 
 

@@ -80,7 +80,7 @@ class PartFiles:
 
     def __init__(self, objects: Objects, operation_id: str) -> None:
         if not operation_id or "/" in operation_id:
-            raise InvalidError(f"{operation_id!r} is no ID of an operation")
+            raise InvalidError(f"{operation_id!r} is not the ID of an operation")
         self._objects = objects
         self._folder = f"{OPERATIONS}/{operation_id}"
 

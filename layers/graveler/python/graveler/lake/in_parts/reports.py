@@ -28,7 +28,7 @@ def read_report(repository: OpenRepository, operation_id: str, kind: type[T]) ->
         return msgspec.json.decode(repository.namespace.get(_key(operation_id)), type=kind)
     except ObjectMissingError:
         raise NotFoundError(
-            f"the report of operation {operation_id!r} was collected as garbage; start the operation again"
+            f"the report of operation {operation_id!r} was garbage-collected; start the operation again"
         ) from None
     except UNREADABLE as error:
         raise CorruptError(f"{_key(operation_id)} cannot be read ({error}); start the operation again") from None

@@ -101,9 +101,7 @@ def _base(
 ) -> Commit:
     base = merge_base(repository.commits, other.id, head.id)
     if base is None:
-        raise InvalidError(
-            f"{source!r} and {destination!r} have no common history, so there is no base to merge them on"
-        )
+        raise InvalidError(f"{source!r} and {destination!r} have no common history, so there is no base for a merge")
     if base == other.id and not allow_empty:
         raise NoChangesError(f"nothing to merge: {destination!r} already has all commits of {source!r}")
     return repository.commits.get(base)

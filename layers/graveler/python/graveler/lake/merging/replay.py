@@ -40,7 +40,7 @@ def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: Commi
     branch, ref = request.branch, request.ref
     info = replace(request.info, message=request.info.message or f"Revert {ref}")
     landing = Landing(branch, "revert", f"reverting {ref!r} on it", info, Intent(direct=False, force=request.force))
-    nothing = f"nothing to revert: branch {branch!r} holds nothing of what {ref!r} changed"
+    nothing = f"nothing to revert: branch {branch!r} has none of the changes of {ref!r}"
 
     def begin() -> Choose:
         commit = _at(repository, ref, ref_id)
@@ -67,7 +67,7 @@ def undertake_cherry_pick(
     landing = Landing(
         branch, "cherry-pick", f"picking {ref!r} onto it", info, Intent(direct=False, force=request.force)
     )
-    nothing = f"nothing to pick: branch {branch!r} has all that {ref!r} changed"
+    nothing = f"nothing to pick: branch {branch!r} already has all changes of {ref!r}"
     chosen = _always(ThreeWay(parent, commit))
     return Undertaking(landing, lambda: chosen, ref, branch, "" if request.allow_empty else nothing)
 
@@ -81,7 +81,8 @@ def _parent(repository: RepositoryParts, commit: Commit, ref: str, number: int) 
     count = len(commit.parents)
     if number == 0 and count > 1:
         raise InvalidError(
-            f"{ref!r} is a merge of {count} commits; say against which parent, 1 (the branch merged into) to {count}"
+            f"{ref!r} is a merge of {count} commits; specify the parent to compare with, from 1 (the branch merged into) to "
+            f"{count}"
         )
     if number < 0 or number > count:
         raise InvalidError(f"{ref!r} has {count} parent{'s' if count != 1 else ''}, so there is no parent {number}")

@@ -54,22 +54,18 @@ class DataNames:
         lifetime; else :class:`InvalidError`."""
         parts = key.split("/", 3)
         if len(parts) < 3 or parts[0] != "data" or len(parts[1]) != _CHARS or not _DIGITS.issuperset(parts[1]):
-            raise InvalidError(
-                f"address {key!r} is not one that graveler handed out; ask for an address for {path!r} first"
-            )
+            raise InvalidError(f"address {key!r} was not issued by graveler; request an address for {path!r} first")
         made_for = path
         if len(parts) == 4:
             made_for = path.removesuffix(parts[3])
             if made_for == path or not made_for.endswith("/"):
-                raise InvalidError(f"address {key!r} ends otherwise than {path!r}; link it as what its name says")
+                raise InvalidError(f"address {key!r} does not end like {path!r}; link it under its own name")
         if not hmac.compare_digest(self._proof(branch, made_for, parts[1]).encode(), parts[2].encode()):
-            raise InvalidError(
-                f"address {key!r} was not handed out for {path!r} on branch {branch!r}; ask for a new one"
-            )
+            raise InvalidError(f"address {key!r} was not issued for {path!r} on branch {branch!r}; request a new one")
         age = now - (_LAST_TIME - (int(parts[1], 32) >> (_BITS - _TIME_BITS))) / 1000
         if age > self._lifetime:
             raise InvalidError(
-                f"address {key!r} was handed out {age / 3600:.0f} hours ago and is too old; ask for a new one and upload again"
+                f"address {key!r} was issued {age / 3600:.0f} hours ago and is too old; request a new one and upload again"
             )
 
     def _proof(self, branch: str, path: str, first: str) -> str:

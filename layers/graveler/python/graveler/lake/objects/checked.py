@@ -131,7 +131,7 @@ class Comparison:
         if self._digest is None:
             if self.size != self._entry.size:
                 return f"{self.size:,} bytes"
-            return f"{self.size:,} bytes that were modified since" if self._timed and not vouch() else None
+            return f"{self.size:,} bytes modified since" if self._timed and not vouch() else None
         found = self._digest.hexdigest()
         if self.size == self._entry.size and (found == self._noted or vouch()):
             return None
@@ -182,4 +182,4 @@ def _moment(nanoseconds: int) -> str:
 
 def _shorter(start: int, size: int) -> str:
     """Describe an object of which only ``size`` bytes came from ``start``."""
-    return f"{start + size:,} bytes" if size else f"no more than {start:,} bytes" if start else "no bytes"
+    return f"{start + size:,} bytes" if size else f"only {start:,} bytes" if start else "no bytes"

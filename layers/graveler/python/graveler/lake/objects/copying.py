@@ -84,7 +84,7 @@ def move(repository: RepositoryParts, request: Move, _: Context) -> ObjectEntry:
     """See :class:`graveler.requests.staging.Move`."""
     branch, source = request.branch, request.source_path
     if source == request.destination_path:
-        raise InvalidError(f"{source!r} is to be moved to itself; name another path")
+        raise InvalidError(f"cannot move {source!r} to itself; choose another path")
     moved = _copy(repository, branch, source, request.destination_path, request)
     repository.stager.stage(branch, [(encode_key(source), None)], repository.deadlines.begin(), force=request.force)
     return moved
@@ -172,7 +172,7 @@ def _noted(
             break
         entries = [entry for entry in again if entry is not None]
         if not backoff.wait():
-            raise BusyError(f"what is to be copied from {ref!r} is being changed by too many others; try again")
+            raise BusyError(f"the objects to copy from {ref!r} keep being changed by others; try again")
     return entries
 
 
@@ -197,6 +197,6 @@ def refuse_overlap(source: str, destination: str) -> None:
     """Raise :class:`InvalidError` if one of two prefixes of a branch begins with the other."""
     if source.startswith(destination) or destination.startswith(source):
         raise InvalidError(
-            f"{source!r} and {destination!r} overlap, so one would be copied into the other; choose prefixes of which neither "
-            "begins with the other"
+            f"{source!r} and {destination!r} overlap, so one would be copied into the other; choose prefixes where neither "
+            "starts with the other"
         )

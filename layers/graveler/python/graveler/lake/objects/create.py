@@ -95,4 +95,4 @@ def _committed(repository: RepositoryParts, state: BranchState, key: bytes) -> b
 
 
 def _exists(path: str) -> AlreadyExistsError:
-    return AlreadyExistsError("object", path, "delete it first, or write without the condition that it be absent")
+    return AlreadyExistsError("object", path, "delete it first, or write without the condition that it does not exist")

@@ -50,7 +50,7 @@ def reset(repository: RepositoryParts, request: Reset, context: Context) -> None
     """See :class:`graveler.requests.staging.Reset`."""
     branch, path, prefix, force = request.branch, request.path, request.prefix, request.force
     if path is not None and prefix is not None:
-        raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, not both")
+        raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, but not both")
     if path is not None:
         key = encode_key(path)
         _reset_interval(repository, branch, key, key + b"\0", context.by, force=force)

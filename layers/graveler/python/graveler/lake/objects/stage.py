@@ -170,6 +170,6 @@ def _is_of(token: Token, state: BranchState) -> bool:
 def _unclear(branch: str, why: str) -> AnswerLostError:
     """Return the error for a change that was put, if it is unknown whether it counts."""
     return AnswerLostError(
-        f"a change was written to branch {branch!r}, and it is not known whether it is staged there: {why.rstrip('.')}. Look at "
+        f"a change was written to branch {branch!r}, but may or may not be staged there: {why.rstrip('.')}. Check "
         "the branch, then try again"
     )

@@ -125,7 +125,7 @@ def complete_upload(
     stays: it may be committed. One object request; one more if there is no such upload, or an object: an earlier attempt of the
     same request, whose response was lost, may have completed it. :class:`UploadMissingError`."""
     if not parts:
-        raise InvalidError("an upload in parts needs at least one part to be completed")
+        raise InvalidError("a multipart upload needs at least one part")
     key = _key(repository, branch, path, upload.address)
     try:
         return repository.objects.complete_multipart(key, upload.upload_id, parts, if_absent=True)
@@ -143,7 +143,7 @@ def abort_upload(repository: RepositoryParts, branch: str, path: str, upload: Pa
 
 def _key(repository: RepositoryParts, branch: str, path: str, address: str) -> str:
     if not address.startswith(f"{repository.namespace}/"):
-        raise InvalidError(f"address {address!r} is not one that was handed out; ask for an address for {path!r} first")
+        raise InvalidError(f"address {address!r} was not issued by graveler; request an address for {path!r} first")
     key = address.removeprefix(f"{repository.namespace}/")
     repository.names.check(key, branch, path, repository.clock.now())
     return key
@@ -171,7 +171,7 @@ def _digest(data: bytes | Path) -> tuple[int, str]:
                 digest.update(piece)
                 size += len(piece)
     except FileNotFoundError:
-        raise NotFoundError(f"file {str(data)!r} does not exist; name one that does") from None
+        raise NotFoundError(f"file {str(data)!r} does not exist; check its name") from None
     except OSError as error:
         raise UnavailableError(f"cannot read {str(data)!r}: {error.strerror}; nothing was uploaded") from None
     return size, digest.hexdigest()

@@ -64,7 +64,7 @@ def open_lake(
     of another form.
     """
     if not objects_url.startswith(SCHEME):
-        raise InvalidError(f"{objects_url!r} is no place in S3; write {SCHEME}<bucket>/<prefix>")
+        raise InvalidError(f"{objects_url!r} is not a place in S3; write {SCHEME}<bucket>/<prefix>")
     settings = s3 or S3Settings(region)
     open_namespace(objects_url, s3=settings)
     table = DynamoDBTables(settings_of(tables_url, region=region, endpoint_url=dynamodb_endpoint_url))
@@ -102,7 +102,7 @@ def _locate(settings: S3Settings, own: str, address: str) -> tuple[Objects, str]
     """Return the store and key of an address outside of the repository that names it. The lake's own prefix is excluded: a user
     with permission to write to one repository could otherwise link another one's objects, and read them."""
     if not address.startswith(SCHEME):
-        raise InvalidError(f"{address!r} is not in S3, and a lake on AWS reads from nowhere else")
+        raise InvalidError(f"{address!r} is not in S3, the only place that a lake on AWS reads from")
     if address.startswith(f"{own}/"):
-        raise ForbiddenError(f"{address!r} lies in the lake's own place, which is not to be read from outside of it")
+        raise ForbiddenError(f"{address!r} is in the lake's own place, which cannot be used as a source")
     return locate(address, s3=settings)

@@ -131,15 +131,15 @@ def open_folder_lake(
     try:
         marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
     except FileNotFoundError:
-        raise NotFoundError(f"there is no lake in {str(folder)!r}; make one with `graveler init {folder}`") from None
+        raise NotFoundError(f"there is no lake in {str(folder)!r}; create one with `graveler init {folder}`") from None
     except OSError as error:
         raise UnavailableError(f"cannot read {str(folder / MARKER)!r}: {error.strerror}") from None
     except UNREADABLE as error:
         raise CorruptError(f"{str(folder / MARKER)!r} is damaged: {error}") from None
     if marker.format_version > FORMAT_VERSION:
         raise InvalidError(
-            f"the lake in {str(folder)!r} has format {marker.format_version}; this graveler knows formats up to "
-            f"{FORMAT_VERSION}: use a newer one"
+            f"the lake in {str(folder)!r} has format {marker.format_version}; this graveler reads formats up to "
+            f"{FORMAT_VERSION}; use a newer one"
         )
     tables = SqliteTables(folder / "tables.sqlite", create=False, modes=marker.shared.modes)
     modes = marker.shared.modes
@@ -211,7 +211,7 @@ class ServedFolders:
                 return store, key
         if address.startswith(_FILE) or not address.startswith(self._sources):
             raise ForbiddenError(
-                f"{address[:200]!r} lies outside of what this server reads; `graveler serve --import-source` names more"
+                f"{address[:200]!r} is outside the sources that this server reads; `graveler serve --import-source` adds more"
             )
         return locate(address, self._signer)
 
@@ -256,8 +256,8 @@ def _inside(folder: Path, namespace: str) -> Path:
         raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
     if any(len(part.encode()) > _LONGEST_PART for part in name.split("/")):
         raise InvalidError(
-            f"storage namespace {namespace[:80]}… has a part of more than {_LONGEST_PART} bytes, which no folder's name has; "
-            "choose a shorter one"
+            f"storage namespace {namespace[:80]}… has a part of more than {_LONGEST_PART} bytes, too long for the name of a "
+            "folder; choose a shorter one"
         )
     return folder / "objects" / name
 
@@ -299,9 +299,7 @@ def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Obje
     if isinstance(objects, FolderObjects):
         path = objects.file_of(key).resolve()
         if path.is_relative_to(folder.resolve()):
-            raise ForbiddenError(
-                f"{address!r} lies in the lake's own folder, which is not to be read from outside of it"
-            )
+            raise ForbiddenError(f"{address!r} is in the lake's own folder, which cannot be used as a source")
         if any(path.is_relative_to(system) for system in _SYSTEM) and not path.is_relative_to(_MEMORY):
-            raise ForbiddenError(f"{address!r} is no file but a view of the system, and no object of a lake")
+            raise ForbiddenError(f"{address!r} is not a regular file but a view of the system, and cannot be an object")
     return objects, key

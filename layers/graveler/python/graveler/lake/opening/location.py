@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graveler.storage.keyring import KeySource
 
 _NAME_ONE: Final = (
-    "name its file with --sealing-key-file FILE (or GRAVELER_SEALING_KEY_FILE), made for a lake that has none by "
+    "name its file with --sealing-key-file FILE (or GRAVELER_SEALING_KEY_FILE), created for a new lake with "
     "(umask 077; openssl rand -base64 32 > FILE); or a key of AWS KMS with --kms-key ARN (or GRAVELER_KMS_KEY)"
 )
 

@@ -69,7 +69,7 @@ class Neighbours:
             for sort, item in scan(self._tables, partition):
                 if isinstance(item, DamagedItem):
                     if item.rest:
-                        raise CorruptError(f"whose storage namespaces are where cannot be read: {item.why}")
+                        raise CorruptError(f"the index of storage namespaces cannot be read: {item.why}")
                     continue  # the item of its namespace still reserves that
                 owner = self._owner(partition, text_key(partition, sort), item, real)
                 if owner is not None:
@@ -100,11 +100,11 @@ class Neighbours:
         for other in self.nested(repository):
             how = "lies in" if _holds(other.location, self.location(repository.namespace)) else "holds"
             whose = f"repository {other.name!r}" + (
-                ", which was deleted; its data is still there" if other.deleted else ""
+                ", which was deleted but still has data there" if other.deleted else ""
             )
             raise InvalidError(
-                f"storage namespace {repository.namespace} {how} {other.namespace} of {whose}; all below a namespace is its "
-                "repository's, so choose one beside it"
+                f"storage namespace {repository.namespace} {how} {other.namespace} of {whose}; everything below a namespace "
+                "belongs to its repository, so choose one next to it"
             )
         self._refuse_ingested(repository)
         unchanged: Condition = Absent() if note is None else Matches({_BY: note.get(_BY)})
@@ -175,8 +175,8 @@ class Neighbours:
             for source in sources if isinstance(sources, list) else ():
                 if _overlap(location, self.location(source).rstrip("/")) and self._is_live(name, uid):
                     raise InvalidError(
-                        f"storage namespace {repository.namespace} and {source}, from which repository {name!r} ingests, hold "
-                        "one another: it would take what is written here; choose another one"
+                        f"storage namespace {repository.namespace} and {source}, from which repository {name!r} ingests, "
+                        "overlap: it would ingest what is written here; choose another one"
                     )
 
     def _is_live(self, name: str, uid: bytes) -> bool:
@@ -188,7 +188,8 @@ class Neighbours:
             return
         if _overlap(self.location(namespace), _FILE + os.path.realpath(self._folder)):
             raise InvalidError(
-                f"storage namespace {namespace} lies in the lake's own folder, or holds it; choose local://NAME, or one beside it"
+                f"storage namespace {namespace} is in the lake's own folder, or contains it; choose local://NAME, or one next "
+                "to it"
             )
 
 

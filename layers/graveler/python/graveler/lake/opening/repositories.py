@@ -161,7 +161,7 @@ class Repositories:
                 with suppress(ObjectConditionError, ObjectMissingError):
                     objects.delete(MARKER, if_match=dead.etag)
         raise BusyError(
-            f"others are claiming storage namespace {objects.namespace} too; choose another one, or try again"
+            f"others are claiming storage namespace {objects.namespace}, too; choose another one, or try again"
         )
 
     def mark(self, repository: Repository, objects: Objects) -> bool:
@@ -187,7 +187,7 @@ class Repositories:
             if item is not None and item.get("uid") == owner.uid:
                 whose = f"repository {owner.repository!r}"
             elif self._tables.get(Key(DELETED_PARTITION, owner.uid.encode())) is not None:
-                whose = f"repository {owner.repository!r}, which was deleted; its data is still there"
+                whose = f"repository {owner.repository!r}, which was deleted but still has data there"
             else:
                 return
         raise namespace_taken(namespace, whose)
@@ -267,7 +267,7 @@ class Repositories:
             self._tables.put(Key(DELETED_PARTITION, deleted.uid.encode()), item, Matches({"at": deleted.at}))
         except ConditionFailedError:
             raise NotFoundError(
-                f"repository {deleted.name!r} with uid {deleted.uid} is not deleted any more: it was restored, or is gone"
+                f"repository {deleted.name!r} with uid {deleted.uid} is no longer deleted: it was restored, or is gone"
             ) from None
 
     def end_purge(self, uid: RepositoryUID, objects: Objects | None) -> None:
@@ -300,7 +300,9 @@ class Repositories:
         try:
             return msgspec.json.decode(objects.get(MARKER), type=_Marker)
         except UNREADABLE as error:
-            raise CorruptError(f"{objects.namespace}/{MARKER} does not say whose namespace this is: {error}") from None
+            raise CorruptError(
+                f"{objects.namespace}/{MARKER} does not say which repository owns this namespace: {error}"
+            ) from None
 
 
 def _decode_deleted(uid: str, item: Item) -> DeletedRepository:
@@ -345,7 +347,7 @@ def _may_be_name(name: str) -> bool:
 def namespace_taken(namespace: str, whose: str) -> InvalidError:
     """Return the error for a namespace that belongs to another repository."""
     return InvalidError(
-        f"storage namespace {namespace} already belongs to {whose}; a namespace holds one repository, so choose another one"
+        f"storage namespace {namespace} already belongs to {whose}; a namespace holds only one repository, so choose another one"
     )
 
 
@@ -389,7 +391,7 @@ def decode_repository(name: str, item: Item) -> KnownRepository:
     version = item.get("format_version")
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise InvalidError(
-            f"repository {name!r} has format {version}; this graveler knows formats up to {FORMAT_VERSION}: use a newer one"
+            f"repository {name!r} has format {version}; this graveler reads formats up to {FORMAT_VERSION}; use a newer one"
         )
     try:
         fields = msgspec.convert(dict(item), _Item)

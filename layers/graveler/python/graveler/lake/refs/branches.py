@@ -130,7 +130,7 @@ class Branches:
         except RefNotFoundError:
             raise CorruptError(
                 f"commit {commit_id} is missing from the table, although a ref of repository {self._repository.name!r} "
-                f"points at it; restore the table from a copy (the commit's record is _graveler/commits/{commit_id} in "
+                f"points to it; restore the table from a copy (the commit's record is _graveler/commits/{commit_id} in "
                 f"{self._repository.namespace})"
             ) from None
 
@@ -145,7 +145,7 @@ class Branches:
         """
         if owner and not hidden:
             raise InvalidError(
-                f"branch {name!r} is to have an owner and not to be hidden; only a transaction's has one"
+                f"branch {name!r} cannot have an owner without being hidden; only the branch of a transaction has an owner"
             )
         self._refs.branch_key(name)
         backoff = Backoff(self._clock)
@@ -170,7 +170,7 @@ class Branches:
     def renew(self, name: str, owner: str) -> None:
         """Renew the lease of a hidden branch whose owner is alive. One table write. :class:`RefNotFoundError`."""
         if not self._owners.renew(name, owner):
-            raise RefNotFoundError(name, f"no hidden branch of this name is owned by {owner!r} any more")
+            raise RefNotFoundError(name, f"{owner!r} no longer owns a hidden branch of this name")
 
     def release(self, name: str, owner: str) -> None:
         """Leave a hidden branch to its user: no collector deletes it from then on. One table write."""
@@ -296,7 +296,7 @@ class Branches:
                 return
             if 0 not in error.failures:
                 raise self.not_here(error.failures[len(writes)]) from None
-            raise RefNotFoundError(name, "no tag has this name any more", "tag") from None
+            raise RefNotFoundError(name, "the tag no longer exists", "tag") from None
 
     def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
         """Return a page of tags, by name. About one table read for each of 16 shards."""

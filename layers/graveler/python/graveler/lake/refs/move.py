@@ -37,8 +37,8 @@ def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch
     newest = next((e for e in entries if e.new == now and e.old != now), None)
     if newest is None or newest.old is None:
         raise NotFoundError(
-            f"the reference log of branch {branch!r} knows of nothing that moved it to where it is, so there is "
-            "nothing to undo; name a commit in a hard reset"
+            f"the reference log of branch {branch!r} does not say what moved it to where it is, so there is "
+            "nothing to undo; use a hard reset to a commit"
         )
     return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=now, run=run)
 
@@ -64,8 +64,8 @@ def _move(
                 state, _, _ = wait_for_clean_head(repository, turn, branch, f"moving it to {commit_id[:16]}", intent)
             if only_from is not None and state.commit_id != only_from:
                 raise PreconditionError(
-                    f"branch {branch!r} was moved by somebody else while that was to be undone; nothing was changed. "
-                    "Look at its reference log, and try again"
+                    f"branch {branch!r} was moved by someone else during the undo; nothing was changed. "
+                    "Check its reference log, and try again"
                 )
             if state.commit_id == commit_id:
                 return Branch(branch, commit_id)

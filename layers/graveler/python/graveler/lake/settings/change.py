@@ -69,7 +69,7 @@ def set_protection(repository: RepositoryParts, request: requests.SetProtection,
     def change(settings: Settings) -> Settings:
         if request.if_match is not None and etag(settings.protected) != request.if_match:
             raise PreconditionError(
-                f"the protection rules of repository {repository.name!r} were changed by somebody else; read them again"
+                f"the protection rules of repository {repository.name!r} were changed by someone else; read them again"
             )
         return msgspec.structs.replace(settings, protected=tuple(dict.fromkeys(request.patterns)))
 
@@ -96,7 +96,7 @@ def unprotect(repository: RepositoryParts, request: requests.Unprotect, _: Conte
     def change(settings: Settings) -> Settings:
         for pattern in request.patterns:
             if pattern not in settings.protected:
-                raise NotFoundError(f"no protection rule has the pattern {pattern!r}; list the ones there are")
+                raise NotFoundError(f"no protection rule has the pattern {pattern!r}; list the existing ones")
         kept = tuple(pattern for pattern in settings.protected if pattern not in request.patterns)
         return msgspec.structs.replace(settings, protected=kept)
 

@@ -79,25 +79,27 @@ def check_settings(settings: Settings) -> None:
         utf8("metadata key", key)
         utf8(f"metadata value of {key!r}", value)
         if not key:
-            raise InvalidError(f"metadata value {value!r} has an empty key; name it")
+            raise InvalidError(f"metadata value {value!r} has an empty key; give it one")
     for pattern in settings.protected:
         if not pattern or len(pattern) > _MAX_PATTERN or not _PATTERN_CHARS.issuperset(pattern):
             raise InvalidError(
-                f"{pattern!r} is no pattern of branch names: letters, digits, '_', '-', and the wildcards '*' and '?', "
+                f"{pattern!r} is not a pattern of branch names: letters, digits, '_', '-', and the wildcards '*' and '?', "
                 f"at most {_MAX_PATTERN} characters"
             )
     if len(settings.import_sources or ()) > _MAX_SOURCES:
-        raise InvalidError(f"{len(settings.import_sources or ())} import sources; name at most {_MAX_SOURCES}")
+        raise InvalidError(
+            f"{len(settings.import_sources or ())} import sources are too many; give at most {_MAX_SOURCES}"
+        )
     for prefix in settings.import_sources or ():
         if not _SOURCE.fullmatch(prefix):
             raise InvalidError(
-                f"import source {prefix!r} is no address; write it as s3://bucket/folder/ or file:///folder/"
+                f"import source {prefix!r} is not an address; write it as s3://bucket/folder/ or file:///folder/"
             )
     if settings.retention is not None:
         for branch, days in (("the default", settings.retention.default_days), *settings.retention.branches.items()):
             utf8("branch name", branch)
             if days < 1:
-                raise InvalidError(f"{days} days of retention for {branch!r}; name at least 1")
+                raise InvalidError(f"{days} days of retention for {branch!r} are not enough; give at least 1")
 
 
 def settings_attributes(settings: Settings) -> dict[str, Value]:
