@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+import graveler
 from graveler.cli.app import app
 from tests.test_references import names_in
 
@@ -169,3 +170,15 @@ def test_what_is_not_there_is_noticed() -> None:
     assert file_of("lake/nobody.py") is None
     assert is_command(["branch", "create"])
     assert not is_command(["branch", "nobody"])
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md"))])
+def test_pages_for_users_import_public_modules_only(page: str) -> None:
+    imported = re.findall(r"^\s*(?:from|import) (graveler[\w.]*)", (ROOT / page).read_text(), flags=re.M)
+    assert set(imported) <= {"graveler", "graveler.spark", "graveler.errors", "graveler.model"}
+
+
+def test_everything_public_has_a_docstring() -> None:
+    for name in graveler.__all__:
+        if not name.startswith("__"):
+            assert getattr(graveler, name).__doc__, name
