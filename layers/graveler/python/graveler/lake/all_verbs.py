@@ -12,6 +12,10 @@ _BESIDES: Final = (
     "lake.objects.collected",
     "lake.objects.joint",
     "lake.objects.withdraw",
+    "lake.opening.nesting",
+    "lake.reading.blame",
+    "lake.reading.summary",
+    "lake.repeating",
     "runtime.writes",
     "tree.reads",
 )

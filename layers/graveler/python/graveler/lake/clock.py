@@ -8,7 +8,6 @@ from threading import Event
 from typing import Final, Protocol
 
 from graveler import pauses
-from graveler.lake.repeating import repeating
 from graveler.retries import Retries
 
 GRACE: Final = 86_400.0
@@ -58,6 +57,8 @@ class SystemClock:
         return event.wait(seconds)
 
     def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
+        from graveler.lake.repeating import repeating  # not on the path of a cold start
+
         return repeating(seconds, work)
 
 

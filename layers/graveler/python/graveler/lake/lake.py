@@ -4,6 +4,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -25,7 +26,6 @@ from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import (
     CLAIM_SECONDS,
     KnownRepository,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from graveler.lake.dump.restore import Restored
     from graveler.lake.fsck.findings import Report
     from graveler.lake.opening.folder_permissions import FolderPermissions
+    from graveler.lake.opening.nesting import Neighbours
 
 FIRST_MESSAGE = "Repository created"
 
@@ -135,9 +136,6 @@ class Lake:
         self._serves_pages = serves_pages
         self._lines = lines
         self._repositories = Repositories(tables)
-        folder = None if folder_permissions is None else folder_permissions.folder
-        self.neighbours = Neighbours(tables, folder, self.clock.monotonic)
-        """The storage namespaces of the other repositories."""
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
         self._names: dict[str, tuple[RepositoryUID, float]] = {}
         """The UIDs of open repositories by name, with the monotonic time (seconds) at which each was last read."""
@@ -154,6 +152,14 @@ class Lake:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    @cached_property
+    def neighbours(self) -> "Neighbours":
+        """The storage namespaces of the other repositories."""
+        from graveler.lake.opening.nesting import Neighbours  # not on the path of a cold start
+
+        folder = None if self.folder_permissions is None else self.folder_permissions.folder
+        return Neighbours(self.tables, folder, self.clock.monotonic)
 
     def create_repository(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,10 +20,8 @@ from graveler.history.expressions import Resolved, is_base, keys_of, resolve
 from graveler.history.reflog import LogEntry
 from graveler.lake.objects.checked import OpenedObject, checked, md5_of, vouches
 from graveler.lake.parts import RepositoryParts, Seen
-from graveler.lake.reading.blame import keys_of_path, keys_of_prefix, last_changes, touching
 from graveler.lake.reading.differences import Differences, change, outline, page_of_differences, uncommitted
 from graveler.lake.reading.snapshot import Snapshot
-from graveler.lake.reading.summary import Level, Summary, Usage
 from graveler.lake.text import utf8
 from graveler.model import (
     Branch,
@@ -47,6 +45,9 @@ from graveler.tree.listing import ListedPage
 from graveler.tree.record import Made, encode_key
 from graveler.tree.rendered import Rendering
 from graveler.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from graveler.lake.reading.summary import Level, Summary, Usage
 
 T = TypeVar("T")
 
@@ -284,7 +285,7 @@ class RepositoryReader:
                 return
             after = page.next_after
 
-    def du(self, ref: str, prefix: str = "", delimiter: str = "") -> Usage:
+    def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
         """Return the number and bytes of the objects whose path begins with ``prefix``; with a ``delimiter`` also for each common
         prefix, and directly in the prefix.
 
@@ -292,7 +293,7 @@ class RepositoryReader:
         whole ref; with one also each range that holds objects of several common prefixes, or of none. For a branch's name alone
         also as :meth:`uncommitted` of all.
         """
-        level = Level(prefix, delimiter)
+        level = _level(prefix, delimiter)
         resolved = resolve(ref, self._refs, self._commits)
         return level.usage(self._tree(resolved.commit_id), self._staged.reader(_tokens(resolved)))
 
@@ -389,10 +390,10 @@ class RepositoryReader:
         differences, commit_id = self._uncommitted(branch)
         return _shown_page(ChangeOutline, outline, differences, (commit_id,), prefix, after, delimiter, amount)
 
-    def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> Summary:
+    def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """Return how many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` for
         each common prefix. Cost: as :meth:`uncommitted` of all."""
-        return Level(prefix, delimiter).of_differences(self._uncommitted(branch)[0])
+        return _level(prefix, delimiter).of_differences(self._uncommitted(branch)[0])
 
     def _uncommitted(self, branch: str) -> tuple[Differences, CommitID]:
         """Return what is staged on a branch and differs from its last commit, and the ID of that commit."""
@@ -427,6 +428,12 @@ class RepositoryReader:
         commit of the next page (unless ``limit``), however far that is. For each commit that it passes, it reads the metarange,
         and of the ranges there that a parent does not have those that it needs to decide.
         """
+        from graveler.lake.reading.blame import (  # not on the path of a cold start
+            keys_of_path,
+            keys_of_prefix,
+            touching,
+        )
+
         key_ranges = [*map(keys_of_path, paths), *map(keys_of_prefix, prefixes)]
         start = resolve(ref, self._refs, self._commits).commit_id
         return graph.log_page(
@@ -448,6 +455,8 @@ class RepositoryReader:
         Uncommitted changes do not count. Cost: resolving, the walk down to that commit: about one table read for each 32
         commits, the metarange of each, and ranges only where the one that holds the path differs. :class:`ObjectNotFoundError`.
         """
+        from graveler.lake.reading.blame import keys_of_path, last_changes  # not on the path of a cold start
+
         keys = keys_of_path(path)
         resolved = resolve(ref, self._refs, self._commits)
         if self._tree(resolved.commit_id).get(keys.start) is None:
@@ -463,6 +472,12 @@ class RepositoryReader:
 
         Cost: as :meth:`list_objects`, and one walk for the whole page, down to its oldest result.
         """
+        from graveler.lake.reading.blame import (  # not on the path of a cold start
+            keys_of_path,
+            keys_of_prefix,
+            last_changes,
+        )
+
         commit_id = resolve(ref, self._refs, self._commits).commit_id
         page = self.list_objects(commit_id, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
         key_ranges = [
@@ -511,20 +526,20 @@ class RepositoryReader:
         differences = self._differences(self._base(left, right, ids), ids[1], amount)
         return self._page_of_changes(differences, ids, prefix, after, delimiter, amount)
 
-    def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
+    def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """Return how many objects and bytes :meth:`diff` adds, removes and changes: in total, and with a ``delimiter`` for each
         common prefix.
 
         Cost: resolving both, one table read of the commits, two metaranges, and of the ranges that differ those that overlap
         others or hold several common prefixes; a range for which the other side has nothing is not opened.
         """
-        return Level(prefix, delimiter).between(*self._two_trees(*self._both(left, right)))
+        return _level(prefix, delimiter).between(*self._two_trees(*self._both(left, right)))
 
-    def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
+    def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """Return the :meth:`diff_summary` of what :meth:`compare` shows. Cost: as that, and finding the base.
         :class:`InvalidError` without a common history."""
         ids = self._both(left, right)
-        return Level(prefix, delimiter).between(*self._two_trees(self._base(left, right, ids), ids[1]))
+        return _level(prefix, delimiter).between(*self._two_trees(self._base(left, right, ids), ids[1]))
 
     def _both(self, left: str, right: str) -> tuple[CommitID, CommitID]:
         """Return the commit IDs of two refs."""
@@ -621,3 +636,9 @@ def _at_least_one(amount: int) -> int:
     if amount < 1:
         raise InvalidError(f"amount is {amount}; ask for at least 1")
     return amount
+
+
+def _level(prefix: str, delimiter: str) -> "Level":
+    from graveler.lake.reading.summary import Level  # not on the path of a cold start
+
+    return Level(prefix, delimiter)
