@@ -51,9 +51,9 @@ def test_a_log_of_the_first_parent_shows_what_merges_brought(lake: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--since", "yesterday"), 2, "--since 'yesterday' is no time"),
+        (("--since", "yesterday"), 2, "--since 'yesterday' is not a time"),
         (("--path", ""), 2, "path"),
-        (("--graph", "--path", "a"), 2, "--graph draws whole histories"),
+        (("--graph", "--path", "a"), 2, "--graph draws the whole history"),
         (("--stop-at", "nowhere"), 3, "nowhere"),
         (("--stop-at", "lakefs://other/main"), 2, "must be in the same repository"),
     ],
@@ -79,7 +79,7 @@ def test_times(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
         time.tzset()
     for wrong in ("", "now", "3", "3y", "-3d", "2026-13-01", "@", "12:00"):
-        with pytest.raises(InvalidError, match=r"--since .* is no time"):
+        with pytest.raises(InvalidError, match=r"--since .* is not a time"):
             parse_moment("--since", wrong)
 
 

@@ -136,7 +136,7 @@ def test_a_changed_import_is_noticed_and_leaves_no_file(lake: Path) -> None:
     Path("data/a").write_text("other")
     Path("a").write_text("what was here")
     result = run("get", "lakefs://lake/main/a", "a")
-    assert (result.code, "restore it" in result.err) == (8, True)
+    assert (result.code, "restore them" in result.err) == (8, True)
     assert run("cat", "lakefs://lake/main/a").code == 8
     assert Path("a").read_text() == "what was here"
     assert sorted(p.name for p in Path().iterdir()) == [".graveler", "a", "data"]

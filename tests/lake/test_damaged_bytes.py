@@ -168,7 +168,7 @@ def test_no_way_of_reading_takes_damaged_bytes_for_an_object(place: Place, way: 
             error, address = caught.value, place.main.stat("main", path).address
             assert (error.path, error.ref, error.address) == (path, "main", address)
             assert error.expected == f"{len(data):,} bytes with MD5 {md5(data).hexdigest()}"
-            for said in (f"'{path}'", "'main'", address, error.expected, error.found, "restore it"):
+            for said in (f"'{path}'", "'main'", address, error.expected, error.found, "restore them"):
                 assert said in str(error)
 
 
@@ -342,7 +342,7 @@ def test_links_with_checksums_of_other_forms_read_fine(place: Place, tmp_path: P
     assert (tmp_path / "out/a").read_bytes() == SMALL
     assert place.main.fsck(object_bytes=True, outside_objects=True).findings == ()
     (tmp_path / "source").write_bytes(truncate(SMALL))
-    with pytest.raises(DamagedObjectError, match=r"has 15 bytes, noted were 16 bytes with checksum"):
+    with pytest.raises(DamagedObjectError, match=r"has 15 bytes, expected 16 bytes with checksum"):
         place.main.read("main", "a")
 
 

@@ -639,7 +639,7 @@ def test_an_object_is_looked_for_once_though_many_ranges_name_it(lake: FolderLak
 def test_a_missing_marker_is_written_again(lake: FolderLake) -> None:
     before = lake.path("_graveler/repository").read_bytes()
     lake.path("_graveler/repository").unlink()
-    check_repaired(lake, K.MARKER, "written again")
+    check_repaired(lake, K.MARKER, "Written again")
     assert lake.path("_graveler/repository").read_bytes() == before
 
 
@@ -656,7 +656,7 @@ def test_a_marker_of_somebody_else_is_found_and_left_alone(lake: FolderLake, cha
 def test_the_tables_word_for_the_namespace_is_written_again(lake: FolderLake) -> None:
     sort, _ = lake.tables.query("namespaces").items[0]
     lake.tables.delete(Key("namespaces", sort))
-    check_repaired(lake, K.MARKER, "written again")
+    check_repaired(lake, K.MARKER, "Written again")
 
 
 def test_a_file_that_the_store_refuses_is_not_said_to_be_damaged(lake: FolderLake) -> None:

@@ -85,7 +85,7 @@ def test_a_merge_into_a_branch_with_uncommitted_changes_is_refused_and_changes_n
     world = diverged()
     put(world.main, {"x": "1"})
     before = world.main._branches.state("main")
-    with pytest.raises(DirtyBranchError, match="commit them"):
+    with pytest.raises(DirtyBranchError, match="commit or reset them"):
         world.main.merge("side", "main")
     assert world.main._branches.state("main") == before
 

@@ -39,7 +39,7 @@ def test_a_namespace_in_another_one_is_refused(first: str, second: str, deleted:
     lake.create_repository("first", first, split=TINY)
     if deleted:
         lake.delete_repository("first")
-    with pytest.raises(InvalidError, match=r"(lies in|holds) .* of repository 'first'") as refused:
+    with pytest.raises(InvalidError, match=r"(is inside|contains) .* of repository 'first'") as refused:
         lake.create_repository("second", second, split=TINY)
     assert ("was deleted" in str(refused.value)) is deleted
     assert list(world.objects(second).list()) == []
@@ -158,7 +158,7 @@ def test_in_a_folder_the_place_counts_and_not_its_name(tmp_path: Path) -> None:
             with pytest.raises(InvalidError, match="lake's own folder"):
                 lake.create_repository("second", namespace)
         lake.create_repository("second", "local://a/b")
-        with pytest.raises(InvalidError, match="holds local://a/b"):
+        with pytest.raises(InvalidError, match="contains local://a/b"):
             lake.create_repository("third", "local://a")
 
 

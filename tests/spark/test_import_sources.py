@@ -125,7 +125,7 @@ def test_the_hive_layout_of_an_inventory(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(InvalidError, match="lists CSV files whose columns are unknown"):
         read_inventory(spark, str(link))
     link.write_text("inventory/data/0.csv.gz\n")
-    with pytest.raises(InvalidError, match=r"is no symlink\.txt of S3 Inventory"):
+    with pytest.raises(InvalidError, match=r"is not a symlink\.txt of S3 Inventory"):
         read_inventory(spark, str(link))
 
 

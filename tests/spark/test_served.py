@@ -193,7 +193,7 @@ def test_what_is_not_allowed_is_told_before_the_listing_is_read(spark: SparkSess
         graveler.spark.objects(spark, "inside", "main", lake=scene.place())
     with pytest.raises(NotFoundError, match="'other' does not exist"):
         graveler.spark.objects(spark, "other", "main", lake=scene.place())
-    with pytest.raises(InvalidError, match="request id"):
+    with pytest.raises(InvalidError, match="request ID"):
         import_listing(spark, "repo", "main", never(spark), OPTIONS, request_id="r", lake=scene.place())
 
 

@@ -24,6 +24,6 @@ def parse_moment(option: str, text: str) -> int:
         return int(datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError, OSError):
         raise InvalidError(
-            f"{option} {text!r} is no time; write a date (2026-06-01), a date with time (2026-06-01T12:00, local; "
+            f"{option} {text!r} is not a time; write a date (2026-06-01), a date with time (2026-06-01T12:00, local; "
             "with Z, UTC), how long ago (90m, 12h, 3d, 2w), or Unix seconds (@1780000000)"
         ) from None

@@ -48,7 +48,7 @@ def main() -> None:
 
 def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, tell: Tell) -> None:
     """Tell the story, in an empty repository of the lake in ``folder``."""
-    tell("1. Import: the files of pyspark, where they lie, from a listing of them")
+    tell("1. Import: the files of pyspark, in place, from a listing")
     files = Path(pyspark.__file__).parent
     listing = spark.createDataFrame(list(listed(files)), _LISTING)
     report = graveler.spark.import_listing(
@@ -73,7 +73,7 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
     before = repository.commit_of("main").id
     tell(f"   {summary_of(spark, repository, 'main')}")
 
-    tell("3. On a branch, one day is written anew")
+    tell("3. On a branch, one day is rewritten")
     repository.create_branch("fix-day-1", "main")
     again = events(spark, 4).filter("day = '2026-01-01'").withColumn("amount", sql.col("amount") * 10)
     write(repository, "fix-day-1", again, "Day 1 was in cents", "dynamic")
@@ -94,7 +94,7 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
     both = new.join(old.withColumnRenamed("amount", "was"), "id").where("amount != was")
     row = both.agg(sql.count("*"), sql.sum("was"), sql.sum("amount")).first()
     assert row is not None
-    tell(f"   {row[0]:,} events have another amount: {row[1]:,} together before, {row[2]:,} now")
+    tell(f"   {row[0]:,} events have another amount: a total of {row[1]:,} before, {row[2]:,} now")
 
     tell("6. A load with wrong rows is refused by a check before its merge")
     wrong = events(spark, 5).where("day = '2026-01-05'").withColumn("amount", -sql.col("amount"))
@@ -108,7 +108,7 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
         tell(f"   refused: {error}")
     tell(f"   main:      {summary_of(spark, repository, 'main')}")
 
-    tell("7. A stream whose process is killed, behind the commit of its second batch, goes on")
+    tell("7. A stream resumes after its process was killed, right after the commit of its second batch")
     for number in range(4):
         spark.range(10 * number, 10 * number + 10).coalesce(1).write.mode("append").json(f"{folder}/incoming")
     killed = subprocess.run(

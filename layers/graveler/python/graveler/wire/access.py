@@ -17,21 +17,21 @@ class LoginInformation(Struct, frozen=True):
 
 
 class AuthenticationToken(Struct, frozen=True):
-    """A bearer token. ``token_expiration`` is in Unix seconds."""
+    """A bearer token; ``token_expiration`` in Unix seconds."""
 
     token: str
     token_expiration: int
 
 
 class AuthCapabilities(Struct, frozen=True):
-    """The features that a login page may offer."""
+    """What a login page may offer."""
 
     invite_user: bool = False
     forgot_password: bool = False
 
 
 class User(Struct, frozen=True):
-    """A holder of access keys. ``creation_date`` is that of the first key, in Unix seconds."""
+    """A holder of access keys. ``creation_date``: of the first key, in Unix seconds."""
 
     id: str
     creation_date: int
@@ -39,7 +39,7 @@ class User(Struct, frozen=True):
 
 
 class CurrentUser(Struct, frozen=True):
-    """The user who sent the request."""
+    """Who asks."""
 
     user: User
 
@@ -52,20 +52,20 @@ class UserList(Struct, frozen=True):
 
 
 class UserCreation(Struct, frozen=True):
-    """The user to create."""
+    """A user to be."""
 
     id: Annotated[str, Meta(min_length=1)]
 
 
 class Credentials(Struct, frozen=True):
-    """An access key. ``creation_date`` is in Unix seconds."""
+    """An access key. ``creation_date`` in Unix seconds."""
 
     access_key_id: str
     creation_date: int
 
 
 class CredentialsWithSecret(Struct, frozen=True):
-    """A new access key with its secret, which is shown only once. ``creation_date`` is in Unix seconds."""
+    """An access key just made; its secret cannot be had again. ``creation_date`` in Unix seconds."""
 
     access_key_id: str
     secret_access_key: str
@@ -80,9 +80,8 @@ class CredentialsList(Struct, frozen=True):
 
 
 class AccessKeyDocument(Struct, frozen=True):
-    """An access key. ``name`` is the name of its holder, who is the committer of its commits. ``repositories`` and ``branches``
-    are patterns that limit the key; empty means no limit. ``created`` is in Unix seconds. The secret of a key for S3 (``s3``) is
-    stored, sealed, to verify signatures."""
+    """An access key. ``name`` is its holder's, who commits; ``repositories`` and ``branches`` are patterns, none for all;
+    ``created`` in Unix seconds. The secret of one for ``s3`` is kept, sealed, to verify what it signs."""
 
     access_key_id: str
     name: str
@@ -94,13 +93,13 @@ class AccessKeyDocument(Struct, frozen=True):
 
 
 class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
-    """A new access key with its secret, which is shown only once."""
+    """An access key just made; its secret cannot be had again."""
 
     secret_access_key: str
 
 
 class AccessKeyCreation(Struct, frozen=True):
-    """The access key to create. Without patterns it is valid for all repositories and branches."""
+    """A key to be. Without patterns it is for all repositories and branches."""
 
     name: str
     role: Role = Role.WRITER
@@ -110,30 +109,29 @@ class AccessKeyCreation(Struct, frozen=True):
 
 
 class AccessKeyList(Struct, frozen=True):
-    """A page of access keys, by ID."""
+    """A page of keys, by ID."""
 
     pagination: Pagination
     results: list[AccessKeyDocument]
 
 
 class IdentityRequest(Struct, frozen=True):
-    """The parts of a presigned ``GetCallerIdentity`` request, as JSON in base64."""
+    """A presigned ``GetCallerIdentity``: its parts, as JSON in base64."""
 
     identity_token: str
 
 
 class ExternalLoginInformation(Struct, frozen=True):
-    """The login of an AWS principal: its proof of identity, and the lifetime of the token in seconds, 12 hours at most; null
-    means one hour."""
+    """Who wants to log in, and for how many seconds: one hour unless said, twelve at most."""
 
     identity_request: IdentityRequest = field(name="identityRequest")
     token_expiration_duration: int | None = None
 
 
 class PrincipalRuleDocument(Struct, frozen=True):
-    """A rule that lets AWS principals log in. ``principal`` is a pattern of their ARNs; they commit under ``name``, in which
-    ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's session. ``repositories`` and
-    ``branches`` are patterns; empty means no limit. ``created`` is in Unix seconds."""
+    """Which AWS principals log in, a pattern of ARNs, and what for; ``name`` is who commits, in which ``{principal}`` and
+    ``{session}`` stand for names of the role or user, and of the role's session. ``repositories`` and ``branches`` are patterns,
+    none for all; ``created`` in Unix seconds."""
 
     id: str
     principal: str
@@ -145,7 +143,7 @@ class PrincipalRuleDocument(Struct, frozen=True):
 
 
 class PrincipalRuleCreation(Struct, frozen=True):
-    """The rule to create. Without patterns it is valid for all repositories and branches."""
+    """A rule to be. Without patterns it is for all repositories and branches."""
 
     principal: str
     name: str
@@ -162,27 +160,27 @@ class PrincipalRuleList(Struct, frozen=True):
 
 
 class ExternalPrincipalCreation(Struct, frozen=True):
-    """An ignored body: AWS principals have no settings."""
+    """Nothing that counts: AWS principals have no settings."""
 
     settings: list[dict[str, str]] = []
 
 
 class ExternalPrincipal(Struct, frozen=True):
-    """The AWS principals that log in as a user: an ARN or a pattern of ARNs (``id``), and the user."""
+    """AWS principals who log in as a user."""
 
     id: str
     user_id: str
 
 
 class ExternalPrincipalList(Struct, frozen=True):
-    """A page of AWS principals."""
+    """A page of them."""
 
     pagination: Pagination
     results: list[ExternalPrincipal]
 
 
 class LoginConfig(Struct, frozen=True):
-    """The ways to log in: access keys only."""
+    """How people log in: with access keys, nothing else."""
 
     rbac: str = field(default="none", name="RBAC")
     login_url: str = ""
@@ -192,7 +190,7 @@ class LoginConfig(Struct, frozen=True):
 
 
 class SetupState(Struct, frozen=True):
-    """The state of the lake: ``initialized`` if it ever had an access key, else ``not_initialized``."""
+    """Whether the lake has had an access key: ``initialized`` or ``not_initialized``."""
 
     state: str
     comm_prefs_missing: bool = False
@@ -200,14 +198,14 @@ class SetupState(Struct, frozen=True):
 
 
 class KeyChoice(Struct, frozen=True):
-    """An access key and secret chosen by the caller."""
+    """An access key of one's own choice."""
 
     access_key_id: str
     secret_access_key: str
 
 
 class Setup(Struct, frozen=True):
-    """The first user, and optionally the first access key. Other fields that clients send are ignored."""
+    """The first user. Other fields that clients send are ignored."""
 
     username: str
     key: KeyChoice | None = None

@@ -16,8 +16,7 @@ COMMIT_VERSION: Final = 1
 
 
 class Pagination(Struct, frozen=True):
-    """The position of a page in its listing. ``next_offset`` is empty on the last page; pass it as ``after`` to get the next
-    one."""
+    """Where a listing stands. ``next_offset`` is empty on the last page; pass it as ``after``."""
 
     has_more: bool
     next_offset: str
@@ -53,7 +52,7 @@ class RefList(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True):
-    """A commit. ``creation_date`` is in Unix seconds."""
+    """A commit. ``creation_date`` in Unix seconds."""
 
     id: str
     parents: list[str]
@@ -88,7 +87,7 @@ class CommitList(Struct, frozen=True):
 
 
 class Repository(Struct, frozen=True):
-    """A repository. ``creation_date`` is in Unix seconds."""
+    """A repository. ``creation_date`` in Unix seconds."""
 
     id: str
     creation_date: int

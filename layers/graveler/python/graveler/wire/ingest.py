@@ -11,9 +11,8 @@ from graveler.wire.errors import Error
 
 
 class IngestRule(Struct, frozen=True):
-    """A rule of ingest: which objects it takes (those below ``source`` whose key ends with one of ``suffixes``; without suffixes
-    all), where they go, and when they are committed. ``message`` and the values of ``metadata`` are templates. The server assigns
-    ``id``, which identifies this creation of the rule."""
+    """What is taken (objects below ``source`` whose key ends with one of ``suffixes``), where it goes, and when it is committed.
+    ``message`` and the values of ``metadata`` are templates. ``id`` names this creation of the rule, and is given to it."""
 
     name: str
     source: str
@@ -30,36 +29,35 @@ class IngestRule(Struct, frozen=True):
 
 
 class IngestRuleList(Struct, frozen=True):
-    """A page of rules of ingest, by name."""
+    """A page of rules, by name."""
 
     pagination: Pagination
     results: list[IngestRule]
 
 
 class ReconciliationCreation(Struct, frozen=True):
-    """The rule whose source is compared with its branch. With ``dry_run``, nothing is repaired."""
+    """Which rule's source to compare with its branch; with ``dry_run`` nothing is repaired."""
 
     rule: str
     dry_run: bool = False
 
 
 class ReconciliationStarted(Struct, frozen=True):
-    """The ID of the operation, for status requests."""
+    """The operation's ID, to ask after it."""
 
     id: str
 
 
 class RefusedPath(Struct, frozen=True):
-    """A path that was not repaired and still differs from the source, and the reason."""
+    """A path that stays as it is against the source, and why."""
 
     path: str
     reason: str
 
 
 class Reconciliation(Struct, frozen=True):
-    """The progress and the results of a reconciliation: the number of objects in the source; the paths that were missing or
-    different (``linked``), and those whose object is gone (``deleted``; all are counted, a thousand of each are listed); those
-    that were not repaired (``refused``); and the commits that were due afterwards."""
+    """How far it is, and what came of it: how many objects the source has, paths that were missing or different and that are
+    gone (counted all, a thousand of each named), what could not be repaired, and commits that were due then."""
 
     completed: bool
     rule: str
@@ -79,35 +77,36 @@ MAX_MESSAGES: Final = 480
 
 
 class IngestReplay(Struct, frozen=True):
-    """Recorded messages of a queue, each the text of an S3 notification, an EventBridge event or a plain line."""
+    """Recorded messages, as a queue had them: each the text of a notification of S3, of an event of EventBridge, or of a plain
+    line."""
 
     messages: Annotated[list[str], Meta(max_length=MAX_MESSAGES)]
 
 
 class IngestResult(Struct, frozen=True):
-    """The outcome of a message (``staged``, ``stale``, ``skipped``, ``retry`` or ``poison``), and the reason."""
+    """What became of a message: ``staged``, ``stale``, ``skipped``, ``retry`` or ``poison``, and why."""
 
     outcome: str
     reason: str
 
 
 class IngestMade(Struct, frozen=True):
-    """A commit that a rule's policy made due."""
+    """A commit that a rule's policy asked for."""
 
     rule: str
     commit: Commit
 
 
 class IngestNotMade(Struct, frozen=True):
-    """The reason why a due commit could not be made. The next request tries again."""
+    """Why a commit that is due could not be made; the next request tries again."""
 
     rule: str
     reason: str
 
 
 class IngestReplayed(Struct, frozen=True):
-    """The results of the messages, in their order; the commits of this repository that were due; and those that could not be
-    made, with the reasons."""
+    """What became of each message, in their order; all commits of this repository that were due, and why others could not be
+    made."""
 
     results: list[IngestResult]
     commits: list[IngestMade]

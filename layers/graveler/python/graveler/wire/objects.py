@@ -10,8 +10,8 @@ from graveler.wire.errors import ObjectError
 
 
 class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):
-    """An object or, if ``path_type`` is ``common_prefix``, all objects whose path begins with ``path``. ``mtime`` and
-    ``physical_address_expiry`` are in Unix seconds. ``physical_address`` is a URL if the request asked for one."""
+    """What is known of an object, or (``path_type`` is ``common_prefix``) of all that begin with a prefix. ``mtime`` and
+    ``physical_address_expiry`` in Unix seconds. ``physical_address`` is a URL where one was asked for."""
 
     path: str
     path_type: str = "object"
@@ -99,13 +99,13 @@ class PathList(Struct, frozen=True):
 
 
 class ObjectErrorList(Struct, frozen=True):
-    """The errors of a request for many objects."""
+    """What went wrong, of many objects."""
 
     errors: list[ObjectError]
 
 
 class ObjectCopyCreation(Struct, frozen=True):
-    """The object to copy, from any ref; a null ``src_ref`` means the branch itself."""
+    """What to copy: from the branch itself, or from any ref."""
 
     src_path: str
     src_ref: str | None = None
@@ -114,7 +114,7 @@ class ObjectCopyCreation(Struct, frozen=True):
 
 
 class ObjectStageCreation(Struct, frozen=True):
-    """An object whose bytes are already stored."""
+    """An object whose bytes lie somewhere already."""
 
     physical_address: str
     checksum: str
@@ -126,26 +126,26 @@ class ObjectStageCreation(Struct, frozen=True):
 
 
 class UserMetadata(Struct, frozen=True):
-    """The new user metadata, which replaces all existing user metadata."""
+    """User metadata to be, in place of all there is."""
 
     set: Mapping[str, str]
 
 
 class UnderlyingObjectProperties(Struct, frozen=True):
-    """The properties of an object in the object store."""
+    """What the object store says of an object."""
 
     storage_class: str | None
 
 
 class StatsOfMany(Struct, frozen=True):
-    """The properties of many objects, and the errors of those that have none."""
+    """What is known of many objects, and of which ones nothing is."""
 
     results: list[ObjectStats]
     errors: list[ObjectError]
 
 
 class StagingLocation(Struct, frozen=True):
-    """The location to write an object's bytes to. ``presigned_url_expiry`` is in Unix seconds."""
+    """Where to write bytes to. ``presigned_url_expiry`` in Unix seconds."""
 
     physical_address: str | None = None
     presigned_url: str | None = None
@@ -153,7 +153,7 @@ class StagingLocation(Struct, frozen=True):
 
 
 class StagingMetadata(Struct, frozen=True):
-    """An object that was written to a staging location. ``mtime`` is in Unix seconds."""
+    """What was written, and where. ``mtime`` in Unix seconds."""
 
     staging: StagingLocation
     checksum: str
@@ -165,26 +165,26 @@ class StagingMetadata(Struct, frozen=True):
 
 
 class PathLink(StagingMetadata, frozen=True, kw_only=True):
-    """An object that was written to a staging location, and its path."""
+    """What was written, where, and for which path."""
 
     path: str
 
 
 class Links(Struct, frozen=True):
-    """The objects to link. Their paths must be distinct."""
+    """Objects to link, of distinct paths."""
 
     objects: list[PathLink]
     force: bool = False
 
 
 class LinkedObjects(Struct, frozen=True):
-    """The objects that were linked."""
+    """Objects that were linked."""
 
     results: list[ObjectStats]
 
 
 class PresignMultipartUpload(Struct, frozen=True):
-    """A new multipart upload, with a URL for each requested part."""
+    """An upload that was begun. There is a URL for each part that was asked for."""
 
     upload_id: str
     physical_address: str
@@ -192,14 +192,14 @@ class PresignMultipartUpload(Struct, frozen=True):
 
 
 class UploadPart(Struct, frozen=True):
-    """An uploaded part."""
+    """A part that was uploaded."""
 
     part_number: int
     etag: str
 
 
 class CompletePresignMultipartUpload(Struct, frozen=True):
-    """All parts of an upload, and the properties of the new object."""
+    """All parts, and what the object shall be."""
 
     physical_address: str
     parts: list[UploadPart]
@@ -208,26 +208,26 @@ class CompletePresignMultipartUpload(Struct, frozen=True):
 
 
 class AbortPresignMultipartUpload(Struct, frozen=True):
-    """The upload to abort, by its address."""
+    """Which upload to forget."""
 
     physical_address: str
 
 
 class UploadPartFrom(Struct, frozen=True):
-    """The address of the upload."""
+    """Where an upload goes."""
 
     physical_address: str
 
 
 class UploadPartCopyFrom(Struct, frozen=True):
-    """The address of the upload, and the object or byte range to copy as a part of it."""
+    """Where an upload goes, and which bytes of which object become a part of it."""
 
     physical_address: str
     copy_source: "CopySource"
 
 
 class CopySource(Struct, frozen=True):
-    """An object at a ref, or a range of its bytes (``bytes=0-1023``)."""
+    """An object of a ref, or a range of it (``bytes=0-1023``)."""
 
     path: str
     ref: str = ""

@@ -9,15 +9,15 @@ from graveler.wire.errors import Error
 
 
 class Started(Struct, frozen=True):
-    """The ID of the operation, for status requests."""
+    """The operation's ID, to ask after it."""
 
     id: str
 
 
 class CheckCreation(Struct, frozen=True):
-    """The checks to make. ``reflog``: also check what only reference logs reach. ``objects``: check that the objects of all
-    commits exist, with ``outside`` also those outside the namespace. ``bytes``: read them all. ``repair``: repair what can be
-    repaired; nothing that is undamaged changes."""
+    """What to look at. ``reflog``: also what only the reference logs lead to; ``objects``: whether the objects of all commits are
+    there, with ``outside`` also those outside of the namespace; ``bytes``: read all of them. ``repair``: mend what can be, and
+    nothing that is whole."""
 
     repair: bool = False
     reflog: bool = True
@@ -27,11 +27,11 @@ class CheckCreation(Struct, frozen=True):
 
 
 class SpaceCreation(Struct, frozen=True):
-    """An empty body: a measurement has no options."""
+    """Nothing is asked for."""
 
 
 class Check(Struct, frozen=True):
-    """The progress of a check and, once it is completed, a page of its findings."""
+    """How far a check is, and what it found: a page of its findings."""
 
     completed: bool
     pagination: Pagination | UnsetType = UNSET
@@ -40,7 +40,7 @@ class Check(Struct, frozen=True):
 
 
 class SpaceMeasurement(Struct, frozen=True):
-    """The progress of a measurement and, once it is completed, a page of the holders of the stored space."""
+    """How far it is, and who holds what is stored: a page of the holders."""
 
     completed: bool
     pagination: Pagination | UnsetType = UNSET
@@ -49,13 +49,13 @@ class SpaceMeasurement(Struct, frozen=True):
 
 
 class TaskCreation(Struct, frozen=True):
-    """The ID of the task, for status requests."""
+    """The ID to ask after it with."""
 
     id: str
 
 
 class RefsDump(Struct, frozen=True):
-    """A dump. All three fields are its ID."""
+    """A dump. All three are its ID."""
 
     commits_meta_range_id: str
     tags_meta_range_id: str
@@ -63,7 +63,7 @@ class RefsDump(Struct, frozen=True):
 
 
 class DumpDocument(Struct, frozen=True):
-    """A dump: the time of its creation in Unix seconds, and its numbers of branches, tags and staged changes."""
+    """A dump: when it was made (Unix seconds), and how much is in it."""
 
     id: str
     repository: str
@@ -75,7 +75,7 @@ class DumpDocument(Struct, frozen=True):
 
 
 class TaskStatus(Struct, frozen=True, kw_only=True):
-    """The progress of a task."""
+    """How far it is."""
 
     id: str
     done: bool
@@ -84,27 +84,27 @@ class TaskStatus(Struct, frozen=True, kw_only=True):
 
 
 class DumpPlace(Struct, frozen=True):
-    """A complete dump, and the namespace that contains it."""
+    """A complete dump, and where it lies."""
 
     id: str
     namespace: str
 
 
 class DumpList(Struct, frozen=True):
-    """The dumps of a namespace, oldest first."""
+    """The dumps of a namespace, the oldest first."""
 
     results: list[DumpPlace]
 
 
 class LostCommit(Struct, frozen=True):
-    """A lost commit, ``parent``. ``commit`` is the child that names it; empty if a ref names it."""
+    """A commit ``parent`` that is lost; ``commit`` names it as its parent, or (empty) a ref does."""
 
     commit: str
     parent: str
 
 
 class RestoredDocument(Struct, frozen=True):
-    """The numbers of restored branches, tags, staged changes and commits, and the first thousand lost commits."""
+    """What a restore brought back, and the first thousand commits that are lost."""
 
     branches: int
     tags: int
@@ -114,7 +114,7 @@ class RestoredDocument(Struct, frozen=True):
 
 
 class FsckFinding(Struct, frozen=True):
-    """One damage, and its remedy."""
+    """One thing that is wrong."""
 
     kind: str
     what: str
@@ -124,7 +124,7 @@ class FsckFinding(Struct, frozen=True):
 
 
 class FsckSummary(Struct, frozen=True):
-    """The results of a check of the repository: the first 100 findings, and the numbers of checked things and of garbage."""
+    """What a check of the repository found: the first 100 findings, and how much was looked at and is garbage."""
 
     clean: bool
     findings: int

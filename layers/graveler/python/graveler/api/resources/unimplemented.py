@@ -62,7 +62,7 @@ OPERATIONS = (
 
 
 class RunList(Struct, frozen=True):
-    """An empty list: this server runs no hooks."""
+    """No runs of hooks."""
 
     pagination: Pagination
     results: list[str]

@@ -91,7 +91,9 @@ def log(
     created_since = None if since is None else parse_moment("--since", since)
     end = None if stop_at is None else parse_ref_of(uri.repository, stop_at)
     if graph and (paths or prefixes):
-        raise InvalidError("--graph draws whole histories, not those of --path or --prefix; leave out one or the other")
+        raise InvalidError(
+            "--graph draws the whole history; it does not work with --path or --prefix, so leave out one or the other"
+        )
     repository = open_repository(lake, uri.repository)
     # Both are pinned, so that a branch that moves meanwhile does not mix two logs.
     start = repository.commit_of(uri.ref).id

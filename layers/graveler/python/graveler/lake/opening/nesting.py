@@ -98,7 +98,7 @@ class Neighbours:
         note = self._tables.get(key)
         self._refuse_own_folder(repository.namespace)
         for other in self.nested(repository):
-            how = "lies in" if _holds(other.location, self.location(repository.namespace)) else "holds"
+            how = "is inside" if _holds(other.location, self.location(repository.namespace)) else "contains"
             whose = f"repository {other.name!r}" + (
                 ", which was deleted but still has data there" if other.deleted else ""
             )
