@@ -595,7 +595,7 @@ def test_a_namespace_that_belongs_to_another_by_now_is_left_alone() -> None:
     marker = msgspec.json.decode(world.objects().get("_graveler/repository"))
     world.objects().put("_graveler/repository", msgspec.json.encode({**marker, "uid": "other"}))
     tables = MemoryTables()
-    with pytest.raises(InvalidError, match="belongs to repository .* now"):
+    with pytest.raises(InvalidError, match=r"belongs to repository .* now"):
         into(world, manifest.id, tables)
     assert not Repositories(tables).exists(NAME)
 

@@ -198,7 +198,7 @@ class Application(Struct, frozen=True):
 
 
 class Totals(Struct, frozen=True):
-    """The numbers of objects added, removed and changed, and their bytes (of changed ones: before and after)."""
+    """The numbers of added, removed and changed objects, and their bytes (of changed ones before and after the change)."""
 
     added: int = 0
     added_bytes: int = 0

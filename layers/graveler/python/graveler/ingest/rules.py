@@ -53,26 +53,27 @@ _TRIES: Final = 16
 
 
 class Deletes(str, Enum):
-    """What to do when an object is deleted at its source: delete it from the branch, or keep the entry."""
+    """The effect of an object's deletion at its source: its entry is deleted from the branch, or kept."""
 
     APPLY = "apply"
     KEEP = "keep"
 
 
 class Overwrites(str, Enum):
-    """What to do when an object is overwritten at its source: replace the entry, or refuse the event, for sources in which each
-    object is written once. Since nothing is copied, older commits link to the same address: they keep what they say of size and
-    checksum, and not the bytes."""
+    """The effect of an object's replacement at its source: its entry is replaced, or the event is refused, for sources that write
+    each object once. Since nothing is copied, entries in older commits link to the same address: their size and checksum stay,
+    but the old bytes are gone."""
 
     REPLACE = "replace"
     REFUSE = "refuse"
 
 
 class CommitPolicy(msgspec.Struct, frozen=True):
-    """When what was ingested is committed: as soon as any of these says so; if none can, only somebody's own commit does it.
+    """The conditions for a commit of ingested objects, of which any one suffices. Without conditions, only explicit commits
+    commit them.
 
-    ``objects``: after so many changes. ``seconds``: so long after the first change that is not committed. ``marker``: when an
-    object of this name lands, as ``_SUCCESS``. ``window``: when a clock window and its lateness are over.
+    ``objects``: after this many changes. ``seconds``: this long after the first uncommitted change. ``marker``: when an object of
+    this name arrives, such as ``_SUCCESS``. ``window``: when a clock window and its lateness are over.
     """
 
     objects: int = 0

@@ -11,7 +11,7 @@ from graveler.storage.tables import Tables
 
 
 class IngestWindow(Struct, frozen=True):
-    """Changes of one clock window, by its beginning; ``since`` in Unix seconds."""
+    """The changes of one clock window, named by its beginning. ``since`` is the time of the first, in Unix seconds."""
 
     window: str
     objects: int
@@ -20,8 +20,8 @@ class IngestWindow(Struct, frozen=True):
 
 
 class IngestAmount(Struct, frozen=True):
-    """Changes that were staged: objects that came, and that went. ``since`` in Unix seconds; ``window`` is the beginning of the
-    latest clock window among them, ``windows`` are all of these."""
+    """Staged changes: the numbers of new and deleted objects. ``since`` is the time of the first, in Unix seconds; ``window`` is
+    the beginning of the latest of their clock windows, and ``windows`` are all of these."""
 
     objects: int
     deleted: int
@@ -31,7 +31,8 @@ class IngestAmount(Struct, frozen=True):
 
 
 class IngestCommit(Struct, frozen=True):
-    """A commit that is being made, and why; ``operation`` if it is so much that it became one."""
+    """A commit in progress, and the reason for it. ``operation`` is the ID of the background operation that makes it, if it
+    became one."""
 
     number: int
     reason: str
@@ -40,7 +41,8 @@ class IngestCommit(Struct, frozen=True):
 
 
 class IngestAhead(Struct, frozen=True):
-    """An object that was dated too far in the future: the window that it says, and when it came (Unix seconds)."""
+    """An object that was dated too far in the future: the window of its key or its event's time, and the time when it arrived
+    (Unix seconds)."""
 
     key: str
     window: str
@@ -48,9 +50,9 @@ class IngestAhead(Struct, frozen=True):
 
 
 class IngestStatus(Struct, frozen=True):
-    """What a rule has staged since its last commit began, why that is due (if it is), and the commit that is being made.
-    ``commits`` counts those that began. The clock makes what is pending due at ``due_at`` (Unix seconds), or did so ``late``
-    seconds ago. ``ahead`` is the last object that was dated too far in the future."""
+    """The changes that a rule has staged since its last commit began, the reason why a commit is due (empty if none is), and the
+    commit in progress. ``commits`` counts the commits that began. ``due_at`` (Unix seconds) is the time when the clock makes one
+    due, ``late`` the seconds since then. ``ahead`` is the last object that was dated too far in the future."""
 
     rule: str
     pending: IngestAmount

@@ -22,9 +22,9 @@ _PART: Final = re.compile("|".join(_PARTS))
 
 
 class Window(Struct, frozen=True):
-    """Windows of ``seconds`` each. ``layout`` says how keys below the source begin, of ``YYYY MM DD hh mm`` and other text, as
-    ``YYYY/MM/DD/hh:mm/``; an object whose key does not begin so belongs to the window of its event's time. A window is over
-    ``lateness`` seconds after its end."""
+    """Clock windows of ``seconds`` each. ``layout`` is the pattern, made of ``YYYY MM DD hh mm`` and other text, with which keys
+    below the source begin, such as ``YYYY/MM/DD/hh:mm/``; an object with another key belongs to the window of its event's time. A
+    window is over ``lateness`` seconds after its end."""
 
     seconds: int
     layout: str = ""

@@ -58,7 +58,8 @@ _MACHINE_LEASE: Final = 1_200.0
 
 
 class OperationState(str, Enum):
-    """The state of an operation. ``running`` includes those whose worker has died and that no other has taken over yet."""
+    """The state of an operation. ``running`` includes operations whose worker has died and that no other worker has taken over
+    yet."""
 
     RUNNING = "running"
     COMPLETED = "completed"

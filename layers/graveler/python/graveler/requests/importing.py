@@ -12,7 +12,7 @@ from graveler.requests.base import CommitInfo, Permission, Request
 
 
 class AddressType(str, Enum):
-    """The kind of an address: one object, or a prefix of the addresses of many."""
+    """The kind of an address: one object, or the common prefix of many objects' addresses."""
 
     OBJECT = "object"
     COMMON_PREFIX = "common_prefix"
@@ -28,8 +28,8 @@ class ImportAddress(Struct, frozen=True):
 
 
 class ImportChanges(Struct, frozen=True):
-    """The numbers of objects under an import's destinations that it adds, replaces by others of the same path, removes, and
-    leaves unchanged; with their bytes, of replaced ones before and after."""
+    """The numbers of objects under an import's destinations that it adds, replaces, removes and leaves unchanged, and their
+    bytes; of replaced objects before and after."""
 
     added: int = 0
     added_bytes: int = 0

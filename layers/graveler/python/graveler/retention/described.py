@@ -8,12 +8,12 @@ from graveler.retention.runs import Plan, Summary, Tally
 
 
 class RunDescription(Struct, frozen=True):
-    """What a run found and did. Times are Unix seconds, ``ended`` None of one that is not over. ``found`` is by kind of file,
-    ``outcomes`` by kind and what became of them. ``expired`` and ``revived`` are commits that were marked, or whose mark was
-    taken back, ``forgotten`` commits and ``rows`` of the table that went. ``unknown`` files are not ours and stay;
-    ``unlisted`` says what could not be looked at. ``report`` is the address of a Parquet table of all files, None where none was
-    written. ``transactions`` were over, and had their hidden branch deleted; ``ownerless`` hidden branches are no transaction's,
-    and stay; some are named."""
+    """The results of a run. Times are in Unix seconds; ``ended`` is null while the run is not over. ``found`` counts files by
+    kind, ``outcomes`` by kind and outcome. ``expired`` and ``revived`` count the commits that were marked, or whose mark was
+    removed, ``forgotten`` and ``rows`` the removed commits and table rows. ``unknown`` files are not graveler's and stay;
+    ``unlisted`` names what could not be listed. ``report`` is the address of a Parquet table of all files, null if none was
+    written. ``transactions`` counts the ended transactions whose hidden branch was deleted; ``ownerless`` counts hidden branches
+    that belong to no transaction, and stay; some are named."""
 
     run: str
     mode: str

@@ -49,7 +49,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 class Mode(str, Enum):
-    """What is done with what nobody needs."""
+    """The treatment of unneeded files."""
 
     DRY_RUN = "dry-run"
     QUARANTINE = "quarantine"
@@ -57,7 +57,7 @@ class Mode(str, Enum):
 
 
 class Kind(str, Enum):
-    """What a file is."""
+    """The kind of a file."""
 
     OBJECT = "object"
     RANGE = "range"
@@ -71,8 +71,8 @@ class Kind(str, Enum):
 
 
 class Outcome(str, Enum):
-    """What became of a candidate. ``changed``: it was put again since the mark, and stays. ``failed``: the store did not let it
-    go; the next run tries again."""
+    """The outcome of an unneeded file. ``changed``: it was written again since the run listed it, and stays. ``failed``: the
+    object store did not remove it; the next run tries again."""
 
     LISTED = "listed"
     DELETED = "deleted"
@@ -95,7 +95,7 @@ class Candidate(Struct, frozen=True, array_like=True):
 
 
 class Tally(Struct, frozen=True):
-    """How many files, and their bytes."""
+    """The number of files, and their bytes."""
 
     files: int = 0
     bytes: int = 0

@@ -46,7 +46,7 @@ _PAGE: Final = 1000
 
 
 class HolderKind(str, Enum):
-    """What holds objects."""
+    """The kind of a holder of objects."""
 
     BRANCH = "branch"
     TAG = "tag"
@@ -56,8 +56,9 @@ class HolderKind(str, Enum):
 
 
 class Holding(Struct, frozen=True):
-    """What one holder holds. ``exclusive`` nobody else does. ``history`` is held by nothing but older commits of branches, of
-    this one too: the retention rules decide about it. What a reference log holds for another grace does not count in either."""
+    """The objects of one holder. ``exclusive`` ones have no other holder. ``history`` ones are held by nothing but older commits
+    of branches, this one's or others': they are subject to retention rules. Reference logs, which let go of their objects after
+    another grace period, do not count as holders for either."""
 
     kind: HolderKind
     name: str
@@ -67,8 +68,9 @@ class Holding(Struct, frozen=True):
 
 
 class Space(Struct, frozen=True):
-    """What is stored: ``objects`` of our naming, of which ``unheld`` are held by nobody (garbage, and what is being uploaded);
-    ``own`` are our own files by folder (ranges, metaranges, commits, quarantine, …); ``unknown`` is what is not ours."""
+    """The stored space. ``objects`` have names of graveler's form; those that are ``unheld`` have no holder (garbage, and uploads
+    in progress). ``own`` are graveler's own files by folder (ranges, metaranges, commits, quarantine, …); ``unknown`` are files
+    that are not graveler's."""
 
     holders: tuple[Holding, ...]
     objects: Tally

@@ -17,21 +17,21 @@ class LoginInformation(Struct, frozen=True):
 
 
 class AuthenticationToken(Struct, frozen=True):
-    """A bearer token; ``token_expiration`` in Unix seconds."""
+    """A bearer token. ``token_expiration`` is in Unix seconds."""
 
     token: str
     token_expiration: int
 
 
 class AuthCapabilities(Struct, frozen=True):
-    """What a login page may offer."""
+    """The features that a login page may offer."""
 
     invite_user: bool = False
     forgot_password: bool = False
 
 
 class User(Struct, frozen=True):
-    """A holder of access keys. ``creation_date``: of the first key, in Unix seconds."""
+    """A holder of access keys. ``creation_date`` is that of the first key, in Unix seconds."""
 
     id: str
     creation_date: int
@@ -39,7 +39,7 @@ class User(Struct, frozen=True):
 
 
 class CurrentUser(Struct, frozen=True):
-    """Who asks."""
+    """The user who sent the request."""
 
     user: User
 
@@ -52,20 +52,20 @@ class UserList(Struct, frozen=True):
 
 
 class UserCreation(Struct, frozen=True):
-    """A user to be."""
+    """The user to create."""
 
     id: Annotated[str, Meta(min_length=1)]
 
 
 class Credentials(Struct, frozen=True):
-    """An access key. ``creation_date`` in Unix seconds."""
+    """An access key. ``creation_date`` is in Unix seconds."""
 
     access_key_id: str
     creation_date: int
 
 
 class CredentialsWithSecret(Struct, frozen=True):
-    """An access key just made; its secret cannot be had again. ``creation_date`` in Unix seconds."""
+    """A new access key with its secret, which is shown only once. ``creation_date`` is in Unix seconds."""
 
     access_key_id: str
     secret_access_key: str
@@ -80,8 +80,9 @@ class CredentialsList(Struct, frozen=True):
 
 
 class AccessKeyDocument(Struct, frozen=True):
-    """An access key. ``name`` is its holder's, who commits; ``repositories`` and ``branches`` are patterns, none for all;
-    ``created`` in Unix seconds. The secret of one for ``s3`` is kept, sealed, to verify what it signs."""
+    """An access key. ``name`` is the name of its holder, who is the committer of its commits. ``repositories`` and ``branches``
+    are patterns that limit the key; empty means no limit. ``created`` is in Unix seconds. The secret of a key for S3 (``s3``) is
+    stored, sealed, to verify signatures."""
 
     access_key_id: str
     name: str
@@ -93,13 +94,13 @@ class AccessKeyDocument(Struct, frozen=True):
 
 
 class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
-    """An access key just made; its secret cannot be had again."""
+    """A new access key with its secret, which is shown only once."""
 
     secret_access_key: str
 
 
 class AccessKeyCreation(Struct, frozen=True):
-    """A key to be. Without patterns it is for all repositories and branches."""
+    """The access key to create. Without patterns it is valid for all repositories and branches."""
 
     name: str
     role: Role = Role.WRITER
@@ -109,29 +110,30 @@ class AccessKeyCreation(Struct, frozen=True):
 
 
 class AccessKeyList(Struct, frozen=True):
-    """A page of keys, by ID."""
+    """A page of access keys, by ID."""
 
     pagination: Pagination
     results: list[AccessKeyDocument]
 
 
 class IdentityRequest(Struct, frozen=True):
-    """A presigned ``GetCallerIdentity``: its parts, as JSON in base64."""
+    """The parts of a presigned ``GetCallerIdentity`` request, as JSON in base64."""
 
     identity_token: str
 
 
 class ExternalLoginInformation(Struct, frozen=True):
-    """Who wants to log in, and for how many seconds: one hour unless said, twelve at most."""
+    """The login of an AWS principal: its proof of identity, and the lifetime of the token in seconds, 12 hours at most; null
+    means one hour."""
 
     identity_request: IdentityRequest = field(name="identityRequest")
     token_expiration_duration: int | None = None
 
 
 class PrincipalRuleDocument(Struct, frozen=True):
-    """Which AWS principals log in, a pattern of ARNs, and what for; ``name`` is who commits, in which ``{principal}`` and
-    ``{session}`` stand for names of the role or user, and of the role's session. ``repositories`` and ``branches`` are patterns,
-    none for all; ``created`` in Unix seconds."""
+    """A rule that lets AWS principals log in. ``principal`` is a pattern of their ARNs; they commit under ``name``, in which
+    ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's session. ``repositories`` and
+    ``branches`` are patterns; empty means no limit. ``created`` is in Unix seconds."""
 
     id: str
     principal: str
@@ -143,7 +145,7 @@ class PrincipalRuleDocument(Struct, frozen=True):
 
 
 class PrincipalRuleCreation(Struct, frozen=True):
-    """A rule to be. Without patterns it is for all repositories and branches."""
+    """The rule to create. Without patterns it is valid for all repositories and branches."""
 
     principal: str
     name: str
@@ -160,27 +162,27 @@ class PrincipalRuleList(Struct, frozen=True):
 
 
 class ExternalPrincipalCreation(Struct, frozen=True):
-    """Nothing that counts: AWS principals have no settings."""
+    """An ignored body: AWS principals have no settings."""
 
     settings: list[dict[str, str]] = []
 
 
 class ExternalPrincipal(Struct, frozen=True):
-    """AWS principals who log in as a user."""
+    """The AWS principals that log in as a user: an ARN or a pattern of ARNs (``id``), and the user."""
 
     id: str
     user_id: str
 
 
 class ExternalPrincipalList(Struct, frozen=True):
-    """A page of them."""
+    """A page of AWS principals."""
 
     pagination: Pagination
     results: list[ExternalPrincipal]
 
 
 class LoginConfig(Struct, frozen=True):
-    """How people log in: with access keys, nothing else."""
+    """The ways to log in: access keys only."""
 
     rbac: str = field(default="none", name="RBAC")
     login_url: str = ""
@@ -190,7 +192,7 @@ class LoginConfig(Struct, frozen=True):
 
 
 class SetupState(Struct, frozen=True):
-    """Whether the lake has had an access key: ``initialized`` or ``not_initialized``."""
+    """The state of the lake: ``initialized`` if it ever had an access key, else ``not_initialized``."""
 
     state: str
     comm_prefs_missing: bool = False
@@ -198,14 +200,14 @@ class SetupState(Struct, frozen=True):
 
 
 class KeyChoice(Struct, frozen=True):
-    """An access key of one's own choice."""
+    """An access key and secret chosen by the caller."""
 
     access_key_id: str
     secret_access_key: str
 
 
 class Setup(Struct, frozen=True):
-    """The first user. Other fields that clients send are ignored."""
+    """The first user, and optionally the first access key. Other fields that clients send are ignored."""
 
     username: str
     key: KeyChoice | None = None

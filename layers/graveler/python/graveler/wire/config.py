@@ -10,7 +10,8 @@ COMPATIBLE_VERSION: Final = "1.84.0"
 
 
 class VersionConfig(Struct, frozen=True):
-    """Which lakeFS this API is like. Any other ``version_context`` makes lakectl warn of a commercial server."""
+    """The lakeFS version that this API is compatible with. Any other ``version_context`` makes lakectl warn of a commercial
+    server."""
 
     version: str = COMPATIBLE_VERSION
     version_context: str = "lakeFS"
@@ -19,7 +20,8 @@ class VersionConfig(Struct, frozen=True):
 
 
 class StorageConfig(Struct, frozen=True):
-    """The store. ``default_namespace_prefix`` is what clients put a slash and a repository's name behind."""
+    """The object store. Clients append a slash and a repository's name to ``default_namespace_prefix`` to get a storage
+    namespace."""
 
     blockstore_type: str
     blockstore_namespace_example: str
@@ -35,7 +37,7 @@ class StorageConfig(Struct, frozen=True):
 
 
 class Config(Struct, frozen=True):
-    """Everything that clients may want to know. One store, so the list of stores is empty."""
+    """The configuration of the server for its clients. With one object store, the list of stores is empty."""
 
     version_config: VersionConfig
     storage_config: StorageConfig
@@ -45,13 +47,14 @@ class Config(Struct, frozen=True):
 
 
 class GarbageCollectionConfig(Struct, frozen=True):
-    """``grace_period``: seconds for which a new object is not collected, whatever shows it."""
+    """The settings of garbage collection. ``grace_period`` is the time in seconds for which a new object is not collected, even
+    if no ref shows it."""
 
     grace_period: int
 
 
 class UsageReport(Struct, frozen=True):
-    """Nothing is reported to anybody."""
+    """An empty usage report: this server reports its usage to no one."""
 
     installation_id: str = ""
     reports: list[str] = []

@@ -11,7 +11,7 @@ from graveler.wire.documents import Commit, Pagination
 
 
 class DiffObjectStat(Struct, frozen=True):
-    """An object on the right side. ``mtime`` in Unix seconds."""
+    """The properties of an object on the right side. ``mtime`` is in Unix seconds."""
 
     checksum: str
     mtime: int
@@ -23,7 +23,7 @@ DiffType = Literal["added", "removed", "changed", "conflict", "prefix_changed"]
 
 
 class Diff(Struct, frozen=True):
-    """One difference. ``size_bytes`` of a common prefix, which stands for many, is absent."""
+    """One difference. A common prefix, which stands for many objects, has no ``size_bytes``."""
 
     type: DiffType
     path: str
@@ -40,7 +40,7 @@ class DiffList(Struct, frozen=True):
 
 
 class ObjectVersion(Struct, frozen=True):
-    """An object as one side has it. ``mtime`` in Unix seconds."""
+    """An object's version on one side. ``mtime`` is in Unix seconds."""
 
     checksum: str
     size_bytes: int
@@ -48,7 +48,7 @@ class ObjectVersion(Struct, frozen=True):
 
 
 class ConflictDocument(Struct, frozen=True):
-    """An object that both sides changed differently; a side that does not have it is null."""
+    """An object that both sides changed differently. A side that does not have the object is null."""
 
     path: str
     base: ObjectVersion | None
@@ -70,7 +70,7 @@ def _entry(path: str, version: ObjectVersion | None) -> ObjectEntry | None:
 
 
 class MergePreview(Struct, frozen=True):
-    """What a merge would do: how much it would change in the destination, and a page of its conflicts."""
+    """The effect of a merge: the totals of its changes to the destination, and a page of its conflicts."""
 
     base_commit_id: str
     totals: Totals
@@ -80,14 +80,14 @@ class MergePreview(Struct, frozen=True):
 
 
 class SummaryPartDocument(Struct, frozen=True):
-    """How much differs behind one common prefix."""
+    """The totals of the differences under one common prefix."""
 
     path: str
     totals: Totals
 
 
 class SummaryDocument(Struct, frozen=True):
-    """How much differs: objects and bytes, in total and by common prefix."""
+    """The totals of a difference: objects and bytes, overall and by common prefix."""
 
     total: Totals
     results: list[SummaryPartDocument]
@@ -98,7 +98,7 @@ class SummaryDocument(Struct, frozen=True):
 
 
 class UsagePartDocument(Struct, frozen=True):
-    """How much lies behind one common prefix."""
+    """The number of objects under one common prefix, and their bytes."""
 
     path: str
     objects: int
@@ -106,7 +106,7 @@ class UsagePartDocument(Struct, frozen=True):
 
 
 class UsageDocument(Struct, frozen=True):
-    """How many objects there are, and their bytes, in total and by common prefix."""
+    """The number of objects and their bytes, in total and by common prefix."""
 
     objects: int
     size_bytes: int
@@ -128,7 +128,7 @@ class Annotation(Struct, frozen=True):
 
 
 class AnnotationList(Struct, frozen=True):
-    """A page of objects with their last commits."""
+    """A page of objects and prefixes with their last commits."""
 
     pagination: Pagination
     results: list[Annotation]

@@ -16,7 +16,8 @@ COMMIT_VERSION: Final = 1
 
 
 class Pagination(Struct, frozen=True):
-    """Where a listing stands. ``next_offset`` is empty on the last page; pass it as ``after``."""
+    """The position of a page in its listing. ``next_offset`` is empty on the last page; pass it as ``after`` to get the next
+    one."""
 
     has_more: bool
     next_offset: str
@@ -52,7 +53,7 @@ class RefList(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True):
-    """A commit. ``creation_date`` in Unix seconds."""
+    """A commit. ``creation_date`` is in Unix seconds."""
 
     id: str
     parents: list[str]
@@ -87,7 +88,7 @@ class CommitList(Struct, frozen=True):
 
 
 class Repository(Struct, frozen=True):
-    """A repository. ``creation_date`` in Unix seconds."""
+    """A repository. ``creation_date`` is in Unix seconds."""
 
     id: str
     creation_date: int

@@ -20,8 +20,9 @@ UNKNOWN_ROUTE_CODE: Final = "unknown_route"
 
 
 class Error(Struct, frozen=True, omit_defaults=True):
-    """What went wrong: ``message`` in words that published clients compare, ``detail`` in our own, and what to do; ``code`` and
-    ``fields`` for programs."""
+    """An error. ``message`` is the text that published clients compare, ``detail`` graveler's own explanation and advice;
+    ``code`` and ``fields`` are for programs. If clients compare no text, ``message`` has the explanation, and ``detail`` is
+    empty."""
 
     message: str = ""
     detail: str = ""
@@ -35,7 +36,7 @@ class Error(Struct, frozen=True, omit_defaults=True):
 
 
 class ObjectError(Struct, frozen=True):
-    """Why one of many objects was left alone."""
+    """The error for one of many objects, which the request left unchanged."""
 
     status_code: int
     message: str

@@ -12,27 +12,27 @@ from graveler.wire.repositories import GCRules
 
 
 class GarbageCollectionRunCreation(Struct, frozen=True):
-    """How to collect. Without a mode: quarantine the first time, then deletion."""
+    """The run to start. A null ``mode`` means quarantine in the first run, and deletion in later ones."""
 
     mode: Mode | None = None
 
 
 class GarbageCollectionRunStarted(Struct, frozen=True):
-    """The operation's ID, to ask after it."""
+    """The ID of the operation, for status requests."""
 
     id: str
 
 
 class GarbageCollectionTally(Struct, frozen=True):
-    """How many files, and their bytes."""
+    """The number of files, and their bytes."""
 
     files: int
     bytes: int
 
 
 class GarbageCollectionRun(Struct, frozen=True):
-    """How far a run is, and what it did: by what became of them, the files that nobody needs. ``report`` is the address of a
-    Parquet table of these."""
+    """The progress of a run and, once it is completed, its results: the number of unneeded files by outcome, and the number of
+    commits that it marked as expired. ``report`` is the address of a Parquet table of these files."""
 
     completed: bool
     run: str | UnsetType = UNSET
@@ -43,13 +43,13 @@ class GarbageCollectionRun(Struct, frozen=True):
 
 
 class GarbageCollectionReports(Struct, frozen=True):
-    """All runs, the oldest first."""
+    """All runs, oldest first."""
 
     results: list[RunDescription]
 
 
 class GarbageCollectionFile(Struct, frozen=True):
-    """A file that a run found nobody to need, and what became of it. ``size`` in bytes, ``modified`` in Unix seconds."""
+    """A file that a run found unneeded, and its outcome. ``size`` is in bytes, ``modified`` in Unix seconds."""
 
     kind: Kind
     key: str
@@ -60,42 +60,42 @@ class GarbageCollectionFile(Struct, frozen=True):
 
 
 class GarbageCollectionFiles(Struct, frozen=True):
-    """A page of files."""
+    """A page of a run's files."""
 
     pagination: Pagination
     results: list[GarbageCollectionFile]
 
 
 class RestoreCreation(Struct, frozen=True):
-    """Which files to bring back: those whose key begins with ``prefix`` and is greater than ``after``."""
+    """The files to restore from quarantine: those whose key begins with ``prefix`` and is greater than ``after``."""
 
     prefix: str = ""
     after: str = ""
 
 
 class RestoredFile(Struct, frozen=True):
-    """A file in quarantine. Not ``restored``: something is there already."""
+    """A file in quarantine. ``restored`` is false if a file with its key exists; it then stays in quarantine."""
 
     key: str
     restored: bool
 
 
 class RestoredFiles(Struct, frozen=True):
-    """What was brought back. While there is more, send the request again with ``next_offset`` as ``after``."""
+    """The restored files. If there are more, repeat the request with ``next_offset`` as ``after``."""
 
     pagination: Pagination
     results: list[RestoredFile]
 
 
 class HoldCreation(Struct, frozen=True):
-    """Which commit to hold, as any ref expression, and what for."""
+    """The commit to hold, as any ref expression, and the reason."""
 
     ref: str
     why: str = ""
 
 
 class HoldDocument(Struct, frozen=True):
-    """A commit under legal hold. ``at`` in Unix seconds."""
+    """A commit under legal hold. ``at`` is the time when the hold began, in Unix seconds."""
 
     commit_id: str
     why: str
@@ -104,20 +104,20 @@ class HoldDocument(Struct, frozen=True):
 
 
 class HoldList(Struct, frozen=True):
-    """All holds, by commit."""
+    """All legal holds, by commit."""
 
     results: list[HoldDocument]
 
 
 class PreviewCreation(Struct, frozen=True):
-    """The rules to try; null: none."""
+    """The retention rules to try; null means no rules."""
 
     rules: GCRules | None = None
 
 
 class RulesPreview(Struct, frozen=True):
-    """How many commits refs reach, how many would keep their objects, and how many would lose them that do not by the rules of
-    now; the newest thousand of these."""
+    """The effect of retention rules: the number of commits that refs reach, of those that would keep their objects, and of those
+    that would lose objects that they have under the current rules; of the latter, the newest thousand are listed."""
 
     reached: int
     kept: int
@@ -126,7 +126,8 @@ class RulesPreview(Struct, frozen=True):
 
 
 class DeletedRepositoryDocument(Struct, frozen=True):
-    """A repository that was deleted at ``at`` (Unix seconds) and has left something. ``purging``: somebody began to remove it."""
+    """A deleted repository with leftovers. ``at`` is the time of its deletion in Unix seconds. ``purging`` is true if their
+    removal has begun."""
 
     uid: str
     name: str
@@ -136,20 +137,21 @@ class DeletedRepositoryDocument(Struct, frozen=True):
 
 
 class DeletedRepositoryList(Struct, frozen=True):
-    """A page of them, the newest first."""
+    """A page of deleted repositories, newest first."""
 
     pagination: Pagination
     results: list[DeletedRepositoryDocument]
 
 
 class PurgeCreation(Struct, frozen=True):
-    """``force``: also what has dumps or legal holds."""
+    """The options of a purge. With ``force``, repositories that have dumps or legal holds are purged, too."""
 
     force: bool = False
 
 
 class Purge(Struct, frozen=True):
-    """What the last request removed: files, rows of the table; ``unknown`` are files that stay since they are not graveler's."""
+    """The files and table rows that the last request removed. ``unknown`` counts files that stay because they are not
+    graveler's."""
 
     name: str
     files: GarbageCollectionTally

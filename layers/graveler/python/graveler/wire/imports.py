@@ -10,7 +10,7 @@ from graveler.wire.errors import Error
 
 
 class ImportLocation(Struct, frozen=True):
-    """One source: an object, or all that begin with a prefix, and where it goes."""
+    """One source of an import, an object or all objects whose address begins with a prefix, and its destination."""
 
     type: AddressType
     path: str
@@ -18,7 +18,7 @@ class ImportLocation(Struct, frozen=True):
 
 
 class CommitCreation(Struct, frozen=True):
-    """What the commit of an import says."""
+    """The message and metadata of an import's commit."""
 
     message: str = ""
     metadata: Mapping[str, str] | None = None
@@ -34,14 +34,15 @@ class ImportTerms(Struct, frozen=True, kw_only=True):
 
 
 class ImportCreationResponse(Struct, frozen=True):
-    """The import's ID, to ask after it."""
+    """The ID of the import, for status requests."""
 
     id: str
 
 
 class ImportStatus(Struct, frozen=True):
-    """How far an import is. When it is completed, ``changes`` says what it added, replaced and removed, or would if it were no
-    dry run, which has no commit; if it failed, ``error_kind`` what kind of error that was (``EmptySourceError``, …)."""
+    """The progress of an import. Once it is completed, ``changes`` has what it added, replaced and removed, or what it would
+    change if it was a dry run, which has no commit. If it failed, ``error_kind`` is the kind of error (``EmptySourceError``,
+    …)."""
 
     completed: bool
     update_time: str

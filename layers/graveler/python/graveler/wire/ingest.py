@@ -11,8 +11,9 @@ from graveler.wire.errors import Error
 
 
 class IngestRule(Struct, frozen=True):
-    """What is taken (objects below ``source`` whose key ends with one of ``suffixes``), where it goes, and when it is committed.
-    ``message`` and the values of ``metadata`` are templates. ``id`` names this creation of the rule, and is given to it."""
+    """A rule of ingest: which objects it takes (those below ``source`` whose key ends with one of ``suffixes``; without suffixes
+    all), where they go, and when they are committed. ``message`` and the values of ``metadata`` are templates. The server assigns
+    ``id``, which identifies this creation of the rule."""
 
     name: str
     source: str
@@ -29,35 +30,36 @@ class IngestRule(Struct, frozen=True):
 
 
 class IngestRuleList(Struct, frozen=True):
-    """A page of rules, by name."""
+    """A page of rules of ingest, by name."""
 
     pagination: Pagination
     results: list[IngestRule]
 
 
 class ReconciliationCreation(Struct, frozen=True):
-    """Which rule's source to compare with its branch; with ``dry_run`` nothing is repaired."""
+    """The rule whose source is compared with its branch. With ``dry_run``, nothing is repaired."""
 
     rule: str
     dry_run: bool = False
 
 
 class ReconciliationStarted(Struct, frozen=True):
-    """The operation's ID, to ask after it."""
+    """The ID of the operation, for status requests."""
 
     id: str
 
 
 class RefusedPath(Struct, frozen=True):
-    """A path that stays as it is against the source, and why."""
+    """A path that was not repaired and still differs from the source, and the reason."""
 
     path: str
     reason: str
 
 
 class Reconciliation(Struct, frozen=True):
-    """How far it is, and what came of it: how many objects the source has, paths that were missing or different and that are
-    gone (counted all, a thousand of each named), what could not be repaired, and commits that were due then."""
+    """The progress and the results of a reconciliation: the number of objects in the source; the paths that were missing or
+    different (``linked``), and those whose object is gone (``deleted``; all are counted, a thousand of each are listed); those
+    that were not repaired (``refused``); and the commits that were due afterwards."""
 
     completed: bool
     rule: str
@@ -77,36 +79,35 @@ MAX_MESSAGES: Final = 480
 
 
 class IngestReplay(Struct, frozen=True):
-    """Recorded messages, as a queue had them: each the text of a notification of S3, of an event of EventBridge, or of a plain
-    line."""
+    """Recorded messages of a queue, each the text of an S3 notification, an EventBridge event or a plain line."""
 
     messages: Annotated[list[str], Meta(max_length=MAX_MESSAGES)]
 
 
 class IngestResult(Struct, frozen=True):
-    """What became of a message: ``staged``, ``stale``, ``skipped``, ``retry`` or ``poison``, and why."""
+    """The outcome of a message (``staged``, ``stale``, ``skipped``, ``retry`` or ``poison``), and the reason."""
 
     outcome: str
     reason: str
 
 
 class IngestMade(Struct, frozen=True):
-    """A commit that a rule's policy asked for."""
+    """A commit that a rule's policy made due."""
 
     rule: str
     commit: Commit
 
 
 class IngestNotMade(Struct, frozen=True):
-    """Why a commit that is due could not be made; the next request tries again."""
+    """The reason why a due commit could not be made. The next request tries again."""
 
     rule: str
     reason: str
 
 
 class IngestReplayed(Struct, frozen=True):
-    """What became of each message, in their order; all commits of this repository that were due, and why others could not be
-    made."""
+    """The results of the messages, in their order; the commits of this repository that were due; and those that could not be
+    made, with the reasons."""
 
     results: list[IngestResult]
     commits: list[IngestMade]

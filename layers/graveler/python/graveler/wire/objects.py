@@ -10,8 +10,8 @@ from graveler.wire.errors import ObjectError
 
 
 class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):
-    """What is known of an object, or (``path_type`` is ``common_prefix``) of all that begin with a prefix. ``mtime`` and
-    ``physical_address_expiry`` in Unix seconds. ``physical_address`` is a URL where one was asked for."""
+    """An object or, if ``path_type`` is ``common_prefix``, all objects whose path begins with ``path``. ``mtime`` and
+    ``physical_address_expiry`` are in Unix seconds. ``physical_address`` is a URL if the request asked for one."""
 
     path: str
     path_type: str = "object"
@@ -99,13 +99,13 @@ class PathList(Struct, frozen=True):
 
 
 class ObjectErrorList(Struct, frozen=True):
-    """What went wrong, of many objects."""
+    """The errors of a request for many objects."""
 
     errors: list[ObjectError]
 
 
 class ObjectCopyCreation(Struct, frozen=True):
-    """What to copy: from the branch itself, or from any ref."""
+    """The object to copy, from any ref; a null ``src_ref`` means the branch itself."""
 
     src_path: str
     src_ref: str | None = None
@@ -114,7 +114,7 @@ class ObjectCopyCreation(Struct, frozen=True):
 
 
 class ObjectStageCreation(Struct, frozen=True):
-    """An object whose bytes lie somewhere already."""
+    """An object whose bytes are already stored."""
 
     physical_address: str
     checksum: str
@@ -126,26 +126,26 @@ class ObjectStageCreation(Struct, frozen=True):
 
 
 class UserMetadata(Struct, frozen=True):
-    """User metadata to be, in place of all there is."""
+    """The new user metadata, which replaces all existing user metadata."""
 
     set: Mapping[str, str]
 
 
 class UnderlyingObjectProperties(Struct, frozen=True):
-    """What the object store says of an object."""
+    """The properties of an object in the object store."""
 
     storage_class: str | None
 
 
 class StatsOfMany(Struct, frozen=True):
-    """What is known of many objects, and of which ones nothing is."""
+    """The properties of many objects, and the errors of those that have none."""
 
     results: list[ObjectStats]
     errors: list[ObjectError]
 
 
 class StagingLocation(Struct, frozen=True):
-    """Where to write bytes to. ``presigned_url_expiry`` in Unix seconds."""
+    """The location to write an object's bytes to. ``presigned_url_expiry`` is in Unix seconds."""
 
     physical_address: str | None = None
     presigned_url: str | None = None
@@ -153,7 +153,7 @@ class StagingLocation(Struct, frozen=True):
 
 
 class StagingMetadata(Struct, frozen=True):
-    """What was written, and where. ``mtime`` in Unix seconds."""
+    """An object that was written to a staging location. ``mtime`` is in Unix seconds."""
 
     staging: StagingLocation
     checksum: str
@@ -165,26 +165,26 @@ class StagingMetadata(Struct, frozen=True):
 
 
 class PathLink(StagingMetadata, frozen=True, kw_only=True):
-    """What was written, where, and for which path."""
+    """An object that was written to a staging location, and its path."""
 
     path: str
 
 
 class Links(Struct, frozen=True):
-    """Objects to link, of distinct paths."""
+    """The objects to link. Their paths must be distinct."""
 
     objects: list[PathLink]
     force: bool = False
 
 
 class LinkedObjects(Struct, frozen=True):
-    """Objects that were linked."""
+    """The objects that were linked."""
 
     results: list[ObjectStats]
 
 
 class PresignMultipartUpload(Struct, frozen=True):
-    """An upload that was begun. There is a URL for each part that was asked for."""
+    """A new multipart upload, with a URL for each requested part."""
 
     upload_id: str
     physical_address: str
@@ -192,14 +192,14 @@ class PresignMultipartUpload(Struct, frozen=True):
 
 
 class UploadPart(Struct, frozen=True):
-    """A part that was uploaded."""
+    """An uploaded part."""
 
     part_number: int
     etag: str
 
 
 class CompletePresignMultipartUpload(Struct, frozen=True):
-    """All parts, and what the object shall be."""
+    """All parts of an upload, and the properties of the new object."""
 
     physical_address: str
     parts: list[UploadPart]
@@ -208,26 +208,26 @@ class CompletePresignMultipartUpload(Struct, frozen=True):
 
 
 class AbortPresignMultipartUpload(Struct, frozen=True):
-    """Which upload to forget."""
+    """The upload to abort, by its address."""
 
     physical_address: str
 
 
 class UploadPartFrom(Struct, frozen=True):
-    """Where an upload goes."""
+    """The address of the upload."""
 
     physical_address: str
 
 
 class UploadPartCopyFrom(Struct, frozen=True):
-    """Where an upload goes, and which bytes of which object become a part of it."""
+    """The address of the upload, and the object or byte range to copy as a part of it."""
 
     physical_address: str
     copy_source: "CopySource"
 
 
 class CopySource(Struct, frozen=True):
-    """An object of a ref, or a range of it (``bytes=0-1023``)."""
+    """An object at a ref, or a range of its bytes (``bytes=0-1023``)."""
 
     path: str
     ref: str = ""

@@ -8,7 +8,8 @@ from graveler.wire.documents import Pagination
 
 
 class OperationProgress(Struct, frozen=True):
-    """How far an operation in parts is: what was planned, and what of it is done. ``bytes`` are of ranges, not of objects."""
+    """The progress of an operation in parts: the planned amounts, and the finished ones (``…_done``). ``bytes`` are those of
+    ranges, not of objects."""
 
     parts: int
     parts_done: int
@@ -20,11 +21,12 @@ class OperationProgress(Struct, frozen=True):
 
 
 class OperationDocument(Struct, frozen=True):
-    """A background operation. Times are Unix seconds; ``attempt`` counts how often word was sent to begin; ``result`` is what it
-    made (of a merge, commit or import the commit; of a dump its ID), ``error`` why it ended, and ``error_kind`` what kind of
-    error that was (``ConflictError``, ``EmptySourceError``, …). ``changes`` are those of an import that is completed; a dry run
-    has these, and no ``result``. ``commit_id`` is the commit of a merge, commit or import if it is there now, else empty,
-    whatever the state; of one that failed or was cancelled, the commit of somebody else that took its changes."""
+    """A background operation. Times are in Unix seconds. ``attempt`` counts the messages sent to begin it; ``result`` is the ID
+    of its result (the commit of a merge, commit or import; a dump), ``error`` the reason why it failed or was cancelled, and
+    ``error_kind`` the kind of error (``ConflictError``, ``EmptySourceError``, …). ``changes`` are those of a completed import; a
+    dry run has them, but no ``result``. ``commit_id`` is the commit of a merge, commit or import if it exists already, whatever
+    the state, else empty; after a failure or a cancellation, it is the commit of a concurrent committer that took the operation's
+    changes."""
 
     id: str
     kind: str
@@ -43,7 +45,7 @@ class OperationDocument(Struct, frozen=True):
 
 
 class OperationList(Struct, frozen=True, omit_defaults=True):
-    """A page of operations, by ID. ``damaged`` says of those that cannot be read which they are, and why."""
+    """A page of operations, by ID. ``damaged`` names the operations that cannot be read, and the reasons."""
 
     pagination: Pagination
     results: list[OperationDocument]

@@ -10,8 +10,8 @@ from graveler.model import CommitID
 
 
 class BranchCreation(Struct, frozen=True):
-    """A branch to be. ``source`` is any ref expression. A hidden branch may have an ``owner``: a transaction, which has to renew
-    the branch's lease."""
+    """The branch to create. ``source`` is any ref expression. A hidden branch may have an ``owner``: a transaction, which must
+    renew the branch's lease."""
 
     name: str
     source: str
@@ -21,20 +21,20 @@ class BranchCreation(Struct, frozen=True):
 
 
 class LeaseRenewal(Struct, frozen=True):
-    """The transaction that works on the branch, as it was named when the branch was created."""
+    """The transaction that works on the branch: the ``owner`` given when the branch was created."""
 
     owner: str
 
 
 class WrittenVersion(Struct, frozen=True):
-    """The commit in which the branch got that version of the application, or a later one; null if it did not."""
+    """The commit that brought this version of the application, or a later one, to the branch; null if the branch has neither."""
 
     commit_id: str | None
 
 
 class ResetCreation(Struct, frozen=True):
-    """Which uncommitted changes to drop: of one ``object``, of all that begin with ``path`` (``common_prefix``), or all
-    (``reset``)."""
+    """The uncommitted changes to drop: those of one ``object``, those of all paths that begin with ``path`` (``common_prefix``),
+    or all (``reset``)."""
 
     type: Literal["object", "common_prefix", "reset"]
     path: str | None = None
@@ -42,14 +42,15 @@ class ResetCreation(Struct, frozen=True):
 
 
 class CommitOverrides(Struct, frozen=True):
-    """What the new commit shall say instead of the default."""
+    """The message and metadata of the new commit, in place of the defaults."""
 
     message: str | None = None
     metadata: dict[str, str] | None = None
 
 
 class RevertCreation(Struct, frozen=True):
-    """The commit to take back; ``parent_number`` (from 1) says against which parent a merge is taken back, 0 is the only one."""
+    """The commit to revert. ``parent_number`` (from 1) selects the parent against which a merge is reverted; 0 is the only parent
+    of an ordinary commit."""
 
     ref: str
     parent_number: int
@@ -59,7 +60,7 @@ class RevertCreation(Struct, frozen=True):
 
 
 class CherryPickCreation(Struct, frozen=True):
-    """The commit to make again on the branch."""
+    """The commit to apply to the branch. ``parent_number`` is as for a revert; null means 0."""
 
     ref: str
     parent_number: int | None = None
@@ -69,15 +70,15 @@ class CherryPickCreation(Struct, frozen=True):
 
 
 class RenameCreation(Struct, frozen=True):
-    """What a branch is to be called."""
+    """The new name of a branch."""
 
     new: str = field(name="name")
     force: bool | None = None
 
 
 class ReflogEntry(Struct, frozen=True):
-    """What moved a branch from ``old`` (null: it was created) to ``new`` (null: it was deleted). Equal ones say that only
-    uncommitted changes went. ``time_ns`` is Unix time in nanoseconds."""
+    """A move of a branch from ``old`` (null: it was created) to ``new`` (null: it was deleted). If both are equal, only
+    uncommitted changes were dropped. ``time_ns`` is Unix time in nanoseconds."""
 
     time_ns: int
     operation: str
@@ -88,7 +89,7 @@ class ReflogEntry(Struct, frozen=True):
 
 
 class Reflog(Struct, frozen=True):
-    """Entries of a reference log, the newest first."""
+    """Entries of a reference log, newest first."""
 
     results: list[ReflogEntry]
 
@@ -105,8 +106,8 @@ class Reflog(Struct, frozen=True):
 
 
 class RewriteCreation(Struct, frozen=True):
-    """By what the tree is to be cut: a range ends once it has ``max_size`` bytes of keys (32 added to each), or ``min_size`` and
-    a key whose hash ``raggedness`` divides."""
+    """The split parameters of the new tree: a range ends once it has ``max_size`` bytes of keys (plus 32 per key), or
+    ``min_size`` bytes and a key whose hash is divisible by ``raggedness``."""
 
     min_size: int
     max_size: int
@@ -117,7 +118,7 @@ class RewriteCreation(Struct, frozen=True):
 
 
 class TagCreation(Struct, frozen=True):
-    """A tag to be. ``ref`` is any ref expression."""
+    """The tag to create. ``ref`` is any ref expression."""
 
     name: str = field(name="id")
     ref: str
@@ -128,24 +129,24 @@ StrategyName = Literal["", "dest-wins", "source-wins"]
 
 
 class PrefixStrategy(Struct, frozen=True):
-    """What to do with conflicts of paths that begin with ``prefix``; the longest such prefix counts."""
+    """The strategy for conflicts of paths that begin with ``prefix``. The longest matching prefix decides."""
 
     prefix: str
     strategy: StrategyName
 
 
 class ApplicationVersion(Struct, frozen=True):
-    """A numbered write: ``id`` names the application, ``version`` (from 0) grows from write to write."""
+    """A numbered write: ``id`` names the application; ``version``, from 0, increases from write to write."""
 
     id: str
     version: int
 
 
 class Merge(Struct, frozen=True):
-    """How to merge. ``strategies`` are graveler's own: a strategy by prefix, over ``strategy`` for the rest. So is ``untouched``:
-    prefixes below which nobody may have changed the destination since the base; 409 if somebody has. And ``application``: a
-    version that the destination has already is not merged again. With ``beside_uncommitted``, uncommitted changes of the
-    destination refuse the merge only where it would change the same objects, or below ``untouched``."""
+    """The options of a merge. Graveler's own are: ``strategies``, by prefix, with ``strategy`` for all other paths;
+    ``untouched``, prefixes below which the destination must be unchanged since the base, else 409; and ``application``: a version
+    that the destination already has is not merged again. With ``beside_uncommitted``, uncommitted changes of the destination
+    block the merge only if it would change the same objects, or if they are below ``untouched``."""
 
     message: str | None = None
     metadata: dict[str, str] | None = None
@@ -166,7 +167,7 @@ class MergeResult(Struct, frozen=True):
 
 
 class MergeRefusal(Struct, frozen=True):
-    """Why a merge was refused: an error, with an empty ``reference`` before it."""
+    """The reason why a merge was refused: an error, preceded by an empty ``reference``."""
 
     reference: str
     message: str
@@ -184,7 +185,7 @@ class MergeBase(Struct, frozen=True):
 
 
 class CommitCreation(Struct, frozen=True):
-    """What a commit shall say. ``date`` (Unix seconds, from 1970 to a day from now) overrides the time."""
+    """The commit to create. ``date`` (Unix seconds, from 1970 to a day from now) overrides the current time."""
 
     message: str
     metadata: dict[str, str] | None = None

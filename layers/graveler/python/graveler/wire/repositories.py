@@ -8,8 +8,8 @@ from graveler.model import RetentionRules
 
 
 class RepositoryCreation(Struct, frozen=True):
-    """A repository to be. Its namespace, an address where its objects will lie, must belong to no other. With ``sample_data`` it
-    begins with a table, pictures and a text to try things on, 1.1 MB in all, as its second commit."""
+    """The repository to create. ``storage_namespace``, the address under which its objects are stored, must belong to no other
+    repository. With ``sample_data``, its second commit adds a table, pictures and a text to try things on, 1.1 MB in all."""
 
     name: str
     storage_namespace: str
@@ -21,26 +21,26 @@ class RepositoryCreation(Struct, frozen=True):
 
 
 class MetadataSet(Struct, frozen=True):
-    """Keys and values to set."""
+    """The keys and values to set."""
 
     metadata: dict[str, str]
 
 
 class MetadataKeys(Struct, frozen=True):
-    """Keys to remove."""
+    """The keys to remove."""
 
     keys: list[str]
 
 
 class GCRule(Struct, frozen=True):
-    """How long what a branch does not show any more is kept."""
+    """The number of days for which objects that a branch no longer shows are kept."""
 
     branch_id: str
     retention_days: int
 
 
 class GCRules(Struct, frozen=True):
-    """How long objects are kept that no branch shows any more."""
+    """The retention rules: for how many days objects that no branch shows any more are kept."""
 
     default_retention_days: int
     branches: list[GCRule]
@@ -53,19 +53,19 @@ class GCRules(Struct, frozen=True):
 
 
 class ProtectionRule(Struct, frozen=True):
-    """Branches whose name matches ``pattern`` (wildcards ``*`` and ``?``) change by merges only."""
+    """Protection for branches whose name matches ``pattern`` (wildcards ``*`` and ``?``): only merges change them."""
 
     pattern: Annotated[str, Meta(min_length=1)]
 
 
 class ImportSources(Struct, frozen=True):
-    """Prefixes of addresses, each of a folder, from which objects may be linked, staged and imported, of those that the
-    deployment allows. null: all of those."""
+    """Prefixes of addresses, each of a folder, from which objects may be linked, staged and imported, if the deployment allows
+    them. null means all that the deployment allows."""
 
     prefixes: list[str] | None
 
 
 class ReadOnly(Struct, frozen=True):
-    """Whether changes are refused that are not forced."""
+    """The read-only setting of a repository: if true, only forced changes are accepted."""
 
     read_only: bool

@@ -9,15 +9,15 @@ from graveler.wire.errors import Error
 
 
 class Started(Struct, frozen=True):
-    """The operation's ID, to ask after it."""
+    """The ID of the operation, for status requests."""
 
     id: str
 
 
 class CheckCreation(Struct, frozen=True):
-    """What to look at. ``reflog``: also what only the reference logs lead to; ``objects``: whether the objects of all commits are
-    there, with ``outside`` also those outside of the namespace; ``bytes``: read all of them. ``repair``: mend what can be, and
-    nothing that is whole."""
+    """The checks to make. ``reflog``: also check what only reference logs reach. ``objects``: check that the objects of all
+    commits exist, with ``outside`` also those outside the namespace. ``bytes``: read them all. ``repair``: repair what can be
+    repaired; nothing that is undamaged changes."""
 
     repair: bool = False
     reflog: bool = True
@@ -27,11 +27,11 @@ class CheckCreation(Struct, frozen=True):
 
 
 class SpaceCreation(Struct, frozen=True):
-    """Nothing is asked for."""
+    """An empty body: a measurement has no options."""
 
 
 class Check(Struct, frozen=True):
-    """How far a check is, and what it found: a page of its findings."""
+    """The progress of a check and, once it is completed, a page of its findings."""
 
     completed: bool
     pagination: Pagination | UnsetType = UNSET
@@ -40,7 +40,7 @@ class Check(Struct, frozen=True):
 
 
 class SpaceMeasurement(Struct, frozen=True):
-    """How far it is, and who holds what is stored: a page of the holders."""
+    """The progress of a measurement and, once it is completed, a page of the holders of the stored space."""
 
     completed: bool
     pagination: Pagination | UnsetType = UNSET
@@ -49,13 +49,13 @@ class SpaceMeasurement(Struct, frozen=True):
 
 
 class TaskCreation(Struct, frozen=True):
-    """The ID to ask after it with."""
+    """The ID of the task, for status requests."""
 
     id: str
 
 
 class RefsDump(Struct, frozen=True):
-    """A dump. All three are its ID."""
+    """A dump. All three fields are its ID."""
 
     commits_meta_range_id: str
     tags_meta_range_id: str
@@ -63,7 +63,7 @@ class RefsDump(Struct, frozen=True):
 
 
 class DumpDocument(Struct, frozen=True):
-    """A dump: when it was made (Unix seconds), and how much is in it."""
+    """A dump: the time of its creation in Unix seconds, and its numbers of branches, tags and staged changes."""
 
     id: str
     repository: str
@@ -75,7 +75,7 @@ class DumpDocument(Struct, frozen=True):
 
 
 class TaskStatus(Struct, frozen=True, kw_only=True):
-    """How far it is."""
+    """The progress of a task."""
 
     id: str
     done: bool
@@ -84,27 +84,27 @@ class TaskStatus(Struct, frozen=True, kw_only=True):
 
 
 class DumpPlace(Struct, frozen=True):
-    """A complete dump, and where it lies."""
+    """A complete dump, and the namespace that contains it."""
 
     id: str
     namespace: str
 
 
 class DumpList(Struct, frozen=True):
-    """The dumps of a namespace, the oldest first."""
+    """The dumps of a namespace, oldest first."""
 
     results: list[DumpPlace]
 
 
 class LostCommit(Struct, frozen=True):
-    """A commit ``parent`` that is lost; ``commit`` names it as its parent, or (empty) a ref does."""
+    """A lost commit, ``parent``. ``commit`` is the child that names it; empty if a ref names it."""
 
     commit: str
     parent: str
 
 
 class RestoredDocument(Struct, frozen=True):
-    """What a restore brought back, and the first thousand commits that are lost."""
+    """The numbers of restored branches, tags, staged changes and commits, and the first thousand lost commits."""
 
     branches: int
     tags: int
@@ -114,7 +114,7 @@ class RestoredDocument(Struct, frozen=True):
 
 
 class FsckFinding(Struct, frozen=True):
-    """One thing that is wrong."""
+    """One damage, and its remedy."""
 
     kind: str
     what: str
@@ -124,7 +124,7 @@ class FsckFinding(Struct, frozen=True):
 
 
 class FsckSummary(Struct, frozen=True):
-    """What a check of the repository found: the first 100 findings, and how much was looked at and is garbage."""
+    """The results of a check of the repository: the first 100 findings, and the numbers of checked things and of garbage."""
 
     clean: bool
     findings: int

@@ -55,14 +55,15 @@ class TaskQuery(Query, frozen=True, kw_only=True):
 
 
 class RefsRestore(RefsDump, frozen=True):
-    """The dump to restore: all three are its ID. ``storage_namespace`` is where it lies, if no bare repository says so."""
+    """The dump to restore: all three fields are its ID. ``storage_namespace`` is the namespace that contains it; null means that
+    of the bare repository with this name."""
 
     storage_namespace: str | None = None
     force: bool | None = None
 
 
 class DumpStatus(TaskStatus, frozen=True, kw_only=True):
-    """How far a dump is, and when it is done, its ID."""
+    """The progress of a dump and, once it is done, its ID."""
 
     refs: RefsDump | UnsetType = UNSET
     dump: DumpDocument | UnsetType = UNSET
@@ -75,7 +76,8 @@ class DumpsQuery(Query, frozen=True, kw_only=True):
 
 
 class RestoreCreation(TaskCreation, frozen=True, kw_only=True):
-    """The ID to ask after it with, and what was brought back; the latter is left out where an earlier request did it."""
+    """The ID of the restore, for status requests, and the restored items. The latter are absent if an earlier request restored
+    them."""
 
     restored: RestoredDocument | UnsetType = UNSET
 

@@ -41,20 +41,20 @@ _DRY_RUN: Final = "dry-run"
 
 
 class ImportCreation(ImportTerms, frozen=True):
-    """What to import. What comes replaces all that lies under its destination. A source without any object is an error
-    (``EmptySourceError``), unless ``allow_empty``. With ``dry_run`` nothing is changed, and the status says what would be. With
-    ``trust_mtime`` files are not read: their size and time of modification stand for their bytes, and the checksum of such an
-    object is ``mtime:<nanoseconds>``; 400 for sources that are no files."""
+    """The import to start. It replaces everything under its destinations. A source without any object is an error
+    (``EmptySourceError``), unless ``allow_empty``. With ``dry_run``, nothing is changed, and the status has what would change.
+    With ``trust_mtime``, files are not read: their size and time of modification stand for their bytes, and the checksum of such
+    an object is ``mtime:<nanoseconds>``; 400 for sources that are not files."""
 
     paths: list[ImportLocation]
     trust_mtime: bool = False
 
 
 class ListingImportCreation(ImportTerms, frozen=True):
-    """What to import: a listing that lies at ``physical_address``, which was handed out for ``path`` on this branch. It is a CSV
-    inside gzip with the columns ``path,physical_address,size,etag,mtime,content_type,metadata``, paths ascending and without
-    ``destination``, which is empty or ends with a slash; all that lies there is replaced. ``allow_empty`` and ``dry_run`` as of
-    an import of addresses."""
+    """The listing to import, stored at ``physical_address``, which the server assigned for ``path`` on this branch. It is a
+    gzipped CSV with the columns ``path,physical_address,size,etag,mtime,content_type,metadata``, with paths ascending and without
+    ``destination``, which is empty or ends with a slash; the import replaces everything under it. ``allow_empty`` and ``dry_run``
+    are as for an import of addresses."""
 
     path: str
     physical_address: str

@@ -62,7 +62,7 @@ OPERATIONS = (
 
 
 class RunList(Struct, frozen=True):
-    """No runs of hooks."""
+    """An empty list: this server runs no hooks."""
 
     pagination: Pagination
     results: list[str]

@@ -84,10 +84,10 @@ class AffectedRef(Struct, frozen=True, order=True):
 
 
 class Finding(Struct, frozen=True):
-    """One damage. ``what`` names the damaged thing, ``why`` what is wrong with it, ``remedy`` what to do, or what was done.
+    """One damage. ``what`` names the damaged thing, ``why`` the damage, ``remedy`` what to do, or what was done.
 
-    ``first`` and ``last`` are the outermost paths that it concerns; None if it is not about paths, or about all of them.
-    ``refs`` and ``commits`` (the newest, at most :data:`SHOWN_COMMITS` of ``commit_count``) are those that contain it.
+    ``first`` and ``last`` are the outermost paths that it concerns; null if it concerns no paths, or all of them. ``refs`` and
+    ``commits`` (at most the newest 20 of ``commit_count``) are those that contain it.
     """
 
     kind: FindingKind
@@ -110,7 +110,8 @@ class Finding(Struct, frozen=True):
 
 
 class Counts(Struct):
-    """The numbers of checked things. ``records`` are those of distinct ranges; ``objects`` those that were looked for."""
+    """The numbers of checked things. ``records`` are those of distinct ranges; ``objects`` are those whose existence was
+    checked."""
 
     branches: int = 0
     tags: int = 0
@@ -130,7 +131,7 @@ class Counts(Struct):
 
 
 class Garbage(Struct, frozen=True):
-    """Unreachable things: left over by operations that died, or by refs that moved. Not an error; the collector's work.
+    """Unreachable things, left over by interrupted operations or by moved refs. They are not errors: the collector removes them.
 
     If a commit or a metarange is lost, what only it leads to is counted here, too.
     """
@@ -144,7 +145,7 @@ class Garbage(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """All findings of fsck in one repository."""
+    """All findings of a check of one repository, with its counts."""
 
     repository: str
     findings: tuple[Finding, ...]
