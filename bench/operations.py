@@ -28,7 +28,7 @@ from tests.support.pinned import pinned_merge
 from bench.keys import entry, hive, read
 from bench.keys import parts as cut_file
 from bench.rows import records
-from graveler.lake.in_parts.files import PartFiles
+from graveler.lake.in_parts.part_files import PartFiles
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, folder_store

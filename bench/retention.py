@@ -33,12 +33,12 @@ from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Mode
 from graveler.retention.sweeping import Sweeper
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.objects import Objects
 from graveler.tree.apply import apply
-from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec, data_name, data_path
+from graveler.tree.store import TreeStore
 from graveler.tree.writer import build
 
 NAMESPACE = "local://retention"

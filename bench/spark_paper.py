@@ -24,12 +24,12 @@ from graveler.spark.cutting import cut_points
 from graveler.spark.importing import partitions_of
 from graveler.spark.listing import Columns
 from graveler.spark.subtrees import SubtreeTask
-from graveler.storage.files import ImmutableFiles
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.objects import PAGE, Objects, StoredObject
 from graveler.storage.s3_objects import S3Objects
-from graveler.tree.files import TreeStore
 from graveler.tree.ids import NoNotes
+from graveler.tree.store import TreeStore
 from graveler.tree.writer import join
 from infra import prices
 

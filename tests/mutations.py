@@ -788,7 +788,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "nothing is built on a file whose name could not be synced",
-        "storage/files.py",
+        "storage/immutable_files.py",
         "        except NotSyncedError:  # it is there, and must not be built on\n            raise\n",
         "",
         "storage/test_folder_objects.py::test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on",
@@ -844,7 +844,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F5",
         "a file is believed only if its label names it",
-        "tree/files.py",
+        "tree/store.py",
         "        expect_label(table, kind, name)\n",
         "",
         "tree/test_exchanged.py::test_whatever_file_stands_under_a_name_reads_are_right_or_refused",
@@ -868,7 +868,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F5",
         "a remembered record counts only in the range that holds it",
-        "tree/files.py",
+        "tree/store.py",
         "        record = self._records.get((description, key))\n",
         "        record = next((kept for (_, known), kept in self._records._new.items() if known == key), None)\n",
         "tree/test_files.py::test_a_record_that_was_looked_up_is_found_again_without_its_file_and_only_in_its_own_state",
@@ -876,7 +876,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F5",
         "a cached copy of another file is fetched again",
-        "tree/files.py",
+        "tree/store.py",
         "table = self._read(kind, name, expected, fresh=True)",
         "raise",
         "tree/test_exchanged.py::test_an_exchanged_copy_is_fetched_again",
@@ -1724,7 +1724,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a tree's file that is not in memory is not read in an event loop",
-        "storage/files.py",
+        "storage/immutable_files.py",
         "        expect_at_hand()\n",
         "",
         "server/test_short_routes.py::test_a_store_that_does_not_answer_holds_no_other_request_back",

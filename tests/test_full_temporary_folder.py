@@ -9,7 +9,7 @@ import asyncio, io, os
 import pytest
 os.environ["TMPDIR"] = str(disk)
 from graveler.api.forms import uploaded
-from graveler.cli.files import whole
+from graveler.cli.local_files import whole
 from graveler.errors import UnavailableError
 from graveler.lake.opening.location import FolderLake
 from graveler.remote.connection import Connection

@@ -13,7 +13,7 @@ from secrets import token_hex
 import pytest
 
 from graveler import temporary
-from graveler.cli.files import write_file
+from graveler.cli.local_files import write_file
 from graveler.runtime.local import ScratchFolder
 from graveler.temporary import own_folder
 from graveler.tree.sstable import write_table
@@ -52,7 +52,7 @@ DOWNLOAD = (
     """
 import sys
 from pathlib import Path
-from graveler.cli.files import write_file
+from graveler.cli.local_files import write_file
 """
     + READY
     + """
@@ -66,7 +66,7 @@ STANDARD_INPUT = (
     """
 import io, os, sys
 os.environ["TMPDIR"] = sys.argv[1]
-from graveler.cli.files import whole
+from graveler.cli.local_files import whole
 """
     + READY
     + """

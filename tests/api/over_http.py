@@ -17,11 +17,11 @@ from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.lake.opening.folder import folder_store
 from graveler.lake.opening.location import FolderLake
+from graveler.server.configuration import ServerSettings
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.serve import listening_port
-from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.presigned import UrlSigner
 from tests.server.support import AnyNamespace

@@ -17,14 +17,14 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, SplitParameters
 from graveler.progress import Progress, no_progress
 from graveler.storage.cache import FileCache
-from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.objects import Objects
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Item, Key, Tables
-from graveler.tree.files import TreeFiles, TreeStore
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import write_table
+from graveler.tree.store import TreeFiles, TreeStore
 from graveler.tree.tree import Tree
 from tests.lake.support import FakeClock
 from tests.support.trees import ALONE

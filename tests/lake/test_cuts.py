@@ -12,11 +12,11 @@ from graveler.errors import MergeConflictError, NoChangesError
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategy, MetarangeName, SplitParameters
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.memory_tables import MemoryTables
 from graveler.tree.canonical import is_canonical
-from graveler.tree.files import METARANGES, TreeStore
 from graveler.tree.sstable import write_table
+from graveler.tree.store import METARANGES, TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.api.support import EventClient, make_world

@@ -10,7 +10,7 @@ from graveler.errors import CorruptError, DamagedFileError
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommonPrefix, MergeStrategy
 from graveler.storage.cache import FileCache
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.memory_tables import MemoryTables
 from tests.lake.support import NAME, World, put
 

@@ -6,10 +6,10 @@ import pytest
 
 from graveler.lake.fsck.files import misdescribed, open_file
 from graveler.model import MetarangeName
-from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.identify import names_of
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import MalformedTableError
+from graveler.tree.store import METARANGES, RANGES, TreeStore
 from graveler.tree.tree import Tree
 from tests.support.trees import ALONE
 from tests.tree.make_golden import FolderFiles

@@ -24,7 +24,7 @@ from graveler.errors import (
 from graveler.lake.committing.sealing import take_sealed
 from graveler.lake.context import Context
 from graveler.lake.in_parts.commits import HANDOVER, sample
-from graveler.lake.in_parts.files import OPERATIONS
+from graveler.lake.in_parts.part_files import OPERATIONS
 from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake

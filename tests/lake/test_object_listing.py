@@ -29,11 +29,11 @@ from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
-from graveler.tree.files import TreeStore
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.tree.parallel import build_parallel
 from graveler.tree.record import RecordCodec
+from graveler.tree.store import TreeStore
 from graveler.tree.writer import build
 from tests.lake.support import World, entries
 from tests.support.campaigns import examples

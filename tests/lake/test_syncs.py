@@ -20,7 +20,7 @@ from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Put, Write

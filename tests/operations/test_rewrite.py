@@ -14,7 +14,7 @@ from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, SplitParameters
 from graveler.requests.committing import Rewrite
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from graveler.tree.writer import build
 from tests.api.support import EventClient, make_world
 from tests.lake.support import NAME, TINY, World, put

@@ -11,7 +11,7 @@ from graveler.lake.clock import GRACE
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import LEASE, Mode, Outcome
-from graveler.storage.files import ImmutableFiles
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.objects import StoredObject
 from tests.lake.support import NAMESPACE, DieAt, Died, World

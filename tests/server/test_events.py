@@ -15,10 +15,10 @@ from graveler.api.response import Response
 from graveler.lake.opening.location import FolderLake
 from graveler.server import bodies
 from graveler.server.bodies import Body, CutShortError, SpoolRoom, read_body, read_small_body
+from graveler.server.configuration import ServerSettings
 from graveler.server.events import event_of, response_of
 from graveler.server.requests import Message, Receive, Request, request_of
 from graveler.server.responses import RequestError
-from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving, request
 

@@ -14,11 +14,11 @@ from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.lake.opening.location import FolderLake
 from graveler.server import gateway as gateway_module
+from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import HEALTH, Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine
 from graveler.server.requests import Message
-from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving
 from tests.support.patience import PATIENCE

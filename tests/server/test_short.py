@@ -18,10 +18,10 @@ from graveler.api.routing import BodyKind
 from graveler.lake.clock import SystemClock
 from graveler.lake.opening.location import FolderLake
 from graveler.pauses import WouldWaitError
+from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.requests import Message
-from graveler.server.settings import ServerSettings
 from graveler.server.short import ShortRequests
 from graveler.server.threads import Threads
 from tests.server.support import arriving

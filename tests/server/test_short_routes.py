@@ -25,10 +25,10 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.opening.location import FolderLake
 from graveler.model import ObjectEntry
+from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.requests import Message
-from graveler.server.settings import ServerSettings
 from graveler.server.short import _Wait
 from graveler.server.threads import Threads
 from graveler.storage.folder_objects import FolderObjects

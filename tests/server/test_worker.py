@@ -7,7 +7,7 @@ import pytest
 
 from graveler.api.settings import Settings
 from graveler.lake.opening.location import AwsLake, FolderLake
-from graveler.server.settings import ServerSettings
+from graveler.server.configuration import ServerSettings
 from graveler.server.worker import api_settings
 
 

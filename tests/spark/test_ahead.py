@@ -12,7 +12,7 @@ from graveler.errors import DamagedFileError
 from graveler.model import SplitParameters
 from graveler.spark.ahead import read_ahead
 from graveler.tree.diff import diff
-from graveler.tree.files import RANGES, TreeStore
+from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.tree import Tree
 from tests.support.patience import PATIENCE
 from tests.support.trees import ALONE, MemoryFiles, build_tree

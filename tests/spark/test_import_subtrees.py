@@ -18,10 +18,10 @@ from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import Columns
 from graveler.spark.subtrees import SubtreeTask
-from graveler.storage.files import ImmutableFiles
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
-from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec, record_ids
+from graveler.tree.store import TreeStore
 from graveler.tree.writer import build, join
 from tests.spark.listings import BASE, TINY, Row, batches_of, latest, records_of, rows_of
 from tests.support.trees import ALONE

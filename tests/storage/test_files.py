@@ -7,8 +7,8 @@ import pytest
 
 from graveler.errors import AnswerLostError, InvalidError
 from graveler.storage.cache import FileCache
-from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.objects import ObjectMissingError
 from tests.support.instruments import CountingObjects

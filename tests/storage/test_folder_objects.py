@@ -17,9 +17,9 @@ import pytest
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.storage import folder_objects
-from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.folders import make_folder
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.modes import GROUP, PLAIN, PRIVATE, Modes
 from graveler.storage.objects import NotSyncedError, ObjectConditionError, ObjectMissingError
 from graveler.storage.presigned import UrlSigner

@@ -15,8 +15,8 @@ from msgspec import structs
 
 from graveler.errors import InvalidError, NotFoundError, PreconditionError
 from graveler.storage import s3_objects
-from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.objects import (
     ObjectConditionError,
     ObjectMissingError,

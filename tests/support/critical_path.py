@@ -23,9 +23,9 @@ from graveler.daemon_pool import DaemonPool
 from graveler.runtime.writes import Writes, _Threads
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Query, QueryPage, Tables, query_in_turn
-from graveler.tree.files import TreeStore
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import Table
+from graveler.tree.store import TreeStore
 from tests.support.instruments import CountingObjects, CountingTables
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from typing import Final
 from graveler.errors import NotFoundError
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.runtime.local import LocalRuntime
-from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 

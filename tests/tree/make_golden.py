@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, SplitParameters
-from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.store import TreeStore
 from graveler.tree.writer import build
 from tests.support.trees import ALONE
 

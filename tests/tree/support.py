@@ -13,8 +13,8 @@ from xxhash import xxh64_intdigest
 
 from graveler.model import SplitParameters
 from graveler.tree.assemble import table_file
-from graveler.tree.files import TreeStore
 from graveler.tree.runtime import Scratch
+from graveler.tree.store import TreeStore
 from graveler.tree.tail import Label
 from graveler.tree.tree import Tree
 from tests.support.trees import ALONE, MemoryFiles, packed

@@ -8,10 +8,10 @@ import pytest
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.model import MetarangeName, SplitParameters
 from graveler.tree.diff import diff
-from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.listing import list_page
 from graveler.tree.merge import merge
 from graveler.tree.sstable import Records, Table, write_table
+from graveler.tree.store import METARANGES, RANGES, TreeStore
 from graveler.tree.tail import footer
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build

@@ -10,9 +10,9 @@ import pytest
 from graveler.errors import DamagedFileError, NotFoundError
 from graveler.model import MetarangeName
 from graveler.tree.diff import diff
-from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.merge import merge
 from graveler.tree.sstable import write_table
+from graveler.tree.store import METARANGES, RANGES, TreeStore
 from graveler.tree.tree import Tree, Trees
 from tests.support.trees import ALONE, TINY, MemoryFiles, as_dict, build_tree, new_store, packed_dict
 from tests.tree.support import Contents, names, same_tree, with_store
@@ -234,7 +234,7 @@ def test_a_closed_file_that_was_harmed_since_is_named(harm: str) -> None:
 
 
 def test_no_more_indexes_of_closed_files_are_kept_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graveler.tree.files._CLOSED_BLOCKS", 3)
+    monkeypatch.setattr("graveler.tree.store._CLOSED_BLOCKS", 3)
     files = MemoryFiles()
     built_tree, _ = built(files)
     tree = with_store(built_tree, closed_store(files, []))

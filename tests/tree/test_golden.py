@@ -12,8 +12,8 @@ from xxhash import xxh64_intdigest
 
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply
-from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.store import METARANGES, RANGES, TreeStore
 from graveler.tree.tail import Label
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build

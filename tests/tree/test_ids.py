@@ -13,11 +13,11 @@ from graveler.tree import apply as applying
 from graveler.tree import patch as patching
 from graveler.tree import writer as writing
 from graveler.tree.apply import apply
-from graveler.tree.files import TreeStore
 from graveler.tree.ids import MemoryNotes, Notes, RangeNote, RangeNotes
 from graveler.tree.merge import merge
 from graveler.tree.naming import chunk_digests, suffix
 from graveler.tree.record import record_ids
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
 from tests.support.trees import ALONE, MemoryFiles, changes, packed

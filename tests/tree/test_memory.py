@@ -19,7 +19,7 @@ from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.apply import apply
 from graveler.tree.diff import diff
 from graveler.runtime.local import LocalRuntime
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from graveler.tree.ids import MemoryNotes
 from graveler.tree.merge import merge
 from graveler.tree.tree import Tree

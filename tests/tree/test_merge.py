@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.model import MergeStrategy, SplitParameters
-from graveler.tree.files import TreeStore
 from graveler.tree.merge import MergeResult, TreeConflict, merge
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.campaigns import examples

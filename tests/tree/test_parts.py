@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from graveler.model import MergeStrategy
 from graveler.tree.apply import Change, Interval, apply
-from graveler.tree.files import TreeStore
 from graveler.tree.merge import merge
 from graveler.tree.parts import (
     Load,
@@ -25,6 +24,7 @@ from graveler.tree.parts import (
     merge_points,
     total_load,
 )
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from tests.support.campaigns import examples
 from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, changes, new_store

@@ -21,10 +21,10 @@ from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply
 from graveler.tree.diff import diff
 from graveler.tree.expected import listed
-from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.listing import list_page
 from graveler.tree.merge import merge
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.tree import Tree
 from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE
@@ -290,7 +290,7 @@ def test_a_forked_child_reads_for_itself_what_its_parent_is_fetching() -> None:
 HANGS = """
 from threading import Event, get_ident
 from graveler.runtime.local import LocalRuntime
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from tests.support.trees import ALONE, MemoryFiles
 from tests.tree.support import EVERY, UNIVERSE, with_store
 from tests.support.trees import build_tree

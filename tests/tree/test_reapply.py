@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graveler.model import SplitParameters
 from graveler.tree.apply import Change, Interval, aligned, apply, common_run, reapply
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.campaigns import examples

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.ids import MemoryNotes
 from graveler.tree.rendered import STRETCH, Renderer, Rendering
 from graveler.tree.sstable import Lookups
+from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.campaigns import examples

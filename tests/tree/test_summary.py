@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from graveler.model import MergeStrategy, Totals
 from graveler.tree.differ import differ, differ_anywhere, where_equal
-from graveler.tree.files import TreeStore
 from graveler.tree.key_range import KeyRange
 from graveler.tree.merge import TreeConflict, merge, preview
+from graveler.tree.store import TreeStore
 from graveler.tree.summary import TotalsCounter, by_delimiter, measure, summarize
 from tests.support.trees import ALONE, TINY, MemoryFiles, as_dict, build_tree, new_store, packed
 

@@ -19,9 +19,9 @@ from graveler.tree import stretches as sharing
 from graveler.tree.apply import apply
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff
-from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.merge import merge
 from graveler.tree.parts import apply_part, join_parts
+from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.stretches import cut_out, stretches
 from graveler.tree.tree import Tree
 from graveler.tree.writer import StoppedError, build, join

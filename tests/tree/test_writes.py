@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from graveler.errors import UnavailableError
 from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply
-from graveler.tree.files import RANGES, TreeStore
+from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.writer import TreeWriter, build
 from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE

@@ -41,13 +41,13 @@ from graveler.model import MetarangeName, ObjectEntry, Page, Repository, Reposit
 from graveler.runtime.local import LocalRuntime
 from graveler.staging.tokens import new_token
 from graveler.storage.cache import Cache, CacheNotes
-from graveler.storage.files import ImmutableFiles
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.keyring import Keyring
 from graveler.storage.lines import Lines
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
 from graveler.storage.tables import ConditionFailedError, DamagedItemError, Tables
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest

@@ -28,10 +28,10 @@ from graveler.staging.tokens import Outcomes
 from graveler.storage.lines import Lines
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Item, Key, Tables
-from graveler.tree.files import TreeFiles, TreeStore
 from graveler.tree.ids import Notes
 from graveler.tree.record import RecordCodec
 from graveler.tree.rendered import Renderer
+from graveler.tree.store import TreeFiles, TreeStore
 from graveler.tree.tree import Trees
 
 if TYPE_CHECKING:

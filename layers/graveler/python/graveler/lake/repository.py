@@ -295,8 +295,8 @@ class OpenRepository(RepositoryReader, RequestMethods):
         work on the operation began: it has to be published within half the grace period. ``only_while`` is a condition of the
         transaction that publishes it; if it fails, :class:`graveler.lake.committing.publish.StoppedError`. A cherry-pick reads
         its commit; otherwise no request."""
-        from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
         from graveler.lake.in_parts.opening import open_work, ticket_of
+        from graveler.lake.in_parts.part_files import PartFiles  # not on the path of a cold start
         from graveler.lake.in_parts.parted import PartedOperation
         from graveler.lake.in_parts.work import Sizes
 

@@ -30,8 +30,8 @@ from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.storage.objects import NotPermittedError, Objects
 from graveler.storage.tables import Tables
-from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
+from graveler.tree.store import METARANGES, RANGES
 
 _EXAMPLES: Final = 20
 """Branches that a run lists."""

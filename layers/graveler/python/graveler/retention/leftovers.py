@@ -39,8 +39,8 @@ from graveler.staging.cleanup import CleanupQueue
 from graveler.storage.limits import text_key
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Delete, Item, Key, Tables
-from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
+from graveler.tree.store import METARANGES, RANGES
 
 _TREES: Final = ((f"{INSIDE}{RANGES}/", Kind.RANGE), (f"{INSIDE}{METARANGES}/", Kind.METARANGE))
 _TOGETHER: Final = 5_000

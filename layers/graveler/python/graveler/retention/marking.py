@@ -26,13 +26,13 @@ from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.retention.comparing import ROW
 from graveler.retention.rowfiles import put_rows
 from graveler.retention.threads import at_once
-from graveler.storage.files import FOLDER as FILES
+from graveler.storage.immutable_files import FOLDER as FILES
 from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.tree.files import METARANGES, RANGES, expect_label, wrong_with
 from graveler.tree.identify import expect_name
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import own_name
 from graveler.tree.sstable import MalformedTableError, Table
+from graveler.tree.store import METARANGES, RANGES, expect_label, wrong_with
 
 FOLDER: Final = "_graveler/gc/marks"
 STATE: Final = f"{FOLDER}/state.msgpack"

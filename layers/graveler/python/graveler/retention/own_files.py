@@ -16,7 +16,7 @@ from graveler.model import CommitID
 from graveler.retention.listing import Unknown
 from graveler.retention.runs import Candidate, Kind
 from graveler.storage.objects import Objects, StoredObject
-from graveler.tree.files import METARANGES, RANGES
+from graveler.tree.store import METARANGES, RANGES
 
 INSIDE: Final = "_graveler/"
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from graveler.errors import InvalidError
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.repository import OpenRepository
-from graveler.storage.files import FOLDER
-from graveler.tree.files import METARANGES, RANGES
+from graveler.storage.immutable_files import FOLDER
+from graveler.tree.store import METARANGES, RANGES
 
 if TYPE_CHECKING:
     from graveler.storage.s3_versions import DeletedObject

@@ -25,13 +25,13 @@ from graveler.server.bodies import (
     read_past,
     read_small_body,
 )
+from graveler.server.configuration import OBJECTS_PATH, ServerSettings
 from graveler.server.data_plane import DataPlane
 from graveler.server.events import event_of, response_of
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine, now, write_line
 from graveler.server.requests import Receive, Request, Scope, Send, request_of
 from graveler.server.responses import Pieces, RequestError, ServerResponse, json_error
-from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.short import ShortRequests
 from graveler.server.threads import Threads
 

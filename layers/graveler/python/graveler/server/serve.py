@@ -16,8 +16,8 @@ from granian.log import LogLevels
 from granian.server import Server
 
 from graveler.errors import UnavailableError
+from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import HEALTH
-from graveler.server.settings import ServerSettings
 from graveler.server.worker import build_gateway
 
 STOP_SECONDS: Final = 30

@@ -16,12 +16,12 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import ServedFolders, url_signer
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
 from graveler.operations.sweeping import Sweeper
+from graveler.server.configuration import OBJECTS_PATH, ServerSettings
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.namespaces import ServedNamespaces
 from graveler.server.request_log import open_audit_log
-from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.modes import PRIVATE
 from graveler.storage.sqlite_tables import SqliteTables

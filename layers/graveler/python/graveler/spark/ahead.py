@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Final
 
-from graveler.tree.files import RANGES, TreeFiles
+from graveler.tree.store import RANGES, TreeFiles
 from graveler.tree.tree import Tree
 
 _AT_ONCE: Final = 4
@@ -44,7 +44,7 @@ class _Ahead:
         self._under_way: dict[str, Future[bytes]] = {}
 
     def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
-        """See :class:`graveler.tree.files.TreeFiles`."""
+        """See :class:`graveler.tree.store.TreeFiles`."""
         if kind != RANGES or fresh:
             return self._files.get(kind, name, fresh=fresh)
         coming = self._taken(name)
@@ -54,7 +54,7 @@ class _Ahead:
         return self._files.get(kind, name) if coming is None else coming.result()
 
     def put(self, kind: str, name: str, data: bytes) -> None:
-        """See :class:`graveler.tree.files.TreeFiles`."""
+        """See :class:`graveler.tree.store.TreeFiles`."""
         self._files.put(kind, name, data)
 
     def _taken(self, name: str) -> "Future[bytes] | None":

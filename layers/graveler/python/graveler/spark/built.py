@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 
 Span = tuple[bytes, bytes]

@@ -13,7 +13,7 @@ from graveler.model import SplitParameters
 from graveler.spark.built import Subtree
 from graveler.spark.connect import cores
 from graveler.spark.frames import in_each_task
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import join
 

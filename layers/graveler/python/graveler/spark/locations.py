@@ -14,10 +14,10 @@ from graveler.errors import InvalidError
 from graveler.lake.opening.location import LakeLocation
 from graveler.locations import Named, ServedLake, find_lake, find_location
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.files import ImmutableFiles
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.objects import Objects
-from graveler.tree.files import TreeStore
 from graveler.tree.ids import NoNotes
+from graveler.tree.store import TreeStore
 
 if TYPE_CHECKING:
     from graveler.storage.s3_objects import S3Settings

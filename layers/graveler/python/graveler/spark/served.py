@@ -29,11 +29,11 @@ from graveler.remote.repository import RemoteRepository, not_made
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import Imported
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.files import ImmutableFiles
+from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.canonical import ends_by
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.wire import documents, objects
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 from graveler.errors import InvalidError
 from graveler.spark.locations import Files, task_store
 from graveler.tree.apply import aligned
-from graveler.tree.files import TreeStore
 from graveler.tree.key_range import KeyRange
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 
 TASK_ROWS: Final = 250_000

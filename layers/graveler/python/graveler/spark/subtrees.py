@@ -21,9 +21,9 @@ from graveler.spark.built import BadRow, Span, Subtree, Subtrees, pack
 from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import PROBLEM, Columns
-from graveler.tree.files import TreeStore
 from graveler.tree.ids import ID_BYTES
 from graveler.tree.record import RecordCodec
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Part
 from graveler.tree.writer import TreeWriter
 

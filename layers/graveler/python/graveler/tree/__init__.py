@@ -1,6 +1,6 @@
 """The tree: sorted records in immutable files, two levels deep, canonical.
 
-The package is pure: it knows neither repositories nor where files are stored (port: :class:`graveler.tree.files.TreeFiles`), and
+The package is pure: it knows neither repositories nor where files are stored (port: :class:`graveler.tree.store.TreeFiles`), and
 starts neither processes nor threads (port: :class:`graveler.tree.runtime.Runtime`). From the bottom up: ``record`` (the bytes of
 one object), ``split`` (where a range ends), ``block`` and ``sstable`` (files of sorted records), ``lookup_cache`` (what lookups
 keep of them), ``assemble`` (files of blocks, most of them copied), ``naming`` and ``ids`` (a range's name, and the notes on it),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from graveler.tree.cursor import Cursor
 from graveler.tree.expected import differing, expect_next
-from graveler.tree.files import ENOUGH
 from graveler.tree.record import identity
+from graveler.tree.store import ENOUGH
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
 

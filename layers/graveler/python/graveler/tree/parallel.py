@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from graveler.model import SplitParameters
-from graveler.tree.files import TreeStore
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build, join
 

@@ -16,8 +16,8 @@ import msgspec
 
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.apply import Change, Interval, aligned, apply
-from graveler.tree.files import TreeStore
 from graveler.tree.merge import MergeResult, StrategyOf, merge
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter
 

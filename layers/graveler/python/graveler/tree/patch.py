@@ -20,7 +20,6 @@ import msgspec
 from graveler.model import SplitParameters
 from graveler.tree.assemble import Assembler
 from graveler.tree.block import BLOCK_SIZE, SEQUENCE_SIZE, encode, entries
-from graveler.tree.files import RANGES
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
 from graveler.tree.range_info import RangeInfo
@@ -28,6 +27,7 @@ from graveler.tree.record import IDENTITY_OVERHEAD, object_size, record_ids, sam
 from graveler.tree.splice import Splice, values_of
 from graveler.tree.split import cuts_after, is_candidate
 from graveler.tree.sstable import MalformedTableError, Records, Table
+from graveler.tree.store import RANGES
 from graveler.tree.tail import Label
 from graveler.tree.tree import MAX_TOTAL, Tree
 

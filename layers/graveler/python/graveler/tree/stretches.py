@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from graveler.tree.cursor import Cursor
-from graveler.tree.files import ENOUGH, TASK
+from graveler.tree.store import ENOUGH, TASK
 from graveler.tree.tree import Tree
 
 Stretch = list[tuple[int, int]]

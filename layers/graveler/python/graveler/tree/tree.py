@@ -16,12 +16,12 @@ from graveler.errors import DamagedFileError, InvalidError
 from graveler.forks import new_lock
 from graveler.model import MetarangeID, MetarangeName, SplitParameters
 from graveler.tree.assemble import table_file
-from graveler.tree.files import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
 from graveler.tree.range_info import ID, RangeInfo
 from graveler.tree.record import record_ids
 from graveler.tree.sstable import Lookups, MalformedTableError, OtherFileError, Records, Table
+from graveler.tree.store import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.tail import Label
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ class _Loading:
         self.tree: Tree | None = None
 
     def check(self, table: Table) -> None:
-        """See :class:`graveler.tree.files.Expected`."""
+        """See :class:`graveler.tree.store.Expected`."""
         tree = Tree(self._store, cut_by=None if table.label is None else table.label.split)
         for keys, packed in table.blocks():
             tree.lasts += keys

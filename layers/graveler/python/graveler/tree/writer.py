@@ -19,7 +19,6 @@ from xxhash import xxh64_intdigest
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
 from graveler.tree.assemble import fit_one_block, table_file
-from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import chunk_digests, suffix
 from graveler.tree.patch import Change, Patch
@@ -27,6 +26,7 @@ from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
 from graveler.tree.split import SEED, cuts_after, slack, slack_window, validate_split
 from graveler.tree.sstable import layout_of
+from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.tail import Label
 from graveler.tree.tree import MAX_TOTAL, Tree
 

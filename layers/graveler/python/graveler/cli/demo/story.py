@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from graveler.cli.demo.stage import Stage
-from graveler.cli.files import files_below
+from graveler.cli.local_files import files_below
 from graveler.cli.locations import LAKE
 from graveler.errors import InvalidError
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli.exits import InterruptedVerbError, ReaderGoneError
-from graveler.cli.files import check_folder
+from graveler.cli.local_files import check_folder
 from graveler.cli.locations import LAKE, working_folder
 from graveler.cli.options import AsJson
 from graveler.cli.running import run_line

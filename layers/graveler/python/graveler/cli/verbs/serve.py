@@ -174,9 +174,9 @@ def serve(
     """
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
+    from graveler.server.configuration import SecretVariables, ServerSettings
     from graveler.server.serve import listening_port
     from graveler.server.serve import serve as run
-    from graveler.server.settings import SecretVariables, ServerSettings
 
     screen = output()
     if open_setup and not _is_loopback(host):

@@ -13,8 +13,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
-from graveler.cli.files import check_folder, check_readable, file_for, files_below, whole, write_file
 from graveler.cli.interrupts import staging
+from graveler.cli.local_files import check_folder, check_readable, file_for, files_below, whole, write_file
 from graveler.cli.locations import Named, open_repository, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption, Metadata, parse_metadata
 from graveler.cli.progress import counting

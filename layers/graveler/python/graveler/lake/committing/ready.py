@@ -12,9 +12,9 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, MetarangeName, SplitParameters
 from graveler.requests.committing import CommitMetarange
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.objects import ObjectMissingError
-from graveler.tree.files import METARANGES
+from graveler.tree.store import METARANGES
 from graveler.tree.tree import Tree
 
 _NAME: Final = re.compile("[0-9a-f]{64}-[0-9a-f]{32}")

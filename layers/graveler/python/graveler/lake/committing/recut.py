@@ -7,8 +7,8 @@ from typing import Final
 
 from graveler.model import SplitParameters
 from graveler.tree.canonical import is_canonical
-from graveler.tree.files import TreeStore
 from graveler.tree.parallel import build_parallel
+from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 
 _SHARES: Final = 4

@@ -28,12 +28,12 @@ from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
 from graveler.progress import Progress, no_progress
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Put, Tables
-from graveler.tree.files import METARANGES, RANGES, TreeFiles
 from graveler.tree.record import RecordCodec
+from graveler.tree.store import METARANGES, RANGES, TreeFiles
 
 _HEX: Final = "0123456789abcdef"
 _MARK: Final = "Another repository could claim the namespace and mix its files with this one's; run again with repair"

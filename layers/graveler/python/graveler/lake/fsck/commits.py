@@ -13,7 +13,7 @@ from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.objects import Store, Trouble
 from graveler.model import Commit, CommitID
 from graveler.progress import Progress
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.tables import Item, Tables
 
 _RUN_REPAIR: Final = "It can be rebuilt from the other copy: run again with repair"

@@ -20,13 +20,13 @@ from graveler.lake.fsck.history import History
 from graveler.lake.merging.merge import STRATEGY_KEY
 from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.tree.files import RANGES, TreeFiles, TreeStore
 from graveler.tree.identify import names_of
 from graveler.tree.merge import merge
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import MalformedTableError, write_table
+from graveler.tree.store import RANGES, TreeFiles, TreeStore
 from graveler.tree.tail import Label, labelled
 from graveler.tree.tree import Tree
 

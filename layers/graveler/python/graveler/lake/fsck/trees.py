@@ -26,11 +26,11 @@ from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
 from graveler.lake.fsck.rebuild import Found, Rebuilder
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
 from graveler.progress import Progress
-from graveler.storage.files import FOLDER
-from graveler.tree.files import METARANGES, RANGES, wrong_with
+from graveler.storage.immutable_files import FOLDER
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import RecordCodec
 from graveler.tree.sstable import MalformedTableError, Records
+from graveler.tree.store import METARANGES, RANGES, wrong_with
 
 _FROM_COPY: Final = "restore this file from a copy of the storage namespace"
 _ANEW: Final = f"Restore the branch to an earlier commit and repeat its changes, or {_FROM_COPY}"

@@ -27,8 +27,8 @@ from graveler.lake.committing.commit import (
 from graveler.lake.committing.publish import done_before
 from graveler.lake.committing.sealing import Sealed, holding, own_token, release, take_sealed
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
+from graveler.lake.in_parts.part_files import PartResult, Plan
 from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.merging.inputs import tree_of

@@ -9,7 +9,7 @@ from graveler.lake.committing.landing import Landing, give_back_turn, keeping_tu
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import ImportSource, Terms, build_source, land_imported, sorted_sources
 from graveler.lake.importing.prefix_listing import destination_of
-from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
+from graveler.lake.in_parts.part_files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
 from graveler.lake.parts import RepositoryParts
 from graveler.progress import ObjectProgress, no_object_progress

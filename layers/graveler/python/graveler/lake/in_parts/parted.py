@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.files import PartFiles
+from graveler.lake.in_parts.part_files import PartFiles
 from graveler.lake.in_parts.work import AnotherRoundError, Sizes, Work
 from graveler.model import Commit, CommitID
 from graveler.progress import ObjectProgress, no_object_progress

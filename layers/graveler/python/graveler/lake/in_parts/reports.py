@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError, NotFoundError
-from graveler.lake.in_parts.files import OPERATIONS
+from graveler.lake.in_parts.part_files import OPERATIONS
 from graveler.lake.repository import OpenRepository
 from graveler.storage.objects import ObjectMissingError
 

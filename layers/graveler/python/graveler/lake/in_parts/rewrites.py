@@ -10,8 +10,8 @@ from graveler.lake.committing.publish import commit_of_request
 from graveler.lake.committing.recut import recut
 from graveler.lake.committing.rewrite import expect_other_split, rewrite_draft
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
+from graveler.lake.in_parts.part_files import PartResult, Plan
 from graveler.lake.in_parts.work import Results, Sizes, planned
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, SplitParameters

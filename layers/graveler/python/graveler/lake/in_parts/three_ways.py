@@ -7,8 +7,8 @@ from graveler.lake.committing.begun import merge_terms
 from graveler.lake.committing.landing import Draft, give_back_turn, keeping_turn, look_at_head, written_before
 from graveler.lake.committing.recut import recut
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
+from graveler.lake.in_parts.part_files import PartResult, Plan
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.merging.inputs import trees_of
 from graveler.lake.merging.three_way import (

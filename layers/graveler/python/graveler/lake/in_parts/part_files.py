@@ -15,7 +15,7 @@ import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError, InvalidError, NotFoundError
 from graveler.model import CommitID, MetarangeName, SplitParameters, Token
-from graveler.storage.files import FOLDER
+from graveler.storage.immutable_files import FOLDER
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
 from graveler.tree.apply import Interval
 from graveler.tree.merge import TreeConflict
