@@ -236,7 +236,7 @@ def test_a_rules_status_is_shown_with_each_window(drop: Path) -> None:
     assert "  window 1969-01-01T00:00:00Z: 1 object, 0 deleted" in lines
     assert len([line for line in lines if line.startswith("  window ")]) >= 3, "that of 2026, and of the files' times"
     assert any(line.startswith("dated too far in the future: ") and "(9000-01-01T00:00:00Z)" in line for line in lines)
-    assert lines[-1] == "0 commits begun"
+    assert lines[-1] == "0 commits started"
     shown = done("ingest", "rules", "show", "quick", "hours", "--json").json
     assert (shown["name"], shown["repository"]) == ("hours", "quick")
     status = shown["status"]
@@ -262,6 +262,6 @@ def test_ctrl_c_leaves_what_was_staged(drop: Path) -> None:
         process.send_signal(SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert b"watching again goes on" in err
+    assert b"watch again to continue" in err
     done("ingest", "watch", drop, "--once")
     assert paths() == ["in/2026/a.csv", "in/b.csv"]

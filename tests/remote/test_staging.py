@@ -99,7 +99,7 @@ def test_what_a_server_does_not_do_is_refused_with_what_to_do(both: tuple[OpenRe
     _, behind = both
     with pytest.raises(InvalidError, match="upload it with if_absent"):
         behind.link("main", entry("x"), if_absent=True)
-    with pytest.raises(InvalidError, match="where the lake is"):
+    with pytest.raises(InvalidError, match="on the lake itself"):
         behind.duplicate("main", "a", "b")
     with pytest.raises(ObjectNotFoundError):
         behind.stat("main", "x")
