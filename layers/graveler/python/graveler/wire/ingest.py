@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from graveler.ingest.results import Outcome
 from graveler.ingest.rules import MESSAGE, CommitPolicy, Deletes, Overwrites
 from graveler.wire.documents import Commit, Pagination
 from graveler.wire.errors import Error
@@ -87,7 +88,7 @@ class IngestReplay(Struct, frozen=True):
 class IngestResult(Struct, frozen=True):
     """The outcome of a message (``staged``, ``stale``, ``skipped``, ``retry`` or ``poison``), and the reason."""
 
-    outcome: str
+    outcome: Outcome
     reason: str
 
 

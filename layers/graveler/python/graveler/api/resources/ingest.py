@@ -211,7 +211,7 @@ def replay(call: Call, repository: str, body: IngestReplay) -> Response:
     made, not_made = (*batch.commits, *due.commits), (*batch.commits_failed, *due.commits_failed)
     return json_response(
         IngestReplayed(
-            [IngestResult(result.outcome.value, result.reason) for result in results],
+            [IngestResult(result.outcome, result.reason) for result in results],
             [IngestMade(one.rule, commit_document(one.commit)) for one in made],
             [IngestNotMade(one.rule, one.reason) for one in not_made],
         )
