@@ -20,7 +20,7 @@ from graveler.api.resources import GROUPS
 from graveler.cli.app import app
 from graveler.lake.repository import FUNCTIONS
 from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
-from graveler.requests.base import Request
+from graveler.requests.base import Repetition, Request
 from graveler.requests.merging import Replay
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "requests.md"
@@ -28,13 +28,14 @@ HEAD: Final = """# Requests
 
 Each verb that changes something, or can take long, is one request: its class in `graveler/requests/` says what it does, what it
 costs, which errors there are, and what it needs. One function in `graveler/lake/` does it; the interfaces build requests and hand
-them on. *Changes* are the fields that name branches; *long* requests may become operations. An empty cell is deliberate: that
-interface does not offer the request.
+them on. *Changes* are the fields that name branches; *long* requests may become operations. *Repeated* says what a second request
+under the same `Idempotency-Key` does: it gets the lake's *result* of the first one, or the first *response*, which the API has
+kept; otherwise it changes nothing more, even without a key. An empty cell is deliberate: that interface does not offer the request.
 
 The page is written by `python -m tests.make_request_docs`, and a test compares it with the code.
 
-| request | needs | changes | long | function | HTTP operations | behind a server | Python API | command line |
-|---|---|---|---|---|---|---|---|---|
+| request | needs | changes | long | repeated | function | HTTP operations | behind a server | Python API | command line |
+|---|---|---|---|---|---|---|---|---|---|
 """
 
 Kind = type[Request[Any]]
@@ -138,6 +139,7 @@ def page() -> str:
             kind.permission.value,
             ", ".join(f"`{name}`" for name in kind.changes),
             "yes" if kind.can_be_long else "",
+            "" if kind.repetition is Repetition.HARMLESS else kind.repetition.value,
             f"`lake/{FUNCTIONS[kind].replace('.', '/').replace(':', '.py` `')}`",
             ", ".join(f"`{name}`" for name in over_http.get(kind, ())),
             "yes" if kind in BEHIND_A_SERVER else "",

@@ -70,6 +70,16 @@ def test_a_branch_is_renamed_once_also_if_the_answer_was_lost(call: Client) -> N
     assert call("POST", f"{BRANCHES}/none/rename", (), {"name": "x"}, {"Idempotency-Key": "third"}).status == 404
 
 
+def test_a_hard_reset_to_a_relative_ref_moves_the_branch_once(call: Client) -> None:
+    opened = call.world.lake.repository("repo")
+    made = [opened.commit("main", str(number), allow_empty=True) for number in range(3)]
+    for _ in range(2):
+        assert call("PUT", f"{BRANCHES}/main/hard_reset", [("ref", "main~1")], None, KEY).status == 204
+    assert opened.branch("main").commit_id == made[1].id
+    assert call("PUT", f"{BRANCHES}/main/hard_reset", [("ref", "main~1")], None).status == 204
+    assert opened.branch("main").commit_id == made[0].id
+
+
 def test_an_answer_that_cannot_be_kept_is_given_all_the_same(call: Client, caplog: pytest.LogCaptureFixture) -> None:
     """Or the client would ask again for what was done."""
     opened = call.world.lake.repository("repo")

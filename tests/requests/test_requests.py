@@ -2,12 +2,15 @@
 
 import inspect
 import re
+from collections.abc import Callable
+from types import CodeType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
 from graveler.api.resources import GROUPS
+from graveler.api.routing import Route
 from graveler.lake.context import Context
 from graveler.lake.in_parts.pinned import LongRequest
 from graveler.lake.methods import RequestMethods
@@ -15,7 +18,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.repository import FUNCTIONS, function_of
 from graveler.operations.parted import KINDS
 from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
-from graveler.requests.base import Permission, Request
+from graveler.requests.base import Permission, Repetition, Request
 from graveler.requests.refs import CreateTag, DeleteTag
 from graveler.requests.staging import Duplicate
 from tests.make_request_docs import PAGE, every_request, operations, page
@@ -76,6 +79,44 @@ def test_a_method_with_keywords_has_the_fields_of_its_request(request_type: type
         fields = (fields - {"info"}) | {"message", "committer", "metadata", "created", "request_id"}
     renamed = {"strategy": "strategies", "untouched": "unchanged_prefixes", "addresses": "sources", "paths": "objects"}
     assert {renamed.get(parameter, parameter) for parameter in parameters} == fields
+
+
+BY_REQUEST_ID = {"commit_info", "request_id", "once"}
+"""What a handler calls to hand the lake the ID of a repeated request; or it keeps its response."""
+
+
+@pytest.mark.parametrize(
+    "route", [each for group in GROUPS for each in group.routes], ids=lambda route: route.operation
+)
+def test_a_route_treats_a_repeated_request_as_the_request_declares(route: Route) -> None:
+    declared = {kind.repetition for kind in route.requests} - {Repetition.HARMLESS}
+    called = _names(route.handler)
+    if Repetition.RESPONSE in declared:
+        assert "once" in called
+    elif Repetition.RESULT in declared:
+        assert called & BY_REQUEST_ID
+    elif route.requests:
+        assert not called & BY_REQUEST_ID, "declare what a repeated request does"
+
+
+@pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
+def test_the_lake_knows_results_by_the_request_id_alone(request_type: type[Request[Any]]) -> None:
+    fields = {field.name for field in msgspec.structs.fields(request_type)}
+    assert (request_type.repetition is Repetition.RESULT) == bool(fields & {"info", "request_id"})
+
+
+def _names(function: Callable[..., Any]) -> set[str]:
+    """The names that a function uses, or a function of its module that it calls."""
+    found: set[str] = set()
+    module = vars(inspect.getmodule(function))
+    waiting = [function.__code__]
+    while waiting:
+        code = waiting.pop()
+        inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+        called = [module[name].__code__ for name in set(code.co_names) - found if inspect.isfunction(module.get(name))]
+        found |= {*code.co_names, *code.co_freevars}
+        waiting += inner + [each for each in called if each.co_filename == code.co_filename]
+    return found
 
 
 UNCHANGED_BY_BRANCH: set[str] = {"createBranch"}

@@ -60,7 +60,9 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
         response = found
     kept = response.body if isinstance(response.body, str) else response.body.decode()
     try:
-        tables.put(key, {**note, "status": response.status, "type": response.headers["content-type"], "body": kept})
+        tables.put(
+            key, {**note, "status": response.status, "type": response.headers.get("content-type", ""), "body": kept}
+        )
     except GravelerError as error:  # it succeeded: a client that gets an error would send it again
         _log.warning("request %s: the response to %s could not be stored: %s", call.request_id, call.operation, error)
     return response
@@ -96,7 +98,7 @@ def _another() -> ApiError:
 def _kept(item: Item) -> Response | None:
     status, kind, body = item.get("status"), item.get("type"), item.get("body")
     if isinstance(status, int) and isinstance(kind, str) and isinstance(body, str):
-        return Response(status, {"content-type": kind}, body)
+        return Response(status, {"content-type": kind} if kind else {}, body)
     return None
 
 

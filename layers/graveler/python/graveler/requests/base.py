@@ -20,6 +20,17 @@ class Permission(Enum):
     """Create, configure and delete repositories; create and revoke keys."""
 
 
+class Repetition(Enum):
+    """What happens when a client that got no response sends the same request again, under the same idempotency key."""
+
+    HARMLESS = "harmless"
+    """It changes nothing more, even without a key."""
+    RESULT = "result"
+    """The lake finds the first one's result by the request ID."""
+    RESPONSE = "response"
+    """The API returns the first one's response, which the table holds under the key."""
+
+
 class CommitInfo(Struct, frozen=True, omit_defaults=True):
     """The information in a new commit, including its author. ``created`` (Unix seconds, from 1970 to a day from now) overrides
     the time. A repeated request with the same ``request_id`` returns the commit of the first one (promise C4)."""
@@ -44,3 +55,5 @@ class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=Tr
     """Fields that name the refs that the request reads: an operation reads them as they were when it was requested."""
     can_be_long: ClassVar[bool] = False
     """Whether the request may become an operation."""
+    repetition: ClassVar[Repetition] = Repetition.HARMLESS
+    """What a repeated request does."""

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from graveler import model
 from graveler.model import CommitID, MetarangeName, SplitParameters
-from graveler.requests.base import CommitInfo, Permission, Request
+from graveler.requests.base import CommitInfo, Permission, Repetition, Request
 
 
 class Commit(Request[model.Commit], frozen=True, kw_only=True):
@@ -21,6 +21,7 @@ class Commit(Request[model.Commit], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     can_be_long: ClassVar = True
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     info: CommitInfo = CommitInfo()
@@ -46,6 +47,7 @@ class CommitMetarange(Request[model.Commit], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     metarange: MetarangeName
@@ -71,6 +73,7 @@ class Rewrite(Request[model.Commit], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     can_be_long: ClassVar = True
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     split: SplitParameters

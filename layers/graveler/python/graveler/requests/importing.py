@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from graveler.model import Commit, Totals
-from graveler.requests.base import CommitInfo, Permission, Request
+from graveler.requests.base import CommitInfo, Permission, Repetition, Request
 
 
 class AddressType(str, Enum):
@@ -105,6 +105,7 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     can_be_long: ClassVar = True
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     sources: tuple[ImportAddress, ...]
@@ -154,6 +155,7 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     folder: Path
@@ -180,6 +182,7 @@ class ImportListing(Request[Imported], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     listing: tuple[Path, ...]

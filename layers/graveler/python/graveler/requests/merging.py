@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from graveler import model
 from graveler.model import Application, MergeStrategies
-from graveler.requests.base import CommitInfo, Permission, Request
+from graveler.requests.base import CommitInfo, Permission, Repetition, Request
 
 
 class Merge(Request[model.Commit], frozen=True, kw_only=True):
@@ -32,6 +32,7 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     changes: ClassVar = ("destination",)
     refs: ClassVar = ("source",)
     can_be_long: ClassVar = True
+    repetition: ClassVar = Repetition.RESULT
 
     source: str
     destination: str
@@ -53,6 +54,7 @@ class Replay(Request[model.Commit], frozen=True, kw_only=True):
     changes: ClassVar = ("branch",)
     refs: ClassVar = ("ref",)
     can_be_long: ClassVar = True
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     ref: str

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from graveler.model import Branch, CommitID, Tag
-from graveler.requests.base import Permission, Request
+from graveler.requests.base import Permission, Repetition, Request
 
 
 class CreateBranch(Request[Branch], frozen=True, kw_only=True):
@@ -19,6 +19,7 @@ class CreateBranch(Request[Branch], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
     refs: ClassVar = ("source",)
+    repetition: ClassVar = Repetition.RESPONSE
 
     name: str
     source: str
@@ -75,6 +76,7 @@ class RenameBranch(Request[Branch], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("old", "new")
+    repetition: ClassVar = Repetition.RESPONSE
 
     old: str
     new: str
@@ -93,6 +95,7 @@ class HardReset(Request[Branch], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     refs: ClassVar = ("ref",)
+    repetition: ClassVar = Repetition.RESPONSE
 
     branch: str
     ref: str
@@ -110,6 +113,7 @@ class Undo(Request[Branch], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     request_id: str = ""
@@ -121,6 +125,7 @@ class CreateTag(Request[Tag], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     refs: ClassVar = ("ref",)
+    repetition: ClassVar = Repetition.RESPONSE
 
     name: str
     ref: str

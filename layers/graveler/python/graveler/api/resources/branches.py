@@ -233,8 +233,13 @@ def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) 
 )
 def hard_reset_branch(call: Call, repository: str, branch: str, query: HardResetQuery) -> Response:
     """Move a branch to the commit of any ref; refused while there are uncommitted changes."""
-    call.lake.repository(repository).hard_reset(branch, query.ref, by=call.committer, force=call.force(query.force))
-    return no_content()
+    opened = call.lake.repository(repository)
+
+    def move() -> Response:
+        opened.hard_reset(branch, query.ref, by=call.committer, force=call.force(query.force))
+        return no_content()
+
+    return once(call, move, lambda: None)
 
 
 @routes.post(
