@@ -30,7 +30,8 @@ Each verb that changes something, or can take long, is one request: its class in
 costs, which errors there are, and what it needs. One function in `graveler/lake/` does it; the interfaces build requests and hand
 them on. *Changes* are the fields that name branches; *long* requests may become operations. *Repeated* says what a second request
 under the same `Idempotency-Key` does: it gets the lake's *result* of the first one, or the first *response*, which the API has
-kept; otherwise it changes nothing more, even without a key. An empty cell is deliberate: that interface does not offer the request.
+kept; otherwise it changes nothing more, even without a key. An empty cell is deliberate: that
+interface does not offer the request.
 
 The page is written by `python -m tests.make_request_docs`, and a test compares it with the code.
 
