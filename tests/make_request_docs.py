@@ -141,7 +141,7 @@ def page() -> str:
             ", ".join(f"`{name}`" for name in kind.changes),
             "yes" if kind.can_be_long else "",
             "" if kind.repetition is Repetition.HARMLESS else kind.repetition.value,
-            f"`lake/{FUNCTIONS[kind].replace('.', '/').replace(':', '.py` `')}`",
+            f"`lake/{FUNCTIONS[kind.__name__].replace('.', '/').replace(':', '.py` `')}`",
             ", ".join(f"`{name}`" for name in over_http.get(kind, ())),
             "yes" if kind in BEHIND_A_SERVER else "",
             ", ".join(f"`{name}`" for name in handles.get(method, ())),

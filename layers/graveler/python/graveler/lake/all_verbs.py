@@ -4,7 +4,7 @@ first time. Elsewhere a verb loads its own modules when it is first called, so t
 from importlib import import_module
 from typing import Final
 
-from graveler.lake.repository import FUNCTIONS, function_of
+from graveler.lake.repository import FUNCTIONS
 
 _BESIDES: Final = (
     "lake.in_parts.opening",
@@ -24,7 +24,7 @@ _BESIDES: Final = (
 
 def load_verbs() -> None:
     """Load what verbs load when they are first called, but for RocksDB (13 ms), which the first commit of many records loads."""
-    for kind in FUNCTIONS:
-        function_of(kind)
+    for function in FUNCTIONS.values():
+        import_module(f"graveler.lake.{function.partition(':')[0]}")
     for name in _BESIDES:
         import_module(f"graveler.{name}")

@@ -3,8 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from graveler import requests
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.objects.stage import Accept
 from graveler.model import (
@@ -22,18 +23,11 @@ from graveler.model import (
     Tag,
 )
 from graveler.progress import ObjectProgress, no_object_progress
-from graveler.requests import committing, refs, settings, staging
 from graveler.requests.base import CommitInfo, Request
-from graveler.requests.exporting import Export, ExportReport
-from graveler.requests.importing import (
-    ImportAddress,
-    ImportAddresses,
-    Imported,
-    ImportFolder,
-    ImportListing,
-    ListingOptions,
-)
-from graveler.requests.merging import CherryPick, Merge, Revert
+
+if TYPE_CHECKING:
+    from graveler.requests.exporting import ExportReport
+    from graveler.requests.importing import ImportAddress, Imported, ListingOptions
 
 T = TypeVar("T")
 
@@ -49,79 +43,79 @@ class RequestMethods(Protocol):
 
     def set_metadata(self, metadata: Mapping[str, str], *, force: bool = False) -> Mapping[str, str]:
         """See :class:`graveler.requests.settings.SetMetadata`."""
-        return self.run(settings.SetMetadata(metadata=metadata, force=force))
+        return self.run(requests.settings.SetMetadata(metadata=metadata, force=force))
 
     def delete_metadata(self, keys: Iterable[str], *, force: bool = False) -> Mapping[str, str]:
         """See :class:`graveler.requests.settings.DeleteMetadata`."""
-        return self.run(settings.DeleteMetadata(keys=tuple(keys), force=force))
+        return self.run(requests.settings.DeleteMetadata(keys=tuple(keys), force=force))
 
     def set_protection(self, patterns: Iterable[str], *, if_match: str | None = None, force: bool = False) -> str:
         """See :class:`graveler.requests.settings.SetProtection`."""
-        return self.run(settings.SetProtection(patterns=tuple(patterns), if_match=if_match, force=force))
+        return self.run(requests.settings.SetProtection(patterns=tuple(patterns), if_match=if_match, force=force))
 
     def protect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
         """See :class:`graveler.requests.settings.Protect`."""
-        return self.run(settings.Protect(patterns=tuple(patterns), force=force))
+        return self.run(requests.settings.Protect(patterns=tuple(patterns), force=force))
 
     def unprotect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
         """See :class:`graveler.requests.settings.Unprotect`."""
-        return self.run(settings.Unprotect(patterns=tuple(patterns), force=force))
+        return self.run(requests.settings.Unprotect(patterns=tuple(patterns), force=force))
 
     def set_retention(self, rules: RetentionRules, *, force: bool = False) -> None:
         """See :class:`graveler.requests.settings.SetRetention`."""
-        self.run(settings.SetRetention(rules=rules, force=force))
+        self.run(requests.settings.SetRetention(rules=rules, force=force))
 
     def delete_retention(self, *, force: bool = False) -> None:
         """See :class:`graveler.requests.settings.DeleteRetention`."""
-        self.run(settings.DeleteRetention(force=force))
+        self.run(requests.settings.DeleteRetention(force=force))
 
     def set_import_sources(self, prefixes: Iterable[str] | None, *, force: bool = False) -> None:
         """See :class:`graveler.requests.settings.SetImportSources`."""
         named = None if prefixes is None else tuple(prefixes)
-        self.run(settings.SetImportSources(prefixes=named, force=force))
+        self.run(requests.settings.SetImportSources(prefixes=named, force=force))
 
     def set_read_only(self, read_only: bool) -> None:
         """See :class:`graveler.requests.settings.SetReadOnly`."""
-        self.run(settings.SetReadOnly(read_only=read_only))
+        self.run(requests.settings.SetReadOnly(read_only=read_only))
 
     def create_branch(
         self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
     ) -> Branch:
         """See :class:`graveler.requests.refs.CreateBranch`."""
-        request = refs.CreateBranch(name=name, source=source, hidden=hidden, owner=owner, force=force)
+        request = requests.refs.CreateBranch(name=name, source=source, hidden=hidden, owner=owner, force=force)
         return self.run(request, Context(by=by))
 
     def renew_branch(self, name: str, owner: str) -> None:
         """See :class:`graveler.requests.refs.RenewBranch`."""
-        self.run(refs.RenewBranch(name=name, owner=owner))
+        self.run(requests.refs.RenewBranch(name=name, owner=owner))
 
     def release_branch(self, name: str, owner: str) -> None:
         """See :class:`graveler.requests.refs.ReleaseBranch`."""
-        self.run(refs.ReleaseBranch(name=name, owner=owner))
+        self.run(requests.refs.ReleaseBranch(name=name, owner=owner))
 
     def delete_branch(self, name: str, *, by: str = "", force: bool = False, at: CommitID | None = None) -> None:
         """See :class:`graveler.requests.refs.DeleteBranch`."""
-        self.run(refs.DeleteBranch(name=name, at=at, force=force), Context(by=by))
+        self.run(requests.refs.DeleteBranch(name=name, at=at, force=force), Context(by=by))
 
     def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
         """See :class:`graveler.requests.refs.RenameBranch`."""
-        return self.run(refs.RenameBranch(old=old, new=new, force=force), Context(by=by))
+        return self.run(requests.refs.RenameBranch(old=old, new=new, force=force), Context(by=by))
 
     def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
         """See :class:`graveler.requests.refs.HardReset`."""
-        return self.run(refs.HardReset(branch=branch, ref=ref, force=force), Context(by=by))
+        return self.run(requests.refs.HardReset(branch=branch, ref=ref, force=force), Context(by=by))
 
     def undo(self, branch: str, *, by: str = "", force: bool = False, request_id: str = "") -> Branch:
         """See :class:`graveler.requests.refs.Undo`."""
-        return self.run(refs.Undo(branch=branch, request_id=request_id, force=force), Context(by=by))
+        return self.run(requests.refs.Undo(branch=branch, request_id=request_id, force=force), Context(by=by))
 
     def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
         """See :class:`graveler.requests.refs.CreateTag`."""
-        return self.run(refs.CreateTag(name=name, ref=ref, force=force), Context(by=by))
+        return self.run(requests.refs.CreateTag(name=name, ref=ref, force=force), Context(by=by))
 
     def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
         """See :class:`graveler.requests.refs.DeleteTag`."""
-        self.run(refs.DeleteTag(name=name, force=force), Context(by=by))
+        self.run(requests.refs.DeleteTag(name=name, force=force), Context(by=by))
 
     def upload(
         self,
@@ -135,7 +129,7 @@ class RequestMethods(Protocol):
         force: bool = False,
     ) -> ObjectEntry:
         """See :class:`graveler.requests.staging.Upload`. ``data`` is the bytes, or a file."""
-        request = staging.Upload(
+        request = requests.staging.Upload(
             branch=branch,
             path=path,
             content_type=content_type,
@@ -155,24 +149,24 @@ class RequestMethods(Protocol):
         accept: Accept | None = None,
     ) -> None:
         """See :class:`graveler.requests.staging.Link`."""
-        request = staging.Link(branch=branch, entry=entry, if_absent=if_absent, force=force)
+        request = requests.staging.Link(branch=branch, entry=entry, if_absent=if_absent, force=force)
         self.run(request, UNLIMITED if accept is None else Context(accept=accept))
 
     def link_many(
         self, branch: str, entries: Iterable[ObjectEntry], *, force: bool = False, accept: Accept | None = None
     ) -> None:
         """See :class:`graveler.requests.staging.LinkMany`."""
-        self.run(staging.LinkMany(branch=branch, entries=tuple(entries), force=force), Context(accept=accept))
+        self.run(requests.staging.LinkMany(branch=branch, entries=tuple(entries), force=force), Context(accept=accept))
 
     def delete(self, branch: str, paths: Iterable[str], *, force: bool = False) -> None:
         """See :class:`graveler.requests.staging.Delete`."""
-        self.run(staging.Delete(branch=branch, objects=tuple(paths), force=force))
+        self.run(requests.staging.Delete(branch=branch, objects=tuple(paths), force=force))
 
     def copy(
         self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
     ) -> ObjectEntry:
         """See :class:`graveler.requests.staging.Copy`."""
-        request = staging.Copy(
+        request = requests.staging.Copy(
             branch=branch,
             source_path=source_path,
             destination_path=destination_path,
@@ -185,7 +179,7 @@ class RequestMethods(Protocol):
         self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
     ) -> ObjectEntry:
         """See :class:`graveler.requests.staging.Duplicate`."""
-        request = staging.Duplicate(
+        request = requests.staging.Duplicate(
             branch=branch,
             source_path=source_path,
             destination_path=destination_path,
@@ -198,7 +192,7 @@ class RequestMethods(Protocol):
         self, branch: str, source_prefix: str, destination_prefix: str, *, source_ref: str = "", force: bool = False
     ) -> Iterator[ObjectEntry]:
         """See :class:`graveler.requests.staging.CopyPrefix`."""
-        request = staging.CopyPrefix(
+        request = requests.staging.CopyPrefix(
             branch=branch,
             source_prefix=source_prefix,
             destination_prefix=destination_prefix,
@@ -209,14 +203,16 @@ class RequestMethods(Protocol):
 
     def move(self, branch: str, source_path: str, destination_path: str, *, force: bool = False) -> ObjectEntry:
         """See :class:`graveler.requests.staging.Move`."""
-        request = staging.Move(branch=branch, source_path=source_path, destination_path=destination_path, force=force)
+        request = requests.staging.Move(
+            branch=branch, source_path=source_path, destination_path=destination_path, force=force
+        )
         return self.run(request)
 
     def move_prefix(
         self, branch: str, source_prefix: str, destination_prefix: str, *, force: bool = False
     ) -> Iterator[tuple[str, ObjectEntry]]:
         """See :class:`graveler.requests.staging.MovePrefix`."""
-        request = staging.MovePrefix(
+        request = requests.staging.MovePrefix(
             branch=branch, source_prefix=source_prefix, destination_prefix=destination_prefix, force=force
         )
         return self.run(request)
@@ -225,13 +221,13 @@ class RequestMethods(Protocol):
         self, branch: str, path: str, metadata: Mapping[str, str], *, force: bool = False
     ) -> ObjectEntry:
         """See :class:`graveler.requests.staging.UpdateMetadata`."""
-        return self.run(staging.UpdateMetadata(branch=branch, path=path, metadata=metadata, force=force))
+        return self.run(requests.staging.UpdateMetadata(branch=branch, path=path, metadata=metadata, force=force))
 
     def reset(
         self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "", force: bool = False
     ) -> None:
         """See :class:`graveler.requests.staging.Reset`."""
-        self.run(staging.Reset(branch=branch, path=path, prefix=prefix, force=force), Context(by=by))
+        self.run(requests.staging.Reset(branch=branch, path=path, prefix=prefix, force=force), Context(by=by))
 
     def commit(
         self,
@@ -247,7 +243,7 @@ class RequestMethods(Protocol):
     ) -> Commit:
         """See :class:`graveler.requests.committing.Commit`."""
         info = CommitInfo(message, committer, metadata or {}, created, request_id)
-        return self.run(committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force))
+        return self.run(requests.committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force))
 
     def commit_metarange(
         self,
@@ -265,7 +261,7 @@ class RequestMethods(Protocol):
     ) -> Commit:
         """See :class:`graveler.requests.committing.CommitMetarange`."""
         return self.run(
-            committing.CommitMetarange(
+            requests.committing.CommitMetarange(
                 branch=branch,
                 metarange=metarange,
                 parent=parent,
@@ -295,7 +291,7 @@ class RequestMethods(Protocol):
     ) -> Commit:
         """See :class:`graveler.requests.merging.Merge`."""
         return self.run(
-            Merge(
+            requests.merging.Merge(
                 source=source,
                 destination=destination,
                 info=CommitInfo(message, committer, metadata or {}, created, request_id),
@@ -326,7 +322,7 @@ class RequestMethods(Protocol):
         """See :class:`graveler.requests.merging.Revert`."""
         info = CommitInfo(message, committer, metadata or {}, created, request_id)
         return self.run(
-            Revert(
+            requests.merging.Revert(
                 branch=branch,
                 ref=ref,
                 parent_number=parent_number,
@@ -353,7 +349,7 @@ class RequestMethods(Protocol):
         """See :class:`graveler.requests.merging.CherryPick`."""
         info = CommitInfo(message, committer, metadata or {}, created, request_id)
         return self.run(
-            CherryPick(
+            requests.merging.CherryPick(
                 branch=branch,
                 ref=ref,
                 parent_number=parent_number,
@@ -377,12 +373,12 @@ class RequestMethods(Protocol):
     ) -> Commit:
         """See :class:`graveler.requests.committing.Rewrite`."""
         info = CommitInfo(message, committer, metadata or {}, created, request_id)
-        return self.run(committing.Rewrite(branch=branch, split=split, info=info, force=force))
+        return self.run(requests.committing.Rewrite(branch=branch, split=split, info=info, force=force))
 
     def import_addresses(
         self,
         branch: str,
-        addresses: Sequence[ImportAddress],
+        addresses: "Sequence[ImportAddress]",
         *,
         message: str = "",
         committer: str = "",
@@ -394,9 +390,9 @@ class RequestMethods(Protocol):
         allow_empty: bool = False,
         dry_run: bool = False,
         trust_mtime: bool = False,
-    ) -> Imported:
+    ) -> "Imported":
         """See :class:`graveler.requests.importing.ImportAddresses`."""
-        request = ImportAddresses(
+        request = requests.importing.ImportAddresses(
             branch=branch,
             sources=tuple(addresses),
             info=CommitInfo(message, committer, metadata or {}, created, request_id),
@@ -423,9 +419,9 @@ class RequestMethods(Protocol):
         allow_empty: bool = False,
         dry_run: bool = False,
         trust_mtime: bool = False,
-    ) -> Imported:
+    ) -> "Imported":
         """See :class:`graveler.requests.importing.ImportFolder`."""
-        request = ImportFolder(
+        request = requests.importing.ImportFolder(
             branch=branch,
             folder=folder,
             destination=destination,
@@ -441,7 +437,7 @@ class RequestMethods(Protocol):
         self,
         branch: str,
         listing: Path | Sequence[Path],
-        options: ListingOptions | None = None,
+        options: "ListingOptions | None" = None,
         *,
         message: str = "",
         committer: str = "",
@@ -453,12 +449,12 @@ class RequestMethods(Protocol):
         allow_empty: bool = False,
         dry_run: bool = False,
         label: str = "",
-    ) -> Imported:
+    ) -> "Imported":
         """See :class:`graveler.requests.importing.ImportListing`. ``listing`` is a file, several files, or a folder of them."""
-        request = ImportListing(
+        request = requests.importing.ImportListing(
             branch=branch,
             listing=(listing,) if isinstance(listing, Path) else tuple(listing),
-            options=options or ListingOptions(),
+            options=options or requests.importing.ListingOptions(),
             info=CommitInfo(message, committer, metadata or {}, created, request_id),
             force=force,
             allow_empty=allow_empty,
@@ -477,9 +473,11 @@ class RequestMethods(Protocol):
         dry_run: bool = False,
         progress: ObjectProgress = no_object_progress,
         threads: int = 4,
-    ) -> ExportReport:
+    ) -> "ExportReport":
         """See :class:`graveler.requests.exporting.Export`."""
-        request = Export(ref=ref, folder=folder, prefix=prefix, verify=verify, dry_run=dry_run, threads=threads)
+        request = requests.exporting.Export(
+            ref=ref, folder=folder, prefix=prefix, verify=verify, dry_run=dry_run, threads=threads
+        )
         return self.run(request, Context(progress=progress))
 
 

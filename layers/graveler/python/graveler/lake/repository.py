@@ -21,7 +21,6 @@ from graveler.model import (
     ObjectEntry,
     RetentionRules,
 )
-from graveler.requests import committing, exporting, importing, merging, refs, settings, staging
 from graveler.requests.base import CommitInfo, Request
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Key
@@ -37,52 +36,54 @@ if TYPE_CHECKING:
     from graveler.lake.objects.joint import Decide
     from graveler.lake.objects.uploads import PartedUpload
     from graveler.progress import Progress as Phases
+    from graveler.requests.importing import Imported
     from graveler.storage.tables import Check
 
 T = TypeVar("T")
 
-FUNCTIONS: Final[Mapping[type[Request[Any]], str]] = {
-    committing.Commit: "committing.commit:commit",
-    committing.CommitMetarange: "committing.ready:commit_metarange",
-    committing.Rewrite: "committing.rewrite:rewrite",
-    exporting.Export: "exporting.export:export_here",
-    importing.ImportAddresses: "importing.imports:import_addresses",
-    importing.ImportFolder: "importing.imports:import_folder",
-    importing.ImportListing: "importing.imports:import_listing",
-    merging.CherryPick: "merging.replay:cherry_pick",
-    merging.Merge: "merging.merge:merge",
-    merging.Revert: "merging.replay:revert",
-    refs.CreateBranch: "refs.create_delete:create_branch",
-    refs.CreateTag: "refs.create_delete:create_tag",
-    refs.DeleteBranch: "refs.create_delete:delete_branch",
-    refs.DeleteTag: "refs.create_delete:delete_tag",
-    refs.HardReset: "refs.move:hard_reset",
-    refs.ReleaseBranch: "refs.create_delete:release_branch",
-    refs.RenameBranch: "refs.rename:rename",
-    refs.RenewBranch: "refs.create_delete:renew_branch",
-    refs.Undo: "refs.move:undo",
-    settings.DeleteMetadata: "settings.change:delete_metadata",
-    settings.DeleteRetention: "settings.change:delete_retention",
-    settings.Protect: "settings.change:protect",
-    settings.SetImportSources: "settings.change:set_import_sources",
-    settings.SetMetadata: "settings.change:set_metadata",
-    settings.SetProtection: "settings.change:set_protection",
-    settings.SetReadOnly: "settings.change:set_read_only",
-    settings.SetRetention: "settings.change:set_retention",
-    settings.Unprotect: "settings.change:unprotect",
-    staging.Copy: "objects.copying:copy",
-    staging.CopyPrefix: "objects.copying:copy_prefix",
-    staging.Delete: "objects.linking:delete",
-    staging.Duplicate: "objects.copying:duplicate",
-    staging.Link: "objects.linking:link",
-    staging.LinkMany: "objects.linking:link_many",
-    staging.Move: "objects.copying:move",
-    staging.MovePrefix: "objects.copying:move_prefix",
-    staging.Reset: "objects.reset:reset",
-    staging.UpdateMetadata: "objects.copying:update_metadata",
-    staging.Upload: "objects.uploads:upload",
+FUNCTIONS: Final[Mapping[str, str]] = {
+    "Commit": "committing.commit:commit",
+    "CommitMetarange": "committing.ready:commit_metarange",
+    "Rewrite": "committing.rewrite:rewrite",
+    "Export": "exporting.export:export_here",
+    "ImportAddresses": "importing.imports:import_addresses",
+    "ImportFolder": "importing.imports:import_folder",
+    "ImportListing": "importing.imports:import_listing",
+    "CherryPick": "merging.replay:cherry_pick",
+    "Merge": "merging.merge:merge",
+    "Revert": "merging.replay:revert",
+    "CreateBranch": "refs.create_delete:create_branch",
+    "CreateTag": "refs.create_delete:create_tag",
+    "DeleteBranch": "refs.create_delete:delete_branch",
+    "DeleteTag": "refs.create_delete:delete_tag",
+    "HardReset": "refs.move:hard_reset",
+    "ReleaseBranch": "refs.create_delete:release_branch",
+    "RenameBranch": "refs.rename:rename",
+    "RenewBranch": "refs.create_delete:renew_branch",
+    "Undo": "refs.move:undo",
+    "DeleteMetadata": "settings.change:delete_metadata",
+    "DeleteRetention": "settings.change:delete_retention",
+    "Protect": "settings.change:protect",
+    "SetImportSources": "settings.change:set_import_sources",
+    "SetMetadata": "settings.change:set_metadata",
+    "SetProtection": "settings.change:set_protection",
+    "SetReadOnly": "settings.change:set_read_only",
+    "SetRetention": "settings.change:set_retention",
+    "Unprotect": "settings.change:unprotect",
+    "Copy": "objects.copying:copy",
+    "CopyPrefix": "objects.copying:copy_prefix",
+    "Delete": "objects.linking:delete",
+    "Duplicate": "objects.copying:duplicate",
+    "Link": "objects.linking:link",
+    "LinkMany": "objects.linking:link_many",
+    "Move": "objects.copying:move",
+    "MovePrefix": "objects.copying:move_prefix",
+    "Reset": "objects.reset:reset",
+    "UpdateMetadata": "objects.copying:update_metadata",
+    "Upload": "objects.uploads:upload",
 }
-"""The function that does each type of request, as ``module:name`` within this package. Modules are loaded on first use."""
+"""The function that does each request, as ``module:name`` within this package, by the name of the request's class. Modules of
+both are loaded on first use."""
 
 _loaded: dict[type[Request[Any]], Callable[..., Any]] = {}
 
@@ -92,7 +93,7 @@ _SHARED_PART: Final = 4_000_000
 
 def function_of(kind: type[Request[Any]]) -> Callable[..., Any]:
     """Return the function that does requests of a type. It takes a repository's parts, the request and a context."""
-    module, _, name = FUNCTIONS[kind].partition(":")
+    module, _, name = FUNCTIONS[kind.__name__].partition(":")
     function: Callable[..., Any] = getattr(import_module(f"graveler.lake.{module}"), name)
     _loaded[kind] = function
     return function
@@ -265,7 +266,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         allow_empty: bool = False,
         dry_run: bool = False,
         only_while: "Check | None" = None,
-    ) -> importing.Imported:
+    ) -> "Imported":
         """Import several sorted listings to destinations that do not overlap, otherwise as
         :class:`graveler.requests.importing.ImportFolder`. ``only_while`` as of :class:`Context`."""
         from graveler.lake.importing.importer import Terms, import_sources
