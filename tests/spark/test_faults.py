@@ -83,7 +83,7 @@ def test_a_throttled_store_delays_imports_and_transactions(
         (
             "AccessDenied",
             403,
-            r"these credentials do not allow it; grant their user or role the right to do it \(AccessDenied",
+            r"these credentials do not allow it; grant their user or role the right to do it; .* \(AccessDenied",
         ),
         ("ExpiredToken", 400, r"the credentials have expired; get new ones, then try again \(ExpiredToken"),
     ],
