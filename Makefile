@@ -24,7 +24,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
+.PHONY: help setup dist deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -76,6 +76,10 @@ $(SPARK35_STAMP): requirements-spark35.lock $(STAMP)
 
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
 	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)
+
+dist: setup  ## build the wheel and the sdist into dist/
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build --directory dist
 
 spark-package: setup  ## package graveler for Spark on a cluster, as EMR Serverless wants it; ARCHITECTURE=x86_64 for the other one
 	@$(BIN)/python -m infra.spark_package --architecture $(ARCHITECTURE)

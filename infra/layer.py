@@ -35,6 +35,9 @@ _EXTRAS: Final = ("api", "aws")
 _ELSEWHERE: Final = ("cli", "server", "spark")
 """Rooms that stay out: they run on a person's machine or a cluster, and their libraries are not in the layer."""
 
+COMMAND_LINE: Final = ("typer", "rich")
+"""Libraries of the plain installation that only the command line needs."""
+
 _SERVICES: Final = ("dynamodb", "kms", "s3", "sqs", "secretsmanager", "stepfunctions", "sts", "sso", "sso-oidc")
 _DROPPED: Final = (
     "bin",
@@ -109,7 +112,7 @@ def _requirements() -> list[str]:
     needed = list(project["dependencies"])
     for extra in _EXTRAS:
         needed += project["optional-dependencies"][extra]
-    return sorted(needed)
+    return sorted(one for one in needed if not one.startswith(COMMAND_LINE))
 
 
 def _content_key(architecture: str, interpreter: Path) -> str:

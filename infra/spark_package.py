@@ -30,7 +30,7 @@ PYTHON: Final = "3.11"
 PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 """What the packages are chosen for, by EMR's name of the architecture."""
 
-_EXTRAS: Final = ("aws", "cli", "remote", "spark")
+_EXTRAS: Final = ("aws", "remote", "spark")
 _CLUSTERS_OWN: Final = ("pyspark", "py4j")
 _DROPPED: Final = ("bin", "**/__pycache__", "**/tests", "*.dist-info/RECORD", ".lock")
 _SERVICES: Final = ("dynamodb", "s3", "secretsmanager", "sts", "sso", "sso-oidc")

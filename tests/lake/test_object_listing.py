@@ -728,7 +728,10 @@ def test_listings_that_are_not_there_are_told(tmp_path: Path) -> None:
 def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "l").write_bytes(b"PAR1....PAR1")
     monkeypatch.setitem(import_module("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(PreconditionError, match=r"needs pyarrow: pip install 'graveler\[listing\]'"):
+    with pytest.raises(
+        PreconditionError,
+        match=r"needs the package 'pyarrow', which is not installed; pip install 'graveler\[listing\]'",
+    ):
         listed(tmp_path / "l")
 
 

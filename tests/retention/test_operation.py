@@ -51,7 +51,7 @@ def test_where_pyarrow_is_missing_there_is_no_table_and_the_run_says_so(monkeypa
     assert not summary.parquet
     assert [outcome for _, outcome in runs.rows(summary.plan)] == [Outcome.DELETED]
     assert runs.report_key(run) not in keys(world, "_graveler/gc/")
-    with pytest.raises(PreconditionError, match="needs pyarrow"):
+    with pytest.raises(PreconditionError, match=r"needs the package 'pyarrow'"):
         collect(world)
 
 

@@ -141,7 +141,15 @@ def __getattr__(name: str) -> object:
         module, name_there = "graveler.errors" if name.endswith("Error") else "graveler.model", name
     from importlib import import_module
 
-    found: object = getattr(import_module(module), name_there)
+    try:
+        found: object = getattr(import_module(module), name_there)
+    except ModuleNotFoundError as error:
+        if error.name != "fcntl":
+            raise
+        from graveler.errors import UnavailableError
+        from graveler.extras import ON_WINDOWS
+
+        raise UnavailableError(ON_WINDOWS) from None
     globals()[name] = found
     return found
 

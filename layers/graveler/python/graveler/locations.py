@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
+from graveler.extras import not_installed
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
 
 LAKE: Final = "GRAVELER_LAKE"
@@ -248,8 +249,7 @@ def _lakectl_settings() -> dict[str, str]:
         import yaml  # 10 ms, only for users who have such a file
     except ModuleNotFoundError as error:
         raise UnavailableError(
-            f"reading {_LAKECTL} needs the package {error.name!r}, which is not installed; pip install "
-            f"'graveler[remote]', or set {KEY_ID} and {SECRET}"
+            f"{not_installed(f'reading {_LAKECTL}', error.name, 'remote')}, or set {KEY_ID} and {SECRET}"
         ) from None
     try:
         document = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes texts, lists and mappings, and no other objects

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from graveler.api.errors import bad_request
+from graveler.errors import UnavailableError
+from graveler.extras import not_installed
 from graveler.storage.spooled import SpooledFile
 
 CONTENT: Final = "content"
@@ -38,12 +40,15 @@ def uploaded(content_type: str, body: bytes | Path) -> Iterator[tuple[bytes | Pa
 
 def _copy_part(content_type: str, body: Iterator[bytes], write: Callable[[bytes], object]) -> str:
     """Write the bytes of the part with ``write`` and return its content type."""
-    from multipart import (  # few requests are forms
-        MultipartError,
-        MultipartSegment,
-        PushMultipartParser,
-        parse_options_header,
-    )
+    try:
+        from multipart import (  # few requests are forms
+            MultipartError,
+            MultipartSegment,
+            PushMultipartParser,
+            parse_options_header,
+        )
+    except ModuleNotFoundError as error:
+        raise UnavailableError(not_installed("an upload in a form", error.name, "api")) from None
 
     _, options = parse_options_header(content_type)
     found: MultipartSegment | None = None

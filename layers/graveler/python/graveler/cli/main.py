@@ -15,6 +15,11 @@ _LONG_LIVED: Final = frozenset(("serve", "watch"))
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (``sys.argv`` by default) and return its exit code. Never raises, except for what :mod:`sys` needs."""
+    if sys.platform == "win32":
+        from graveler.extras import ON_WINDOWS
+
+        print(f"error: {ON_WINDOWS}", file=sys.stderr)
+        return 2
     _open_closed_streams()
     _never_fail_on_encoding()
     try:

@@ -13,6 +13,7 @@ import msgspec
 from graveler.access.identity_tokens import SERVER_HEADER
 from graveler.access.sts_hosts import host_of
 from graveler.errors import ForbiddenError, UnavailableError
+from graveler.extras import not_installed
 from graveler.storage.aws_configuration import region_of
 
 if TYPE_CHECKING:
@@ -37,10 +38,7 @@ class BotocoreSigner:
             from botocore.auth import SigV4QueryAuth
             from botocore.awsrequest import AWSRequest
         except ModuleNotFoundError as error:
-            raise UnavailableError(
-                f"logging in with AWS credentials needs the package {error.name!r}, which is not installed; "
-                "pip install 'graveler[aws]'"
-            ) from None
+            raise UnavailableError(not_installed("logging in with AWS credentials", error.name, "aws")) from None
         found = self._found()
         host, region = host_of(self._region)
         url = f"https://{host}/?Action=GetCallerIdentity&Version=2011-06-15"

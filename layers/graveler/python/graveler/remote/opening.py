@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from graveler.errors import UnavailableError
+from graveler.extras import not_installed
 from graveler.locations import ServedLake
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ def connect(location: ServedLake) -> "Connection":
     try:
         from graveler.remote.connection import Connection, SessionToken  # urllib3: not for a lake of one's own
     except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"a lake behind a server needs the package {error.name!r}, which is not installed; pip install 'graveler[remote]'"
-        ) from None
+        raise UnavailableError(not_installed("a lake behind a server", error.name, "remote")) from None
     session: Session | None = None
     if location.by_aws:
         session = log_in_with_aws(location)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from graveler.errors import PreconditionError
+from graveler.extras import not_installed
 from graveler.retention.runs import Candidate, Outcome
 from graveler.storage.folders import temporary_files
 from graveler.storage.objects import Objects
@@ -26,7 +27,7 @@ def check_possible() -> None:
     """Raise :class:`PreconditionError` if pyarrow is not installed."""
     if not is_possible():
         raise PreconditionError(
-            "the report of garbage collection is Parquet, and writing it needs pyarrow: pip install 'graveler[listing]'"
+            not_installed("the report of garbage collection, which is Parquet,", "pyarrow", "listing")
         )
 
 

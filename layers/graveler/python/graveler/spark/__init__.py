@@ -80,7 +80,14 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'graveler.spark' has no attribute {name!r}")
     from importlib import import_module
 
-    found: object = getattr(import_module(f"graveler.spark.{_MODULES[name]}"), name)
+    try:
+        module = import_module(f"graveler.spark.{_MODULES[name]}")
+    except ModuleNotFoundError as error:
+        from graveler.errors import UnavailableError
+        from graveler.extras import not_installed
+
+        raise UnavailableError(not_installed("graveler.spark", error.name, "spark")) from None
+    found: object = getattr(module, name)
     globals()[name] = found
     return found
 

@@ -12,7 +12,8 @@ import typer
 from graveler.cli.locations import HIDDEN, LAKE, Named, find_location, user_name, working_folder
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.extras import not_installed
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, create_at, open_at
 from graveler.locations import KEY_ID, SECRET, lake_in
 from graveler.secret_variables import withdraw
@@ -175,8 +176,12 @@ def serve(
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
     from graveler.server.configuration import SecretVariables, ServerSettings
-    from graveler.server.serve import listening_port
-    from graveler.server.serve import serve as run
+
+    try:
+        from graveler.server.serve import listening_port
+        from graveler.server.serve import serve as run
+    except ModuleNotFoundError as error:
+        raise UnavailableError(not_installed("graveler serve", error.name, "server")) from None
 
     screen = output()
     if open_setup and not _is_loopback(host):

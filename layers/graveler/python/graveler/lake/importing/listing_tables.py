@@ -17,6 +17,7 @@ from typing import IO, Any, Final, Protocol
 import msgspec
 
 from graveler.errors import PreconditionError
+from graveler.extras import not_installed
 from graveler.lake.importing.listing_files import ListingError, ListingFile
 from graveler.lake.importing.parquet_pages import longest_text, pages
 from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
@@ -309,7 +310,7 @@ def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
         return import_module("pyarrow.parquet"), import_module("pyarrow")
     except ImportError:
         raise PreconditionError(
-            f"{str(file.path)!r} is Parquet, and reading it needs pyarrow: pip install 'graveler[listing]'"
+            not_installed(f"reading {str(file.path)!r}, which is Parquet,", "pyarrow", "listing")
         ) from None
 
 

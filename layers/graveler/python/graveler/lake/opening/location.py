@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graveler.errors import AlreadyExistsError, UnavailableError
+from graveler.extras import not_installed
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake
@@ -114,9 +115,7 @@ def open_at(
         from graveler.lake.opening.aws import open_lake  # botocore: 100 ms
         from graveler.storage.s3_objects import S3Settings
     except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"a lake on AWS needs the package {error.name!r}, which is not installed; pip install 'graveler[aws]'"
-        ) from None
+        raise UnavailableError(not_installed("a lake on AWS", error.name, "aws")) from None
     from graveler.runtime.local import processors
 
     return open_lake(
