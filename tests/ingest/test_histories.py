@@ -67,8 +67,8 @@ def test_any_history_ends_in_what_the_bucket_holds(versioned: bool, deletes: Del
         if random.random() < 0.5:
             requests.deliver()
         if random.random() < 0.1:
-            if deletes is Deletes.APPLY and random.random() < 0.7:
-                dropped = random.randrange(len(waiting) // 3 + 1)
+            if deletes is Deletes.APPLY and (lost == 0 or random.random() < 0.7):
+                dropped = min(len(waiting), random.randrange(len(waiting) // 3 + 1) + 1)
                 random.shuffle(waiting)
                 del waiting[:dropped]
                 lost += dropped
