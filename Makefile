@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-lock
+DEMO_VENV := .venv-demo
+DEMO_STAMP := $(DEMO_VENV)/.made-from-lock
 DEPLOY_VENV := .venv-deploy
 SPARK_VENV := .venv-spark
 SPARK_STAMP := $(SPARK_VENV)/.made-from-lock
@@ -89,6 +91,8 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	    - -o requirements-uv.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --constraint requirements.lock pyproject.toml <(echo hatchling) -o requirements-demo.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
 	    --group deploy -o requirements-deploy.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
@@ -180,11 +184,20 @@ format: setup  ## mend formatting and what ruff can mend
 bench: setup  ## measure on 1.6 million real paths, in the library and over HTTP; ROWS=regex for some of the library, BENCH="--write" to keep the table
 	@$(BIN)/python -m bench $(if $(ROWS),--parts library --rows '$(ROWS)') $(BENCH)
 
-demo: setup  ## the main job on real input: import, branch, change, merge, time travel
-	@$(BIN)/graveler demo
+demo: $(DEMO_STAMP)  ## the main job on real input: import, branch, change, merge, time travel; with the plain installation
+	@$(DEMO_VENV)/bin/graveler demo
+
+$(DEMO_STAMP): requirements-demo.lock pyproject.toml
+	@echo "== making $(DEMO_VENV) from requirements-demo.lock"
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("graveler needs Python 3.11 or newer, and $(PYTHON) is %d.%d; name another one: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
+	@test -x $(DEMO_VENV)/bin/python || $(PYTHON) -m venv $(DEMO_VENV) || { rm -rf $(DEMO_VENV); exit 1; }
+	@test -x $(DEMO_VENV)/bin/uv || $(DEMO_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	@$(DEMO_VENV)/bin/uv pip install --quiet --python $(DEMO_VENV)/bin/python --require-hashes --compile-bytecode -r requirements-demo.lock
+	@$(DEMO_VENV)/bin/uv pip install --quiet --python $(DEMO_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
 
 demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dataset on a branch, merge, time travel, a load refused, a stream resumed after a kill
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
