@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from graveler.cli.verbs import resets
 from tests.cli.support import commit, done, put, run
 
 MAIN = "lakefs://lake/main"
@@ -31,16 +34,42 @@ def test_reset_drops_the_changes_of_a_path_a_folder_or_all(lake: Path) -> None:
     assert done("cat", f"{MAIN}/a").out == "1"
     assert done("reset", "-r", f"{MAIN}/dir/", "--dry-run").out.splitlines()[-1] == "would drop 2 uncommitted changes"
     assert len(changes()) == 2
-    dropped = done("reset", "-r", f"{MAIN}/dir/", "--json").lines
+    refused = run("reset", "-r", f"{MAIN}/dir/")
+    assert (refused.code, len(changes())) == (5, 2)
+    assert refused.err == (
+        "error: this drops 2 uncommitted changes of branch 'main' below 'dir/': use --yes; nothing was dropped. "
+        "--dry-run lists them\n"
+    )
+    assert run("reset", "-r", f"{MAIN}/dir/", "--json").code == 5
+    dropped = done("reset", "-r", f"{MAIN}/dir/", "--yes", "--json").lines
     assert [line["path"] for line in dropped] == ["dir/b", "dir/c"]
     assert changes() == []
     put("main", "x", "1")
     refused = run("reset", MAIN)
     assert (refused.code, len(changes())) == (5, 1)
     assert "--yes" in refused.err
-    assert done("reset", MAIN, "--yes").out == "+ x\ndropped 1 uncommitted change\n"
+    assert done("reset", MAIN, "--yes").out == "dropped 1 uncommitted change: + 1 object, 1 B\n"
     assert done("reset", MAIN).out == "dropped 0 uncommitted changes\n"
     assert run("reset", "lakefs://lake/nowhere").code == 3
+
+
+def test_a_reset_of_a_folder_asks_and_prints_sums(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    staged()
+    asked: list[str] = []
+    answers = [False, True]
+
+    def confirm(question: str) -> bool:
+        asked.append(question)
+        return answers.pop(0)
+
+    monkeypatch.setattr(resets, "confirm", confirm)
+    refused = run("reset", "-r", f"{MAIN}/dir/")
+    assert (refused.code, refused.out, len(changes())) == (5, "", 3)
+    assert "not confirmed" in refused.err
+    assert done("reset", "-r", f"{MAIN}/dir/").out == "dropped 2 uncommitted changes: + 2 objects, 2 B\n"
+    assert asked == ["Drop 2 uncommitted changes of branch 'main' below 'dir/'?"] * 2
+    assert done("reset", "-r", f"{MAIN}/dir/").out == "dropped 0 uncommitted changes\n"
+    assert changes() == [("changed", "a")]
 
 
 def test_a_hard_reset_moves_the_branch_and_undo_brings_it_back(lake: Path) -> None:

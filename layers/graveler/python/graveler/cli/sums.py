@@ -19,11 +19,11 @@ def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, 
         if as_json:
             screen.json({"type": _kind(part.path, prefix), "path": part.path, **_totals_json(part.totals)})
         else:
-            screen.line(f"{_totals_text(screen, part.totals)}  {_folder(screen, part.path, prefix)}")
+            screen.line(f"{totals_text(screen, part.totals)}  {_folder(screen, part.path, prefix)}")
     if as_json:
         screen.json({"type": "total", "path": prefix, **_totals_json(summary.total)})
     else:
-        total = _totals_text(screen, summary.total)
+        total = totals_text(screen, summary.total)
         behind = f"  {screen.paint('total', 'dim')}" if summary.parts else ""
         screen.line(f"{total}{behind}" if total else screen.paint(if_none, "dim"))
 
@@ -79,6 +79,19 @@ def show_space(screen: Screen, space: "Space", *, as_json: bool) -> None:
         screen.line(f"unknown files: {count(space.unknown.files, 'file')}, {human_size(space.unknown.bytes)}")
 
 
+def totals_text(screen: Screen, totals: "Totals") -> str:
+    """Return ``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
+    words = []
+    if totals.added:
+        words.append(screen.paint(f"+ {count(totals.added, 'object')}, {human_size(totals.added_bytes)}", "green"))
+    if totals.removed:
+        words.append(screen.paint(f"- {count(totals.removed, 'object')}, {human_size(totals.removed_bytes)}", "red"))
+    if totals.changed:
+        sizes = f"{human_size(totals.changed_bytes_before)} → {human_size(totals.changed_bytes_after)}"
+        words.append(screen.paint(f"~ {count(totals.changed, 'object')}, {sizes}", "yellow"))
+    return "; ".join(words)
+
+
 def _space_text(tally: "Tally") -> str:
     return f"{count(tally.files, 'object')}, {human_size(tally.bytes)}"
 
@@ -104,19 +117,6 @@ def _totals_json(totals: "Totals") -> Json:
         "changed_bytes_before": totals.changed_bytes_before,
         "changed_bytes_after": totals.changed_bytes_after,
     }
-
-
-def _totals_text(screen: Screen, totals: "Totals") -> str:
-    """Return ``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
-    words = []
-    if totals.added:
-        words.append(screen.paint(f"+ {count(totals.added, 'object')}, {human_size(totals.added_bytes)}", "green"))
-    if totals.removed:
-        words.append(screen.paint(f"- {count(totals.removed, 'object')}, {human_size(totals.removed_bytes)}", "red"))
-    if totals.changed:
-        sizes = f"{human_size(totals.changed_bytes_before)} → {human_size(totals.changed_bytes_after)}"
-        words.append(screen.paint(f"~ {count(totals.changed, 'object')}, {sizes}", "yellow"))
-    return "; ".join(words)
 
 
 def _usage_text(objects: int, size: int) -> str:

@@ -7,6 +7,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
+from graveler.cli.sums import totals_text
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_prefix
 from graveler.cli.values import SHORT, change_json, change_line, count
@@ -42,14 +43,14 @@ def reset(
 ) -> None:
     """Drop uncommitted changes, or move a branch to another commit.
 
-    Resets the whole branch, one object, or with -r all objects whose path starts with PATH. For the whole branch it asks for
-    confirmation on a terminal; elsewhere it needs --yes. With --hard the branch moves, which fails while it has uncommitted
-    changes.
+    Resets the whole branch, one object, or with -r all objects whose path starts with PATH. For more than one object it asks for
+    confirmation on a terminal; elsewhere it needs --yes; --dry-run lists the changes. With --hard the branch moves, which fails
+    while it has uncommitted changes.
 
     \b
     Examples:
       graveler reset lakefs://quickstart/main/data/part-0.csv
-      graveler reset -r lakefs://quickstart/main/tmp/
+      graveler reset -r lakefs://quickstart/main/tmp/ --yes
       graveler reset lakefs://quickstart/main --dry-run
       graveler reset lakefs://quickstart/main --hard main~2
 
@@ -75,18 +76,28 @@ def reset(
             shown = [screen.paint(commit[:SHORT], "yellow") for commit in (before, after)]
             screen.line(f"{'would move' if dry_run else 'moved'} {branch} from {shown[0]} to {shown[1]}")
         return
-    dropped = list(_changes(repository, branch, path, whole=recursive or not path))
+    whole = recursive or not path
+    told = "would drop" if dry_run else "dropped"
+    if whole and not dry_run and not as_json:
+        totals = repository.uncommitted_summary(branch, prefix=path).total
+        number = totals.added + totals.removed + totals.changed
+        _confirm_drop(branch, path, number, yes=yes)
+        _drop(repository, branch, path, whole=whole)
+        sums = totals_text(screen, totals)
+        screen.line(f"{told} {count(number, 'uncommitted change')}{f': {sums}' if sums else ''}")
+        return
+    dropped = list(_changes(repository, branch, path, whole=whole))
     if not dry_run:
-        if not path and dropped and not yes:
-            _ask(branch, len(dropped))
-        _drop(repository, branch, path, recursive=recursive)
+        if whole:
+            _confirm_drop(branch, path, len(dropped), yes=yes)
+        _drop(repository, branch, path, whole=whole)
     for change in dropped:
         if as_json:
             screen.json(change_json(change))
         else:
             screen.line(change_line(screen, change))
     if not as_json:
-        screen.line(f"{'would drop' if dry_run else 'dropped'} {count(len(dropped), 'uncommitted change')}")
+        screen.line(f"{told} {count(len(dropped), 'uncommitted change')}")
 
 
 def undo(
@@ -121,17 +132,22 @@ def _changes(repository: "AnyRepository", branch: str, path: str, *, whole: bool
     return [change for change in found if whole or change.path == path]
 
 
-def _drop(repository: "AnyRepository", branch: str, path: str, *, recursive: bool) -> None:
+def _drop(repository: "AnyRepository", branch: str, path: str, *, whole: bool) -> None:
     if not path:
         repository.reset(branch, by=user_name())
-    elif recursive:
+    elif whole:
         repository.reset(branch, prefix=path, by=user_name())
     else:
         repository.reset(branch, path=path, by=user_name())
 
 
-def _ask(branch: str, changes: int) -> None:
-    answer = confirm(f"Drop {count(changes, 'uncommitted change')} of branch {branch!r}?")
+def _confirm_drop(branch: str, path: str, changes: int, *, yes: bool) -> None:
+    """Ask before ``changes`` are dropped. :class:`PreconditionError` unless the answer is yes."""
+    if yes or not changes:
+        return
+    where = f" below {path!r}" if path else ""
+    answer = confirm(f"Drop {count(changes, 'uncommitted change')} of branch {branch!r}{where}?")
     if not answer:
-        why = "not confirmed" if answer is False else "this drops all uncommitted changes: use --yes, or name a path"
-        raise PreconditionError(f"{why}; nothing was dropped")
+        every = count(changes, "uncommitted change")
+        why = "not confirmed" if answer is False else f"this drops {every} of branch {branch!r}{where}: use --yes"
+        raise PreconditionError(f"{why}; nothing was dropped. --dry-run lists them")
