@@ -67,7 +67,7 @@ def test_a_folder_without_r_is_told_what_to_do(lake: Path, verb: tuple[str, ...]
     result = run(verb[0], "lakefs://lake/main/a/", *verb[1:])
     assert result.code == 3
     assert result.err == (
-        "error: object 'a/' does not exist in 'main'; to work on everything below it, use -r (get, cp, mv, rm)\n"
+        "error: object 'a/' does not exist in 'main'. To work on everything below it, use -r (get, cp, mv, rm)\n"
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from graveler.cli.failures import WHAT_DECIDES
 from tests.cli.support import commit, done, make_conflict, put, run
 
 
@@ -60,7 +61,7 @@ def test_a_dry_run_lists_all_conflicts(lake: Path) -> None:
         "  no changes",
         "and 2 conflicts:",
         *refused.err.splitlines()[1:],
-        "nothing was changed",
+        f"nothing was changed. {WHAT_DECIDES}",
     ]
     document = run("merge", "lakefs://lake/dev", "main", "--dry-run", "--json")
     assert (document.code, [c["path"] for c in document.json["conflicts"]]) == (4, ["a.txt", "b.txt"])

@@ -62,7 +62,7 @@ def test_put_takes_more_from_stdin_than_it_keeps_in_memory(lake: Path) -> None:
         (("get", "lakefs://lake/main/nothing"), 3, "does not exist"),
         (("get", "lakefs://lake/main/there", "file/x"), 9, "cannot write"),
         (("get", "-r", "lakefs://lake/main/there"), 2, "does not end with '/'"),
-        (("get", "-r", "lakefs://lake/main/nothing/"), 3, "no object"),
+        (("get", "-r", "lakefs://lake/main/nothing/"), 3, "starts with"),
         (("get", "lakefs://lake/main/folder/"), 2, "name a file"),
         (("cat", "lakefs://lake/main/nothing"), 3, "does not exist"),
         (("stat", "lakefs://lake/main/nothing"), 3, "does not exist"),
@@ -184,7 +184,17 @@ def test_ls_rolls_up_what_is_behind_the_next_slash(lake: Path) -> None:
     lines = done("ls", "lakefs://lake/main/", "--json").lines
     assert lines[0] == {"type": "prefix", "path": "a/"}
     assert (lines[2]["type"], set(lines[2])) == ("object", ENTRY_FIELDS | {"type"})
-    assert done("ls", "lakefs://lake/main/zzz").out == ""
+    missing = run("ls", "lakefs://lake/main/zzz")
+    assert (missing.code, missing.out) == (3, "")
+    assert (
+        missing.err
+        == "error: no path in 'main' starts with 'zzz'. `graveler ls lakefs://lake/main/` lists what there is\n"
+    )
+    done("branch", "create", "lakefs://lake/empty")
+    for arguments in (("ls",), ("ls", "-r"), ("rm", "-r")):
+        assert "starts" not in done(*arguments, "lakefs://lake/empty/").out
+        assert run(*arguments, "lakefs://lake/empty/a/").code == 3
+    assert run("rm", "-r", "lakefs://lake/main/zzz/", "--dry-run").code == 3
 
 
 def test_ls_goes_on_through_all_pages(lake: Path) -> None:

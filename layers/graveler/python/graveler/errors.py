@@ -416,7 +416,7 @@ class EmptySourceError(InvalidError):
         super().__init__(
             f"nothing to import: {'; '.join(named)}{f'; and {more:,} more' if more else ''}. Nothing was changed. An import "
             "removes objects that its source does not list, so this one would empty its destination. Check the source's address; "
-            "if the destination should be emptied, allow it (--allow-empty, allow_empty)"
+            "if the destination should be emptied, allow it (allow_empty)"
         )
 
 

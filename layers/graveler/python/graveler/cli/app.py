@@ -5,10 +5,10 @@ from functools import cache
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from graveler import __version__
 from graveler.cli.exits import EXIT_CODES, UNSURE, InterruptedVerbError, ReaderGoneError
+from graveler.cli.groups import Group
 from graveler.cli.running import CommandTree, run_line
 from graveler.cli.verbs import (
     bench,
@@ -89,7 +89,7 @@ _HISTORY: Final = "History"
 _UPKEEP: Final = "Upkeep"
 
 
-class _Sections(TyperGroup):
+class _Sections(Group):
     """A command group that lists its commands under headings, and distinguishes Ctrl-C and a closed pipe from other ends."""
 
     def invoke(self, ctx: Any) -> Any:

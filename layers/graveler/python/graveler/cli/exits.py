@@ -17,20 +17,17 @@ from graveler.errors import (
     InvalidError,
     MergeConflictError,
     NotFoundError,
-    ObjectNotFoundError,
     PreconditionError,
     UnavailableError,
 )
 
 if TYPE_CHECKING:
-    from graveler.model import Conflict
+    pass
 
 DEBUG: Final = "GRAVELER_DEBUG"
 """The variable that, set to 1, shows the traceback of an unexpected error."""
 
 _SHOWN_CONFLICTS: Final = 100
-
-_ON_FOLDERS: Final = "; to work on everything below it, use -r (get, cp, mv, rm)"
 
 
 class ExitCode(IntEnum):
@@ -99,16 +96,6 @@ class ListedError(Exception):
         super().__init__(str(error))
 
 
-class ReplayConflictError(MergeConflictError):
-    """Conflicts of a verb that no strategy decides."""
-
-    def __init__(self, doing: str, source: str, destination: str, conflicts: "Sequence[Conflict]") -> None:
-        super().__init__(source, destination, conflicts)
-        number = f"{len(self.conflicts)} conflict{'s' if len(self.conflicts) != 1 else ''}"
-        what = f"{doing}: {number}, because the branch has other versions of these objects; nothing was changed"
-        self.args = (f"{what}. Change them on the branch by hand, and commit",)
-
-
 class ReaderGoneError(Exception):
     """The reader of stdout closed it."""
 
@@ -135,15 +122,14 @@ def report(error: BaseException) -> ExitCode:
             screen.line(f"  {screen.safe(line)}")
         return exit_code(error.error)
     if isinstance(error, MergeConflictError):
-        _say(screen, str(error))
+        _say(screen, _with_hint(error))
         for line in conflict_lines(screen, error.conflicts[:_SHOWN_CONFLICTS], error.source, error.destination):
             screen.line(line)
         if len(error.conflicts) > _SHOWN_CONFLICTS:
             screen.line(f"  … and {len(error.conflicts) - _SHOWN_CONFLICTS:,} more; --json lists all")
         return ExitCode.CONFLICT
     if isinstance(error, GravelerError):
-        is_folder = isinstance(error, ObjectNotFoundError) and error.path.endswith("/")
-        _say(screen, f"{error}{_ON_FOLDERS if is_folder else ''}")
+        _say(screen, _with_hint(error))
         return exit_code(error)
     if isinstance(error, OSError):
         named = f" {os.fsdecode(error.filename)!r}" if isinstance(error.filename, str | bytes) else ""
@@ -169,6 +155,13 @@ def report_usage(message: str, command: str) -> ExitCode:
     """Report an invalid command line on stderr, and where its help is."""
     _say(Screen(sys.stderr), f"{message.rstrip('.')}; see `{command} --help`")
     return ExitCode.INVALID
+
+
+def _with_hint(error: GravelerError) -> str:
+    from graveler.cli.hints import hint_for  # loads difflib, which a command that succeeds does without
+
+    hint = hint_for(error)
+    return f"{str(error).removesuffix('.')}. {hint}" if hint else str(error)
 
 
 def _say(screen: Screen, message: str) -> None:

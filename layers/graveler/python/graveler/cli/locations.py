@@ -1,7 +1,8 @@
 """The lake that a command works on, and checks against folders that hold it."""
 
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError
@@ -23,8 +24,22 @@ if TYPE_CHECKING:
     from graveler.remote.connection import Connection
 
 
+_NAMED: "Final[ContextVar[tuple[Named | None, str]]]" = ContextVar("_NAMED", default=(None, ""))
+
+
+def named_by_command() -> "tuple[Named | None, str]":
+    """Return the lake and the repository that the command opened last, for the report of an error; "" if it opened none."""
+    return _NAMED.get()
+
+
+def forget_named() -> None:
+    """Begin a command, which has opened nothing yet."""
+    _NAMED.set((None, ""))
+
+
 def open_lake(named: Named | None) -> "AnyLake":
     """Return the lake that :func:`find_lake` finds."""
+    _NAMED.set((named, ""))
     location = find_lake(named)
     if isinstance(location, ServedLake):
         from graveler.remote.opening import open_served
@@ -35,11 +50,14 @@ def open_lake(named: Named | None) -> "AnyLake":
 
 def open_repository(named: Named | None, repository: str) -> "AnyRepository":
     """Return a repository of that lake."""
-    return open_lake(named).repository(repository)
+    lake = open_lake(named)
+    _NAMED.set((named, repository))
+    return lake.repository(repository)
 
 
 def open_own_lake(named: Named | None) -> "Lake":
     """Return the lake itself, for verbs that need a local lake. :class:`InvalidError` if a server is named."""
+    _NAMED.set((named, ""))
     return _opened(find_location(named))
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from graveler.cli import completion
+from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
 from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
@@ -144,8 +145,8 @@ def _locations(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI,
 
 
 def _some(found: Iterator[One], at: ObjectURI) -> Iterator[One]:
-    """Return the findings. :class:`NotFoundError` without any."""
+    """Return the findings. :class:`NothingBelowError` without any."""
     first = next(found, None)
     if first is None:
-        raise NotFoundError(f"no object of {at.ref!r} is below {at.path!r}; see `graveler ls {at}`")
+        raise NothingBelowError(at.path, at.ref)
     return chain([first], found)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graveler.cli import completion
-from graveler.cli.exits import ExitCode, ReplayConflictError
+from graveler.cli.exits import ExitCode
+from graveler.cli.failures import WHAT_DECIDES, ReplayConflictError
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
@@ -281,7 +282,7 @@ def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: 
         screen.line(screen.paint(f"and {count(len(conflicts), 'conflict')}:", "red"))
         for line in conflict_lines(screen, conflicts, source, branch):
             screen.line(line)
-    screen.line(screen.paint("nothing was changed", "dim"))
+    screen.line(screen.paint(f"nothing was changed{f'. {WHAT_DECIDES}' if conflicts else ''}", "dim"))
 
 
 def _total_lines(screen: Screen, totals: "Totals") -> list[str]:

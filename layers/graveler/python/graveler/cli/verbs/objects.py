@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
 from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
@@ -46,7 +47,8 @@ def ls(
     """List objects, in the byte order of their paths.
 
     Lists paths that start with the given path. Paths with a further slash are grouped into one line that ends with the slash. End
-    the URI with a slash to list the contents of a folder: data lists data/ and data.csv, data/ lists what is in it.
+    the URI with a slash to list the contents of a folder: data lists data/ and data.csv, data/ lists what is in it. If no path
+    starts with the given one, the exit code is 3.
 
     \b
     Examples:
@@ -68,7 +70,9 @@ def ls(
     listing = items(
         lambda after: repository.list_objects(at.ref, prefix=at.path, after=after, delimiter=cut, amount=_PAGE)
     )
+    nothing = True
     for item in listing:
+        nothing = False
         when = size = ""
         path = screen.safe(item.path)
         if isinstance(item, CommonPrefix):
@@ -81,6 +85,8 @@ def ls(
             screen.json(fields)
         else:
             screen.line(f"{screen.paint(f'{when:19}', 'dim')}  {size:>10}  {path}" if long else path)
+    if nothing and at.path:
+        raise NothingBelowError(at.path, at.ref)
 
 
 def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
@@ -156,6 +162,8 @@ def rm(
       graveler rm lakefs://quickstart/main/data/part-0.csv
       graveler rm -r --dry-run lakefs://quickstart/main/tmp/
 
+    With -r, the exit code is 3 if no path starts with the given one.
+
     JSON: a line {path, removed} for each; removed is false with --dry-run.
     """
     at = parse_prefix(uri) if recursive else parse_object(uri)
@@ -177,6 +185,8 @@ def rm(
                     screen.json({"path": path, "removed": not dry_run})
                 elif dry_run or not recursive:
                     screen.line(f"{'would remove' if dry_run else 'removed'} {screen.safe(path)}")
+    if not removed and at.path:
+        raise NothingBelowError(at.path, branch)
     if recursive and not as_json:
         screen.line(f"{'would remove' if dry_run else 'removed'} {count(removed, 'object')}")
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.groups import Group
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, DryRun, LakeOption, Message, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.terminal import confirm, output
@@ -13,8 +14,8 @@ from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, re
 from graveler.errors import PreconditionError
 from graveler.paging import items
 
-branches = typer.Typer(help="Create, list, rename, rewrite and delete branches.")
-tags = typer.Typer(help="Create, list and delete tags.")
+branches = typer.Typer(cls=Group, help="Create, list, rename, rewrite and delete branches.")
+tags = typer.Typer(cls=Group, help="Create, list and delete tags.")
 
 Repository = Annotated[
     str,

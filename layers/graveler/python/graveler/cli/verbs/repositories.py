@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from graveler.cli import completion
+from graveler.cli.groups import Group
 from graveler.cli.locations import (
     ENDPOINT,
     HIDDEN,
@@ -28,7 +29,7 @@ from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.opening.location import FolderLake, create_at
 from graveler.paging import items
 
-app = typer.Typer(help="Create, list, show and delete repositories.")
+app = typer.Typer(cls=Group, help="Create, list, show and delete repositories.")
 
 Name = Annotated[
     str,

@@ -13,6 +13,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
 from graveler.cli.local_files import check_folder, check_readable, file_for, files_below, whole, write_file
 from graveler.cli.locations import Named, open_repository, refuse_own_lake
@@ -22,7 +23,7 @@ from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
 from graveler.daemon_pool import DaemonPool
-from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.errors import InvalidError, UnavailableError
 
 if TYPE_CHECKING:
     from graveler.model import ObjectEntry
@@ -198,7 +199,7 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: boo
             f"{count(files, 'file')} had been written to {str(folder)!r}, all of them complete"
         ) from None
     if not files:
-        raise NotFoundError(f"no object of {at.ref!r} is below {at.path!r}; see `graveler ls {at}`")
+        raise NothingBelowError(at.path, at.ref)
     if not as_json:
         screen.line(f"downloaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(folder))}")
 

@@ -1,0 +1,33 @@
+"""Errors of the command line itself, and what it says about those of the lake."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from graveler.errors import MergeConflictError, NotFoundError
+
+if TYPE_CHECKING:
+    from graveler.model import Conflict
+
+WHAT_DECIDES: Final = "`--strategy` decides all conflicts, `--strategy-for PREFIX=WHO` those below a prefix"
+"""What to do about conflicts of a merge."""
+
+
+class ReplayConflictError(MergeConflictError):
+    """Conflicts of a verb that no strategy decides."""
+
+    def __init__(self, doing: str, source: str, destination: str, conflicts: "Sequence[Conflict]") -> None:
+        super().__init__(source, destination, conflicts)
+        number = f"{len(self.conflicts)} conflict{'s' if len(self.conflicts) != 1 else ''}"
+        what = f"{doing}: {number}, because the branch has other versions of these objects; nothing was changed"
+        self.args = (f"{what}. Change them on the branch by hand, and commit",)
+
+
+class NothingBelowError(NotFoundError):
+    """No object of a ref has a path that starts with this."""
+
+    path: str
+    ref: str
+
+    def __init__(self, path: str, ref: str) -> None:
+        self.path, self.ref = path, ref
+        super().__init__(f"no path in {ref!r} starts with {path!r}" if path else f"there is no object in {ref!r}")
