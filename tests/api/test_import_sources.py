@@ -82,3 +82,45 @@ def test_the_own_namespace_is_no_source_and_its_neighbours_are(client: Client, t
     ):
         path = {"type": "common_prefix", "path": address, "destination": "x"}
         assert client("POST", start, (), {"paths": [path]}).status == status, address
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "refused"),
+    [
+        ("common_prefix", "{namespace}/", True),
+        ("common_prefix", "{namespace}", True),
+        ("common_prefix", "{namespace}/data/", True),
+        ("common_prefix", "{above}/", True),
+        ("common_prefix", "{above}/re", True),
+        ("object", "{namespace}/data/x", True),
+        ("object", "{namespace}-other/x", False),
+        ("object", "{above}/re", False),
+        ("common_prefix", "{namespace}-other/", False),
+    ],
+)
+def test_the_repository_s_own_namespace_is_no_source(kind: str, address: str, *, refused: bool, tmp_path: Path) -> None:
+    above = f"file://{tmp_path}/given"
+    for name in ("re", "repo-other/x"):
+        file = tmp_path / "given" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("1")
+    world = make_world(Settings(import_sources=ImportSources([f"{above}/"])))
+    world.lake.create_repository("repo", f"{above}/repo")
+    client = EventClient(world)
+    path = {
+        "type": kind,
+        "path": address.format(namespace=f"{above}/repo", above=above),
+        "destination": "x" if kind == "object" else "x/",
+    }
+    response = client("POST", f"{BRANCH}/import", (), {"paths": [path]})
+    assert response.status == (400 if refused else 202)
+    assert ("invalid import source" in response.text) == refused
+
+
+def test_files_may_be_named_as_lakefs_names_them(client: Client, tmp_path: Path) -> None:
+    assert statuses(client, f"file://{tmp_path}/given/raw/a") == {200, 201, 202}
+    path = {"type": "common_prefix", "path": f"local://{tmp_path}/given/raw/", "destination": "in/"}
+    begun = client("POST", f"{BRANCH}/import", (), {"paths": [path]})
+    assert begun.status == 202
+    path["path"] = f"local://{tmp_path}/"
+    assert client("POST", f"{BRANCH}/import", (), {"paths": [path]}).status == 403

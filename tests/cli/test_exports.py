@@ -54,18 +54,30 @@ def test_an_export_follows_its_ref(lake: Path) -> None:
     assert held("out") == {"a": "one", "b/c": "three"}
 
 
-def test_all_objects_that_cannot_be_files_are_listed(lake: Path) -> None:
+def test_objects_that_cannot_be_files_are_listed_and_the_rest_is_written(lake: Path) -> None:
     for at in range(12):
         put("main", f"x//{at:02}", "1")
+    put("main", "fine", "1")
+    head = commit("main", "One")
+    result = run("export", "lakefs://lake/main/", "out")
+    assert (result.code, held("out")) == (2, {"fine": "1"})
+    assert result.out.startswith("wrote 1 file ")
+    lines = result.err.splitlines()
+    assert lines[0].startswith("error: 12 objects cannot be files, and are left out: ")
+    assert lines[1:] == [f"  x//{at:02}  has an empty, '.' or '..' component" for at in range(12)]
+    result = run("export", "lakefs://lake/main/", "out2", "--json")
+    assert (result.code, result.json["commit_id"], len(result.json["problems"])) == (2, head, 12)
+    assert result.json["problems"][0] == {"path": "x//00", "why": "has an empty, '.' or '..' component"}
+    assert done("export", "lakefs://lake/main/", "out").out.startswith("nothing to export")
+
+
+def test_folder_markers_are_left_out_with_a_warning(lake: Path) -> None:
+    put("main", "d/", "")
+    put("main", "d/a", "1")
     commit("main", "One")
     result = run("export", "lakefs://lake/main/", "out")
-    assert (result.code, result.out, Path("out").exists()) == (2, "", False)
-    lines = result.err.splitlines()
-    assert lines[0].startswith("error: 12 objects cannot be exported")
-    assert lines[1:] == [f"  x//{at:02}  has an empty, '.' or '..' component" for at in range(12)]
-    document = run("export", "lakefs://lake/main/", "out", "--json").json
-    assert (document["commit_id"], len(document["problems"])) == (None, 12)
-    assert document["problems"][0] == {"path": "x//00", "why": "has an empty, '.' or '..' component"}
+    assert (result.code, result.err) == (0, "warning: left out 1 empty folder marker, which no file can be\n")
+    assert held("out") == {"d/a": "1"}
 
 
 def test_all_changed_files_are_listed(lake: Path) -> None:

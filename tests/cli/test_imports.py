@@ -96,13 +96,17 @@ def test_a_bad_listing_is_refused(lake: Path, data: Path) -> None:
         ("--base", "s3://b/"),
         ("--columns", "a"),
         ("--no-url-encoded",),
-        ("--folders",),
         ("--last-wins",),
     ],
 )
 def test_options_of_listings_are_not_for_folders(lake: Path, data: Path, option: tuple[str, ...]) -> None:
     result = run("import", "data", "lakefs://lake/main/", *option)
     assert (result.code, "works only with --listing" in result.err) == (2, True)
+
+
+def test_files_have_no_folder_markers(lake: Path, data: Path) -> None:
+    result = run("import", "data", "lakefs://lake/main/", "--folders")
+    assert (result.code, "files have no folder markers" in result.err) == (2, True)
 
 
 def test_folders_are_imported_one_by_one(lake: Path, data: Path) -> None:

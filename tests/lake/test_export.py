@@ -24,7 +24,7 @@ from graveler.errors import (
 )
 from graveler.lake.exporting.export import ModifiedExportError
 from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
-from graveler.lake.exporting.export_names import UnwritableKeysError, files_that_are_folders
+from graveler.lake.exporting.export_names import files_that_are_folders
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
@@ -275,14 +275,15 @@ def test_two_exports_to_one_folder_do_not_mix(tmp_path: Path) -> None:
 # Keys that cannot be files
 
 
-def test_all_keys_that_cannot_be_files_are_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_keys_that_cannot_be_files_are_left_out_and_the_rest_is_written(tmp_path: Path) -> None:
     world = World()
     bad = {
         "/x": "component",
         "a//b": "component",
         "a/../b": "component",
         "./a": "component",
-        "folder/": "component",
+        "folder/": "folder marker",
+        "full/": "component",
         "n\0l": "NUL",
         "x" * 256: "too long",
         "ü" * 128: "too long",
@@ -291,33 +292,44 @@ def test_all_keys_that_cannot_be_files_are_told_before_anything_is_written(tmp_p
         "file": "also a folder",
     }
     good = {"fine": "1", "file/below": "2", "file!": "3", "x" * 255: "4"}
-    commit(world.main, {**dict.fromkeys(bad, "0"), **good})
-    with pytest.raises(UnwritableKeysError, match=r"11 objects cannot be exported .*Nothing was changed") as caught:
-        world.main.export("main", tmp_path / "x")
-    found = dict(caught.value.problems)
-    assert found.keys() == bad.keys()
-    assert all(why in found[path] for path, why in bad.items())
-    assert list(found) == sorted(found)
-    assert not (tmp_path / "x").exists()
+    commit(world.main, {**dict.fromkeys(bad, "0"), "folder/": "", **good})
+    for dry_run in (True, False):
+        left_out = dict(world.main.export("main", tmp_path / "x", dry_run=dry_run).left_out)
+        assert left_out.keys() == bad.keys()
+        assert all(why in left_out[path] for path, why in bad.items())
+        assert list(left_out) == sorted(left_out)
+    assert held(tmp_path / "x") == good
+    commit(world.main, {"fine": "5"})
+    assert world.main.export("main", tmp_path / "x", verify=True).left_out == ()
+    assert held(tmp_path / "x") == {**good, "fine": "5"}
 
 
 def test_a_path_may_be_too_long_in_all(tmp_path: Path) -> None:
     world = World()
     deep = tmp_path.joinpath(*["d" * 200] * 16)
     commit(world.main, {"/".join(["x" * 200] * 5): "1"})
-    with pytest.raises(UnwritableKeysError, match="too long"):
-        world.main.export("main", deep)
+    ((path, why),) = world.main.export("main", deep).left_out
+    assert (path, "too long" in why) == ("/".join(["x" * 200] * 5), True)
 
 
-def test_a_new_key_that_is_a_folder_of_an_old_one_is_told(tmp_path: Path) -> None:
+def test_a_key_that_became_a_folder_gives_way_to_the_files_below(tmp_path: Path) -> None:
     world = World()
     commit(world.main, {"old/below": "1", "file": "2", "other": "3"})
     world.main.export("main", tmp_path)
     commit(world.main, {"old": "4", "file/x/y": "5", "file/x/z": "6", "other": "7"})
-    with pytest.raises(UnwritableKeysError, match=r"2 objects") as caught:
-        world.main.export("main", tmp_path)
-    assert [path for path, _ in caught.value.problems] == ["file", "old"]
-    assert held(tmp_path) == {"old/below": "1", "file": "2", "other": "3"}
+    assert [path for path, _ in world.main.export("main", tmp_path).left_out] == ["file", "old"]
+    assert held(tmp_path) == {"old/below": "1", "file/x/y": "5", "file/x/z": "6", "other": "7"}
+    world.main.delete("main", ["file/x/y", "file/x/z", "old/below"])
+    world.main.commit("main", "Only the files themselves")
+    assert world.main.export("main", tmp_path).left_out == ()
+    assert held(tmp_path) == {"old": "4", "file": "2", "other": "7"}
+
+
+def test_below_a_key_only_what_can_be_a_file_takes_its_place(tmp_path: Path) -> None:
+    world = World()
+    commit(world.main, {"a": "1", "a/": "", "a//b": "2", "b": "3"})
+    assert [path for path, _ in world.main.export("main", tmp_path).left_out] == ["a/", "a//b"]
+    assert held(tmp_path) == {"a": "1", "b": "3"}
 
 
 @given(st.sets(st.text("a/!0", min_size=1, max_size=6)))
@@ -412,10 +424,9 @@ def test_whatever_happened_before_an_export_makes_the_folder_right(
         folder = Path(name, "x")
         for state, death in states:
             ref = to_state(world.main, state)
-            if list(files_that_are_folders(sorted(state))):
-                with pytest.raises(UnwritableKeysError):
-                    world.main.export(ref, folder)
-            elif death is not None:
+            for path in set(files_that_are_folders(sorted(state))):
+                del state[path]
+            if death is not None:
                 export_and_die(world.main, ref, folder, death[0], after=death[1])
             else:
                 world.main.export(ref, folder)

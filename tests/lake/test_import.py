@@ -1,5 +1,6 @@
 """Import of folders: exactly what lies under the destination is replaced, and a failed import leaves the branch as it was."""
 
+import heapq
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import Objects
+from graveler.storage.objects import Objects, StoredObject
 from graveler.tree.record import RecordCodec
 from tests.lake.support import (
     NAMESPACE,
@@ -136,8 +137,17 @@ def test_addresses_are_imported_as_the_object_stores_take_prefixes(tmp_path: Pat
     assert world.main.commit_of("main").message == "Import objects"
 
 
+class Console(MemoryObjects):
+    """A bucket in which somebody created folders by S3's console: no adapter of ours would write such keys."""
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        markers = [StoredObject(key, size, '"0"', 0.0) for key, size in (("in/", 0), ("in/b/", 0), ("in/full/", 9))]
+        both = heapq.merge(super().list(prefix, after), markers, key=lambda stored: stored.key)
+        return (stored for stored in both if stored.key.startswith(prefix) and stored.key > after)
+
+
 def test_other_stores_are_listed_and_their_etags_taken_for_checksums() -> None:
-    bucket = MemoryObjects("mem://bucket")
+    bucket = Console("mem://bucket")
     for name in ("in/b/1", "in/b/ä x", "in/bc", "in/c", "top"):
         bucket.put(name, name.encode())
     codec = RecordCodec("mem://repo")
@@ -161,10 +171,14 @@ def test_other_stores_are_listed_and_their_etags_taken_for_checksums() -> None:
     assert found["p/bc"].size == len("in/bc")
     assert list(taken(AddressType.COMMON_PREFIX, "mem://bucket/in/b/", "")) == ["1", "ä x"]
     for root in ("mem://bucket", "mem://bucket/"):
-        assert len(taken(AddressType.COMMON_PREFIX, root, "all/")) == 5
+        assert len(taken(AddressType.COMMON_PREFIX, root, "all/")) == 6
     assert list(taken(AddressType.OBJECT, "mem://bucket/top", "one")) == ["one"]
     with pytest.raises(NotFoundError, match="nothing was imported"):
         taken(AddressType.OBJECT, "mem://bucket/none", "one")
+    every = source_at(ImportAddress(AddressType.COMMON_PREFIX, "mem://bucket/in/b/", "p"), codec, outside, folders=True)
+    assert [key for key, _ in every.records()] == [b"p/", b"p/1", "p/ä x".encode()]
+    named = taken(AddressType.OBJECT, "mem://bucket/top", "one/")
+    assert list(named) == ["one/"], "an object that is named is no marker"
 
 
 @pytest.mark.parametrize(

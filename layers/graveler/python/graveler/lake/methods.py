@@ -390,6 +390,7 @@ class RequestMethods(Protocol):
         allow_empty: bool = False,
         dry_run: bool = False,
         trust_mtime: bool = False,
+        folders: bool = False,
     ) -> "Imported":
         """See :class:`graveler.requests.importing.ImportAddresses`."""
         request = requests.importing.ImportAddresses(
@@ -400,6 +401,7 @@ class RequestMethods(Protocol):
             allow_empty=allow_empty,
             dry_run=dry_run,
             trust_mtime=trust_mtime,
+            folders=folders,
         )
         return self.run(request, Context(progress=progress))
 

@@ -383,6 +383,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             "force": request.force,
             "allow_empty": request.allow_empty,
             "trust_mtime": request.trust_mtime,
+            "folders": request.folders,
         }
         path = (*self._base, "branches", request.branch, "import")
         begun = self._begin_import(path, body, request.info.request_id, dry_run=request.dry_run)

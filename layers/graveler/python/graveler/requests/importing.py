@@ -93,8 +93,9 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
     """Import objects and prefixes, named by address, to destinations that do not overlap, as one commit: a zero-copy import.
 
     The sources replace everything at their destinations. Without a source, the commit has the head's tree.
-    ``trust_mtime`` is for files alone: size and time of modification stand for their bytes. With ``dry_run`` there is no commit,
-    and the result says what the import would change.
+    Below a prefix, folder markers are left out unless ``folders``: objects of size 0 whose key ends with ``/``, which consoles
+    of S3 create. ``trust_mtime`` is for files alone: size and time of modification stand for their bytes. With ``dry_run`` there
+    is no commit, and the result says what the import would change.
 
     Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one transaction.
 
@@ -114,6 +115,7 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
     allow_empty: bool = False
     dry_run: bool = False
     trust_mtime: bool = False
+    folders: bool = False
 
 
 class ListingOptions(Struct, frozen=True):

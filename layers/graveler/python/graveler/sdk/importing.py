@@ -41,11 +41,14 @@ class ImportManager:
         self.sources.append(ImportAddress(AddressType.OBJECT, uri, destination))
         return self
 
-    def run(self, *, allow_empty: bool = False, dry_run: bool = False, trust_mtime: bool = False) -> "Imported":
+    def run(
+        self, *, allow_empty: bool = False, dry_run: bool = False, trust_mtime: bool = False, folders: bool = False
+    ) -> "Imported":
         """Import everything that was added, as one commit, and wait for it. The result's ``changes`` count what the import added,
         replaced and removed. A location without objects raises :class:`EmptySourceError`, unless ``allow_empty``. With
         ``dry_run`` nothing changes: the result has no ID and describes what would change. With ``trust_mtime`` files are not
-        read: size and modification time stand in for the content, and the records note that. Cost and errors as
+        read: size and modification time stand in for the content, and the records note that. Folder markers of S3, empty objects
+        whose key ends with a slash, are left out unless ``folders``. Cost and errors as
         :meth:`OpenRepository.import_addresses`."""
         return self._repository.verbs.import_addresses(
             self._branch_id,
@@ -56,6 +59,7 @@ class ImportManager:
             allow_empty=allow_empty,
             dry_run=dry_run,
             trust_mtime=trust_mtime,
+            folders=folders,
         )
 
 

@@ -36,6 +36,7 @@ from graveler.wire.imports import ImportCreationResponse, ImportLocation, Import
 routes = Routes("import")
 
 _IMPORT: Final = "/repositories/{repository}/branches/{branch}/import"
+_LOCAL: Final = "local:///"
 _DRY_RUN: Final = "dry-run"
 """A separate path: a server without dry runs refuses it, where it would ignore a field and import."""
 
@@ -44,10 +45,12 @@ class ImportCreation(ImportTerms, frozen=True):
     """The import to start. It replaces everything under its destinations. A source without any object is an error
     (``EmptySourceError``), unless ``allow_empty``. With ``dry_run``, nothing is changed, and the status has what would change.
     With ``trust_mtime``, files are not read: their size and time of modification stand for their bytes, and the checksum of such
-    an object is ``mtime:<nanoseconds>``; 400 for sources that are not files."""
+    an object is ``mtime:<nanoseconds>``; 400 for sources that are not files. With ``folders``, folder markers of S3 are imported
+    too: empty objects whose key ends with a slash."""
 
     paths: list[ImportLocation]
     trust_mtime: bool = False
+    folders: bool = False
 
 
 class ListingImportCreation(ImportTerms, frozen=True):
@@ -94,7 +97,7 @@ def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation
 def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     found = call.lake.repository(repository)
     found.expect_changes(branch, force=call.force(body.force))
-    sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
+    sources = tuple(ImportAddress(path.type, _address(path.path), path.destination) for path in body.paths)
     request = ImportAddresses(
         branch=branch,
         sources=sources,
@@ -103,17 +106,27 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
         allow_empty=body.allow_empty,
         dry_run=body.dry_run,
         trust_mtime=body.trust_mtime,
+        folders=body.folders,
     )
     asked = msgspec.json.encode(Pinned(request=request))
     _expect_noted(asked, len(sources))
     namespace = found.repository.namespace
     for source in sources:
-        if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
-            raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
-        require_source(call, found, source.address, prefix=source.type is AddressType.COMMON_PREFIX)
+        is_prefix = source.type is AddressType.COMMON_PREFIX
+        if source.address.startswith(f"{namespace}/") or (is_prefix and f"{namespace}/".startswith(source.address)):
+            raise bad_request(
+                f"invalid import source {source.address!r}: it overlaps the repository's own namespace {namespace!r}; name a "
+                "place outside of it"
+            )
+        require_source(call, found, source.address, prefix=is_prefix)
         if body.trust_mtime:
             expect_files(source)
     return _begin(call, found, IMPORT, branch, asked, dry_run=body.dry_run)
+
+
+def _address(named: str) -> str:
+    """Return an address as the lake writes it: lakeFS calls files ``local:///path``."""
+    return f"file:///{named.removeprefix(_LOCAL)}" if named.startswith(_LOCAL) else named
 
 
 def _expect_noted(asked: bytes, number: int) -> None:

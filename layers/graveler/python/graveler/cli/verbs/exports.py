@@ -10,7 +10,7 @@ from graveler.cli.exits import InterruptedVerbError, ListedError
 from graveler.cli.locations import open_repository, refuse_inside_of_lake, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.progress import counting
-from graveler.cli.terminal import output
+from graveler.cli.terminal import Screen, output, warn
 from graveler.cli.uris import parse_prefix
 from graveler.cli.values import SHORT, count, human_size
 from graveler.errors import InvalidError
@@ -42,7 +42,8 @@ def export(
     """Export a ref's objects to a folder, writing only those that differ.
 
     An earlier export in the folder is updated to the ref's commit: files from it that differ are rewritten or removed, and other
-    files stay. Uncommitted changes are not exported. Each file appears only when it is complete and its bytes match the lake. An
+    files stay. Uncommitted changes are not exported. Objects that cannot be files are left out and listed; the exit code is then
+    2, unless all of them are empty folder markers. Each file appears only when it is complete and its bytes match the lake. An
     interrupted export is finished by the next one.
 
     \b
@@ -52,11 +53,12 @@ def export(
 
     \b
     JSON: one document {commit_id, written, removed, bytes, problems, modified};
-      problems are {path, why} of objects that cannot be files, modified are
-      files that someone changed. If there are any, commit_id is null.
+      problems are {path, why} of objects that cannot be files and were left
+      out, modified are files that someone changed. If there are any of those,
+      commit_id is null.
     """
     from graveler.lake.exporting.export import ModifiedExportError
-    from graveler.lake.exporting.export_names import UnwritableKeysError
+    from graveler.lake.exporting.export_names import IS_MARKER, UnwritableKeysError
     from graveler.model import CommitID
     from graveler.requests.exporting import ExportReport
 
@@ -87,18 +89,23 @@ def export(
         raise InterruptedVerbError(
             f"{str(folder)!r} may contain a part of the export, of complete files; run the export again to finish it"
         ) from None
-    except UnwritableKeysError as error:
-        if as_json:
-            problems = [{"path": path, "why": why} for path, why in error.problems]
-            screen.json(_export_json(nothing) | {"problems": problems})
-        raise ListedError(error, [f"{path}  {why}" for path, why in error.problems]) from None
     except ModifiedExportError as error:
         if as_json:
             screen.json(_export_json(nothing) | {"modified": list(error.paths)})
         raise ListedError(error, error.paths) from None
     if as_json:
         screen.json(_export_json(made))
-        return
+    else:
+        _show(screen, made, folder, dry_run=dry_run)
+    markers = sum(why == IS_MARKER for _, why in made.left_out)
+    problems = [(path, why) for path, why in made.left_out if why != IS_MARKER]
+    if markers:
+        warn(f"left out {count(markers, 'empty folder marker')}, which no file can be")
+    if problems:
+        raise ListedError(UnwritableKeysError(problems), [f"{path}  {why}" for path, why in problems])
+
+
+def _show(screen: Screen, made: "ExportReport", folder: Path, *, dry_run: bool) -> None:
     to = f"{screen.safe(str(folder))}, at {screen.paint(made.commit_id[:SHORT], 'yellow')}"
     if not made.written and not made.removed:
         screen.line(f"nothing to export to {to}")
@@ -117,6 +124,6 @@ def _export_json(report: "ExportReport") -> dict[str, object]:
         "written": report.written,
         "removed": report.removed,
         "bytes": report.size,
-        "problems": [],
+        "problems": [{"path": path, "why": why} for path, why in report.left_out],
         "modified": [],
     }

@@ -55,7 +55,7 @@ def import_(
         ),
     ] = None,
     folders: Annotated[
-        bool, typer.Option("--folders", help="Include empty objects whose key ends with a slash.")
+        bool, typer.Option("--folders", help="Include empty objects whose key ends with a slash: S3's folder markers.")
     ] = False,
     last_wins: Annotated[
         bool, typer.Option("--last-wins", help="If a key occurs twice, use its last row. [default: an error]")
@@ -94,7 +94,7 @@ def import_(
     With --listing, the arguments before URI are tables of objects, or folders with such tables; the options from --source to
     --last-wins apply to them. The objects themselves are not examined: the listing is trusted. It has a column Key or path;
     Bucket, physical_address or --base to say where the objects are; Size and ETag; and optionally LastModifiedDate, content_type
-    and metadata.
+    and metadata. --folders also applies to a prefix of a store.
 
     \b
     Examples:
@@ -132,10 +132,13 @@ def import_(
                 "--base": base,
                 "--columns": columns,
                 "--url-encoded": url_encoded is not None,
-                "--folders": folders,
                 "--last-wins": last_wins,
             }
         )
+        if folders and not at_address:
+            raise InvalidError(
+                "--folders applies to objects of a store or a listing; files have no folder markers: leave it out"
+            )
         if len(sources) > 1:
             raise InvalidError(f"cannot import {len(sources)} folders at a time; import them one by one")
         if not at_address:
@@ -180,6 +183,7 @@ def import_(
                 allow_empty=allow_empty,
                 dry_run=dry_run,
                 trust_mtime=trust_mtime,
+                folders=folders,
             )
         else:
             made = repository.import_folder(

@@ -3,11 +3,14 @@
 The folder is changed in this order: the marker says *started*, files are removed, files are written (each appears as a whole),
 the marker says *complete*. However an export ends before that, the marker tells the next one which files may be in which states;
 it checks those, and finishes.
+
+Objects that cannot be files are left out: those with a name that no file can have, and those that are also a folder of another
+object. Both follow from a commit alone, so the files that a commit stands for are known without a note of what was left out.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import lru_cache, partial
 from hashlib import md5
@@ -40,8 +43,8 @@ from graveler.lake.exporting.export_folder import (
 )
 from graveler.lake.exporting.export_names import (
     IS_FOLDER,
+    IS_MARKER,
     FileNames,
-    UnwritableKeysError,
     files_that_are_folders,
 )
 from graveler.lake.parts import RepositoryParts
@@ -111,7 +114,6 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
     if found is not None and found.state == "complete" and found.base == goal and not verify:
         return ExportReport(goal)
     run = _Run(repository, target, before, goal, verify=verify, progress=progress, threads=threads)
-    run.check_names()
     if verify:
         run.check_files()
     if dry_run:
@@ -125,7 +127,7 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
             removed = run.remove()
             written, size = run.write()
         target.mark(started.ended(goal))
-    return ExportReport(goal, written, removed, size)
+    return ExportReport(goal, written, removed, size, run.left_out())
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -164,24 +166,21 @@ class _Run:
         self._progress = progress
         self._threads = threads
         self._stopped = Event()
-        self._is_object = lru_cache(_KNOWN_FOLDERS)(self._look_up)
+        self._names = FileNames.below(target.root, OWN_NAMES)
+        self._object_at = lru_cache(_KNOWN_FOLDERS)(self._look_up)
+        self._pairs: dict[tuple[CommitID | None, CommitID], Mapping[str, tuple[bool, bool]]] = {}
 
     # Passes
 
-    def check_names(self) -> None:
-        """Raise :class:`UnwritableKeysError` unless all objects can be files. Those that were exported before are files
-        already."""
-        names = FileNames.below(self._folder.root, OWN_NAMES)
-        problems: dict[str, str] = {}
-        added = self._added(names, problems)
-        if self._base is None:
-            for name in files_that_are_folders(added):
-                problems[self._prefix + name] = IS_FOLDER
-        else:
-            for name in added:
-                self._check_neighbours(name, problems)
-        if problems:
-            raise UnwritableKeysError(sorted(problems.items()))
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Return the objects that this export leaves out, path and reason. Those that were left out before and did not change are
+        not among them."""
+        found: dict[str, str] = {}
+        for path, _, _, after in self._differences(self._base, self._goal):
+            if after is not None and (problem := self._names.problem(path[len(self._prefix) :])) is not None:
+                found[path] = IS_MARKER if path.endswith("/") and not after.size else problem
+        found |= {path: IS_FOLDER for path, (_, now) in self._contested(self._base, self._goal).items() if now}
+        return tuple(sorted(found.items()))
 
     def check_files(self) -> None:
         """Raise :class:`ModifiedExportError` unless each file is missing, or in a state that an export gave it."""
@@ -198,7 +197,7 @@ class _Run:
             elif not self._is_there(step, step.wanted):
                 written += 1
                 size += step.wanted.size
-        return ExportReport(self._goal, written, removed, size)
+        return ExportReport(self._goal, written, removed, size, self.left_out())
 
     def remove(self) -> int:
         """Remove what the goal does not have; first, since a new file may need a folder where an old file is. Return the number
@@ -247,6 +246,33 @@ class _Run:
             yield _Step(path[len(self._prefix) :], path, before, wanted, possible)
 
     def _changes(self, left: CommitID | None, right: CommitID) -> Iterator[_Change]:
+        """Yield what turns the files of one commit, or nothing, into those of another, in the order of the paths."""
+        contested = self._contested(left, right)
+        for path, _, before, after in self._with_unchanged(sorted(contested), self._differences(left, right), right):
+            was, now = contested.get(path, (False, False))
+            file_before, file_after = None if was else before, None if now else after
+            if (file_before or file_after) and self._names.problem(path[len(self._prefix) :]) is None:
+                yield path, right, file_before, file_after
+
+    def _with_unchanged(
+        self, paths: Sequence[str], differences: Iterator[_Change], commit: CommitID
+    ) -> Iterator[_Change]:
+        """Yield the differences, and the objects at those ``paths`` that are the same on both sides."""
+        waiting = deque(paths)
+        for one in differences:
+            while waiting and waiting[0] < one[0]:
+                yield self._unchanged(waiting.popleft(), commit)
+            if waiting and waiting[0] == one[0]:
+                waiting.popleft()
+            yield one
+        while waiting:
+            yield self._unchanged(waiting.popleft(), commit)
+
+    def _unchanged(self, path: str, commit: CommitID) -> _Change:
+        entry = self._repository.stat(commit, path)
+        return path, commit, entry, entry
+
+    def _differences(self, left: CommitID | None, right: CommitID) -> Iterator[_Change]:
         """Yield what turns one commit, or nothing, into another, in the order of the paths."""
         if left is None:
             for entry in self._repository.objects(right, self._prefix):
@@ -270,31 +296,54 @@ class _Run:
 
     # Names
 
-    def _added(self, names: FileNames, problems: dict[str, str]) -> Iterator[str]:
-        """Yield names of files that were not exported before; invalid ones go to ``problems``."""
-        for path, _, before, _ in self._changes(self._base, self._goal):
-            if before is None:
-                name = path[len(self._prefix) :]
-                problem = names.problem(name)
-                if problem is None:
-                    yield name
-                else:
-                    problems[path] = problem
+    def _contested(self, left: CommitID | None, right: CommitID) -> Mapping[str, tuple[bool, bool]]:
+        """Return the objects that are also a folder of another one, in either commit, as far as that may have changed between
+        them: whether they are in the first and in the second."""
+        known = self._pairs.get((left, right))
+        if known is None:
+            found = self._new_folders(right) if left is None else self._changed_folders(left, right)
+            known = self._pairs[left, right] = dict(found)
+        return known
 
-    def _check_neighbours(self, name: str, problems: dict[str, str]) -> None:
-        """Check whether an object is where a folder of this file has to be, or the other way round."""
-        path = self._prefix + name
-        if self._repository.list_objects(self._goal, prefix=path + "/", amount=1).results:
-            problems[path] = IS_FOLDER
-        at = path.find("/", len(self._prefix))
-        while at > 0:
-            if self._is_object(path[:at]):
-                problems[path[:at]] = IS_FOLDER
-            at = path.find("/", at + 1)
+    def _new_folders(self, commit: CommitID) -> Iterator[tuple[str, tuple[bool, bool]]]:
+        paths = (path for path, _, _, _ in self._differences(None, commit))
+        names = (path[len(self._prefix) :] for path in paths)
+        for name in files_that_are_folders(name for name in names if self._names.problem(name) is None):
+            yield self._prefix + name, (False, True)
 
-    def _look_up(self, path: str) -> bool:
+    def _changed_folders(self, left: CommitID, right: CommitID) -> Iterator[tuple[str, tuple[bool, bool]]]:
+        for path, _, before, after in self._differences(left, right):
+            name = path[len(self._prefix) :]
+            if self._names.problem(name) is not None:
+                continue
+            if before is None or after is None:
+                at = path.find("/", len(self._prefix))
+                while at > 0:
+                    above = path[:at]
+                    if self._object_at(left, above) or self._object_at(right, above):
+                        yield above, self._are_folders(left, right, above)
+                    at = path.find("/", at + 1)
+            elif not self._interrupted and not self._folder.is_folder(name):
+                continue  # nothing is below it, nor was
+            yield path, self._are_folders(left, right, path)
+
+    def _are_folders(self, left: CommitID, right: CommitID, path: str) -> tuple[bool, bool]:
+        was, now = (self._object_at(commit, path) and self._has_below(commit, path) for commit in (left, right))
+        return was, now
+
+    def _has_below(self, commit: CommitID, path: str) -> bool:
+        """Return whether the commit has an object below a path that can be a file."""
+        after: str | None = ""
+        while after is not None:
+            page = self._repository.list_objects(commit, prefix=path + "/", after=after, amount=_SHOWN)
+            if any(self._names.problem(one.path[len(self._prefix) :]) is None for one in page.results):
+                return True
+            after = page.next_after
+        return False
+
+    def _look_up(self, commit: CommitID, path: str) -> bool:
         try:
-            self._repository.stat(self._goal, path)
+            self._repository.stat(commit, path)
         except ObjectNotFoundError:
             return False
         return True

@@ -166,6 +166,10 @@ class ExportFolder:
             return not stat.S_ISDIR(os.lstat(self.root / name).st_mode)
         return False
 
+    def is_folder(self, name: str) -> bool:
+        """Return whether there is a folder of this name."""
+        return (self.root / name).is_dir()
+
     def remove(self, name: str) -> bool:
         """Remove a file, and the folders that are empty without it; return False if there was none."""
         if not self._has_folder_of(name) or not self.exists(name):

@@ -10,20 +10,23 @@ import msgspec
 from graveler.errors import InvalidError
 
 IS_FOLDER: Final = "is also a folder of another object"
+IS_MARKER: Final = "is an empty folder marker"
 _NO_NAMES: Final = frozenset(("", ".", ".."))
 _SHOWN: Final = 10
 
 
 class UnwritableKeysError(InvalidError):
-    """Some objects cannot be files. ``problems`` are all of them, path and reason, in the order of the paths."""
+    """An export left out objects that cannot be files. ``problems`` are all of them, path and reason, in the order of the
+    paths."""
 
     def __init__(self, problems: Iterable[tuple[str, str]]) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
         shown = "; ".join(f"{path[:200]!r} {why}" for path, why in self.problems[:_SHOWN])
         super().__init__(
-            f"{count} object{'s' if count != 1 else ''} cannot be exported to a folder: {shown}"
-            f"{'; …' if count > _SHOWN else ''}. Nothing was changed; rename them, or export a prefix without them"
+            f"{count} object{'s' if count != 1 else ''} cannot be {'files' if count != 1 else 'a file'}, and "
+            f"{'are' if count != 1 else 'is'} left out: {shown}{'; …' if count > _SHOWN else ''}. Everything else is exported; "
+            "rename them to export them, too"
         )
 
 

@@ -25,6 +25,7 @@ def import_addresses(repository: RepositoryParts, request: ImportAddresses, cont
             context.progress,
             repository.workers,
             trust_mtime=request.trust_mtime,
+            folders=request.folders,
         )
         for address in request.sources
     ]

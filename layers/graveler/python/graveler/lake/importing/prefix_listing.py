@@ -36,12 +36,14 @@ def source_at(
     workers: int = 1,
     *,
     trust_mtime: bool = False,
+    folders: bool = False,
 ) -> ImportSource:
     """Return the source at an address, for an import. No request yet. ``outside`` returns the object store of an address, and its
     key there; ``workers`` processes may help to read files.
 
     A folder's files are read for their MD5, unless ``trust_mtime`` says that size and time stand for their bytes; other stores
-    are listed (one request for each 1,000), and their ETags are used as checksums. Errors of ``outside`` for an address that
+    are listed (one request for each 1,000), and their ETags are used as checksums; ``folders`` includes their folder markers,
+    empty objects whose key ends with a slash. Errors of ``outside`` for an address that
     this lake may not read; :class:`InvalidError` for one that cannot be listed; :class:`NotFoundError`, when it is read, if
     nothing is there.
     """
@@ -73,7 +75,8 @@ def source_at(
             Path(folder), prefix, codec, progress, workers=workers, beginning=name, files=files, trust_mtime=trust_mtime
         )
         return ImportSource(destination, True, listing, name=named)
-    return ImportSource(destination, True, _listed(above, name, prefix, codec, outside, progress), name=named)
+    listed = _listed(above, name, prefix, codec, outside, progress, folders=folders)
+    return ImportSource(destination, True, listed, name=named)
 
 
 def expect_files(source: ImportAddress) -> None:
@@ -135,12 +138,16 @@ def _listed(
     codec: RecordCodec,
     outside: Callable[[str], tuple[Objects, str]],
     progress: ObjectProgress,
+    *,
+    folders: bool,
 ) -> Listing:
     objects, probe = outside(f"{above}/_")  # the root of a bucket has no key of its own
     folder = probe[:-1]
 
     def records() -> Iterator[tuple[bytes, bytes]]:
         for stored in objects.list(folder + name):
+            if stored.key.endswith("/") and not stored.size and not folders:
+                continue
             relative = stored.key.removeprefix(folder)
             progress(1, stored.size)
             yield _record(prefix + relative, f"{above}/{relative}", stored, codec)

@@ -72,6 +72,7 @@ def _source_at(
             progress,
             repository.workers,
             trust_mtime=request.trust_mtime,
+            folders=request.folders,
         )
 
     return source
