@@ -126,7 +126,7 @@ def test_get_names_the_file(lake: Path) -> None:
 def test_no_object_leaves_the_folder_that_it_is_got_into(lake: Path, path: str) -> None:
     put("main", f"p/{path}", "evil")
     result = run("get", "-r", "lakefs://lake/main/p/", "out")
-    assert (result.code, "cannot be a file below" in result.err) == (2, True)
+    assert (result.code, "cannot be a file, and is left out" in result.err) == (2, True)
     assert not any(p.is_file() for p in Path("out").rglob("*"))
 
 
@@ -232,3 +232,56 @@ def test_rm_of_one_and_of_a_folder(lake: Path) -> None:
     assert done("rm", "--dry-run", "lakefs://lake/main/dd", "--json").json == {"path": "dd", "removed": False}
     assert done("rm", "-r", "lakefs://lake/main/").out == "removed 1 object\n"
     assert done("ls", "lakefs://lake/main/").out == ""
+
+
+def test_put_r_follows_links_inside_the_folder_and_tells_of_others(lake: Path, working_folder: Path) -> None:
+    write_tree(Path("data"), {"a/x": "1", "b/y": "2"})
+    Path("data/link").symlink_to("a")
+    Path("data/file").symlink_to("b/y")
+    Path("data/a/up").symlink_to("..")
+    Path("data/out").symlink_to(working_folder)
+    result = run("put", "-r", "data", "lakefs://lake/main/in/")
+    assert (result.code, result.out.split(",")[0]) == (0, "uploaded 4 files")
+    assert result.err.startswith("warning: 3 symbolic links were not followed")
+    assert all(link in result.err for link in ("'data/a/up'", "'data/link/up'", "'data/out'"))
+    listed = done("ls", "-r", "lakefs://lake/main/in/").out.split()
+    assert listed == ["in/a/x", "in/b/y", "in/file", "in/link/x"]
+
+
+def test_get_r_leaves_out_what_cannot_be_a_file(lake: Path) -> None:
+    for path in ("d/", "d/a", "d/a/b", "d/c"):
+        put("main", path, "" if path == "d/" else "1")
+    result = run("get", "-r", "lakefs://lake/main/d/", "out")
+    assert result.code == 2
+    assert sorted(path.relative_to("out").as_posix() for path in Path("out").rglob("*") if path.is_file()) == [
+        "a/b",
+        "c",
+    ]
+    first, second, *rest = result.err.splitlines()
+    assert first == "warning: left out 1 empty folder marker, which no file can be"
+    assert second.startswith("error: 1 object cannot be a file, and is left out: 'd/a' is also a folder")
+    assert rest == ["  d/a  is also a folder of another object"]
+    put("main", "e/", "")
+    put("main", "e/x", "1")
+    result = run("get", "-r", "lakefs://lake/main/e/", "out2")
+    assert (result.code, result.out[:17]) == (0, "downloaded 1 file")
+    assert result.err == "warning: left out 1 empty folder marker, which no file can be\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("a.csv", "text/csv"),
+        ("a.csv.gz", "application/gzip"),
+        ("x.tar.gz", "application/gzip"),
+        ("t.parquet", "application/vnd.apache.parquet"),
+        ("data:x.json", "application/json"),
+        ("plain", "application/octet-stream"),
+        ("a.b/plain", "application/octet-stream"),
+    ],
+)
+def test_the_ending_of_the_path_decides_the_content_type(lake: Path, path: str, kind: str) -> None:
+    Path("file.html").write_text("1")
+    assert done("put", "file.html", f"lakefs://lake/main/{path}", "--json").json["content_type"] == kind
+    given = done("put", "file.html", f"lakefs://lake/main/{path}", "--content-type", "x/y", "--json").json
+    assert given["content_type"] == "x/y"

@@ -290,8 +290,12 @@ def listed(folder: Path, destination: str = "") -> dict[str, ObjectEntry]:
     return {key.decode(): codec.decode(key, packed) for key, packed in records}
 
 
-def test_links_to_files_are_files_and_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+def test_links_are_followed_inside_the_folder_and_others_are_told(tmp_path: Path) -> None:
     folder = write_files(tmp_path / "f", {"a/real": "text", "b/other": "1"})
+    write_files(tmp_path / "out", {"x": "1"})
+    (folder / "out").symlink_to(tmp_path / "out")
+    (folder / "b" / "round").symlink_to(folder / "a")
+    (folder / "a" / "round").symlink_to(folder / "b")
     (folder / "link").symlink_to("a/real")
     (folder / "a" / "link").symlink_to(folder / "link")
     (folder / "a" / "up").symlink_to("..")
@@ -300,8 +304,23 @@ def test_links_to_files_are_files_and_links_to_folders_are_not_followed(tmp_path
     (folder / "circle").symlink_to("circle")
     os.mkfifo(folder / "pipe")
     found = listed(folder)
-    assert sorted(found) == ["a/link", "a/real", "b/other", "link"]
+    wanted = {"a/link", "a/real", "a/round/other", "b/other", "b/round/link", "b/round/real"}
+    assert set(found) == wanted | {"folder/other", "folder/round/link", "folder/round/real", "link"}
     assert found["a/link"].checksum == found["a/real"].checksum
+    assert found["folder/other"].address == f"file://{folder}/folder/other"
+    world = World()
+    imported = world.main.import_folder("main", folder)
+    assert sorted(link.removeprefix(f"{folder}/") for link in imported.skipped) == [
+        "a/round/round",
+        "a/up",
+        "b/round/round",
+        "b/round/up",
+        "broken",
+        "circle",
+        "folder/round/round",
+        "folder/round/up",
+        "out",
+    ]
     assert found["a/link"].address == f"file://{folder}/a/link"
 
 

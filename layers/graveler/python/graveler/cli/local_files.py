@@ -1,23 +1,31 @@
 """Local files: walking a folder for an upload, and writing a download completely or not at all."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO, Final
 
+from graveler.cli.terminal import warn
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.links import folder_behind
 from graveler.temporary import file_beside
 
 _IN_MEMORY: Final = 8 << 20
+_SHOWN: Final = 10
 
 
-def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
+def files_below(folder: Path, skipped: list[str] | None = None) -> Iterator[tuple[Path, str]]:
     """Yield each file below ``folder``, with its path relative to it (``/``-separated), in order.
 
-    Symbolic links to files count as files; links to folders are not followed. :class:`InvalidError` for a name that is not UTF-8.
+    Symbolic links to files count as files; links to folders are followed inside ``folder``. Other links, which lead out of it,
+    round in circles or nowhere, are added to ``skipped``. :class:`InvalidError` for a name that is not UTF-8.
     """
+    yield from _files_in(folder, [os.path.realpath(folder)], [] if skipped is None else skipped)
+
+
+def _files_in(folder: Path, above: list[str], skipped: list[str]) -> Iterator[tuple[Path, str]]:
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -28,11 +36,27 @@ def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
             raise InvalidError(
                 f"the name of {entry.path!r} is not UTF-8, so it cannot be the path of an object; rename the file"
             )
-        if entry.is_dir(follow_symlinks=False):
-            for file, relative in files_below(Path(entry.path)):
+        if entry.is_symlink():
+            is_folder = folder_behind(entry.path, above[0], above) is not None
+            if not is_folder and not Path(entry.path).is_file():
+                skipped.append(entry.path)
+                continue
+        else:
+            is_folder = entry.is_dir(follow_symlinks=False)
+        if is_folder:
+            below = Path(entry.path)
+            for file, relative in _files_in(below, [*above, os.path.realpath(below)], skipped):
                 yield file, f"{entry.name}/{relative}"
         elif entry.is_file():
             yield Path(entry.path), entry.name
+
+
+def warn_of_links(skipped: Sequence[str]) -> None:
+    """Warn of symbolic links that were not followed, if there are any."""
+    if skipped:
+        shown = ", ".join(map(repr, skipped[:_SHOWN])) + (", …" if len(skipped) > _SHOWN else "")
+        links = "symbolic link was" if len(skipped) == 1 else "symbolic links were"
+        warn(f"{len(skipped):,} {links} not followed, leading out of the folder, in circles, or nowhere: {shown}")
 
 
 def file_for(folder: Path, relative: str) -> Path:

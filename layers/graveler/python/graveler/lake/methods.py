@@ -9,7 +9,6 @@ from graveler import requests
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.objects.stage import Accept
 from graveler.model import (
-    DEFAULT_CONTENT_TYPE,
     Application,
     Branch,
     Commit,
@@ -123,7 +122,7 @@ class RequestMethods(Protocol):
         path: str,
         data: bytes | Path,
         *,
-        content_type: str = DEFAULT_CONTENT_TYPE,
+        content_type: str = "",
         metadata: Mapping[str, str] | None = None,
         if_absent: bool = False,
         force: bool = False,

@@ -12,7 +12,6 @@ from graveler.lake.opening.repositories import KnownRepository
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.settings.rules import Intent, etag
 from graveler.model import (
-    DEFAULT_CONTENT_TYPE,
     Application,
     Commit,
     MergePreview,
@@ -233,7 +232,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         upload: "PartedUpload",
         parts: Sequence[tuple[int, str]],
         *,
-        content_type: str = DEFAULT_CONTENT_TYPE,
+        content_type: str = "",
         metadata: Mapping[str, str] | None = None,
         if_absent: bool = False,
     ) -> ObjectEntry:

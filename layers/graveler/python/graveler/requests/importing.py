@@ -68,9 +68,11 @@ class ImportChanges(Struct, frozen=True):
 
 
 class Imported(Commit, frozen=True, kw_only=True):
-    """The commit of an import, and what it changed. The result of a dry run has no ID, since it makes no commit."""
+    """The commit of an import, and what it changed. The result of a dry run has no ID, since it makes no commit. ``skipped`` are
+    symbolic links in a folder that were not followed: they lead out of it, round in circles, or nowhere."""
 
     changes: ImportChanges
+    skipped: tuple[str, ...] = ()
 
     @classmethod
     def by(cls, commit: Commit, changes: ImportChanges) -> "Imported":
@@ -142,7 +144,8 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     """Import the files of a folder, where they lie, as one commit: a zero-copy import. They replace everything under
     ``destination``, a prefix, empty or ending with ``/``. With a server, the folder is on the machine that serves the lake.
 
-    Each file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
+    Symbolic links to files count as files; links to folders are followed inside the folder, and other ones are reported. Each
+    file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
     record notes this (:mod:`graveler.lake.objects.noted_times`).
 
     Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one transaction.

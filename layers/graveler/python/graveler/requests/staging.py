@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.model import ObjectEntry
 from graveler.requests.base import Permission, Request
 
 
@@ -12,7 +12,7 @@ class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
 
     With ``if_absent``, only if the branch has no object of this path, now or at the end: of several concurrent calls, one wins.
     Cost: one object write, and :class:`Link`; with a server two requests and one object write. :class:`AlreadyExistsError`,
-    before a byte is written if the object already exists.
+    before a byte is written if the object already exists. Without a content type, the ending of the path decides.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -21,7 +21,7 @@ class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
 
     branch: str
     path: str
-    content_type: str = DEFAULT_CONTENT_TYPE
+    content_type: str = ""
     metadata: Mapping[str, str] = {}
     if_absent: bool = False
     force: bool = False

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
-from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.model import ObjectEntry
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
@@ -119,7 +119,8 @@ class WriteableObject(StoredObject):
         """Write the object and stage it; readers of the branch see it at once.
 
         ``data`` is bytes, text (written as UTF-8), or the path of a file, which may have any size. With mode ``"x"``, write only
-        if the branch has no such object: one of several concurrent writers wins. Cost as :class:`Upload`.
+        if the branch has no such object: one of several concurrent writers wins. Without a ``content_type``, the ending of the
+        path decides. Cost as :class:`Upload`.
         :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of another kind.
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
@@ -197,7 +198,7 @@ class WriteableObject(StoredObject):
             self._ref,
             self._path,
             data,
-            content_type=content_type or DEFAULT_CONTENT_TYPE,
+            content_type=content_type or "",
             metadata=metadata,
             if_absent=mode[0] == "x",
         )

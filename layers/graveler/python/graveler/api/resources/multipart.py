@@ -12,7 +12,6 @@ from graveler.api.ranges import span
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.lake.objects.uploads import PartedUpload
-from graveler.model import DEFAULT_CONTENT_TYPE
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 from graveler.wire.objects import (
@@ -86,7 +85,7 @@ def complete_upload(
         query.path,
         upload,
         [(part.part_number, part.etag.strip('"')) for part in body.parts],
-        content_type=body.content_type or DEFAULT_CONTENT_TYPE,
+        content_type=body.content_type or "",
         metadata=body.user_metadata,
         if_absent=absent,
     )

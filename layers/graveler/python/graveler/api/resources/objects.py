@@ -16,7 +16,7 @@ from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, link_one
 from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
-from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
+from graveler.model import CommonPrefix, ObjectEntry
 from graveler.pauses import expect_at_hand
 from graveler.requests import staging
 from graveler.requests.base import Permission
@@ -227,7 +227,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
             branch,
             query.path,
             data,
-            content_type=content_type or DEFAULT_CONTENT_TYPE,
+            content_type=content_type,
             metadata=metadata_of_headers(call.headers),
             if_absent=absent,
             force=call.force(query.force),

@@ -7,10 +7,11 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError, ListedError
+from graveler.cli.left_out import report_left_out
 from graveler.cli.locations import open_repository, refuse_inside_of_lake, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.progress import counting
-from graveler.cli.terminal import Screen, output, warn
+from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_prefix
 from graveler.cli.values import SHORT, count, human_size
 from graveler.errors import InvalidError
@@ -58,7 +59,6 @@ def export(
       commit_id is null.
     """
     from graveler.lake.exporting.export import ModifiedExportError
-    from graveler.lake.exporting.export_names import IS_MARKER, UnwritableKeysError
     from graveler.model import CommitID
     from graveler.requests.exporting import ExportReport
 
@@ -97,12 +97,7 @@ def export(
         screen.json(_export_json(made))
     else:
         _show(screen, made, folder, dry_run=dry_run)
-    markers = sum(why == IS_MARKER for _, why in made.left_out)
-    problems = [(path, why) for path, why in made.left_out if why != IS_MARKER]
-    if markers:
-        warn(f"left out {count(markers, 'empty folder marker')}, which no file can be")
-    if problems:
-        raise ListedError(UnwritableKeysError(problems), [f"{path}  {why}" for path, why in problems])
+    report_left_out(made.left_out)
 
 
 def _show(screen: Screen, made: "ExportReport", folder: Path, *, dry_run: bool) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
+from graveler.cli.local_files import warn_of_links
 from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
 from graveler.cli.progress import counting
@@ -108,8 +109,9 @@ def import_(
         list-1.csv list-2.csv lakefs://quickstart/main/old/
 
     \b
-    JSON: one document {commit, objects, bytes, changes}; commit as in `commit`,
-      null with --dry-run; changes {added, added_bytes, replaced,
+    JSON: one document {commit, objects, bytes, skipped_links, changes}; commit as
+      in `commit`, null with --dry-run; skipped_links lists symbolic links that
+      were not followed; changes {added, added_bytes, replaced,
       replaced_bytes_before, replaced_bytes_after, removed, removed_bytes,
       unchanged, unchanged_bytes}.
     """
@@ -200,12 +202,13 @@ def import_(
             )
     screen = output()
     changes = made.changes
+    warn_of_links(made.skipped)
     if as_json:
         from msgspec.structs import asdict
 
         commit = None if dry_run else commit_json(made)
         document: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
-        screen.json({**document, "changes": asdict(changes)})
+        screen.json({**document, "skipped_links": made.skipped, "changes": asdict(changes)})
         return
     what = f"{count(changes.objects, 'object' if listing else 'file')}, {human_size(changes.bytes)}"
     if dry_run:

@@ -15,7 +15,16 @@ from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
-from graveler.cli.local_files import check_folder, check_readable, file_for, files_below, whole, write_file
+from graveler.cli.left_out import report_left_out
+from graveler.cli.local_files import (
+    check_folder,
+    check_readable,
+    file_for,
+    files_below,
+    warn_of_links,
+    whole,
+    write_file,
+)
 from graveler.cli.locations import Named, open_repository, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption, Metadata, parse_metadata
 from graveler.cli.progress import counting
@@ -44,7 +53,7 @@ def put(
     ],
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Upload all files in a folder.")] = False,
     content_type: Annotated[
-        str | None, typer.Option("--content-type", metavar="TYPE", help="[default: application/octet-stream]")
+        str | None, typer.Option("--content-type", metavar="TYPE", help="[default: what the ending of PATH stands for]")
     ] = None,
     if_absent: Annotated[
         bool, typer.Option("--if-absent", help="Fail with exit code 4 if there is an object already.")
@@ -67,11 +76,9 @@ def put(
 
     JSON: {path, size, checksum, mtime, content_type, metadata, address}: one document, or with -r a line for each.
     """
-    from graveler.model import DEFAULT_CONTENT_TYPE
-
     to = parse_prefix(uri)
     metadata = parse_metadata(meta)
-    kind = content_type or DEFAULT_CONTENT_TYPE
+    kind = content_type or ""
     screen = output()
     branch = str(RefURI(to.repository, to.ref))
     if recursive:
@@ -80,7 +87,9 @@ def put(
         repository = open_repository(lake, to.repository)
         repository.branch(to.ref)
         prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
-        found = list(files_below(source))
+        links: list[str] = []
+        found = list(files_below(source, links))
+        warn_of_links(links)
 
         def upload(one: tuple[Path, str]) -> "ObjectEntry":
             return repository.upload(
@@ -137,7 +146,8 @@ def get(
 ) -> None:
     """Download objects from any ref.
 
-    A file appears only when it is complete and its bytes match the size and checksum in the lake.
+    A file appears only when it is complete and its bytes match the size and checksum in the lake. With -r, objects that cannot be
+    files are left out and listed; the exit code is then 2, unless all of them are empty folder markers.
 
     \b
     Examples:
@@ -175,6 +185,8 @@ def get(
 
 
 def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: bool) -> None:
+    from graveler.lake.exporting.export_names import FileNames, unwritable
+
     if at.path and not at.path.endswith("/"):
         raise InvalidError(f"-r needs a folder, but {at.path!r} does not end with '/': write {at.path + '/'!r}")
     repository = open_repository(lake, at.repository)
@@ -186,10 +198,12 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: boo
         write_file(target, _until(stop, repository.bytes_in(at.ref, entry)))
         return entry, target
 
+    left_out = unwritable(repository.objects(at.ref, at.path), at.path, FileNames.below(folder.absolute(), frozenset()))
+    writable = (entry for entry in repository.objects(at.ref, at.path) if entry.path not in left_out)
     files = size = 0
     try:
         with counting("downloading") as progress:
-            for entry, target in _in_threads(download, repository.objects(at.ref, at.path), stop):
+            for entry, target in _in_threads(download, writable, stop):
                 files, size = files + 1, size + entry.size
                 progress(1, entry.size)
                 if as_json:
@@ -198,10 +212,11 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: boo
         raise InterruptedVerbError(
             f"{count(files, 'file')} had been written to {str(folder)!r}, all of them complete"
         ) from None
-    if not files:
+    if not files and not left_out:
         raise NothingBelowError(at.path, at.ref)
     if not as_json:
         screen.line(f"downloaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(folder))}")
+    report_left_out(sorted(left_out.items()))
 
 
 def _got(entry: "ObjectEntry", target: Path) -> dict[str, object]:

@@ -43,7 +43,6 @@ from graveler.lake.exporting.export_folder import (
 )
 from graveler.lake.exporting.export_names import (
     IS_FOLDER,
-    IS_MARKER,
     FileNames,
     files_that_are_folders,
 )
@@ -177,8 +176,8 @@ class _Run:
         not among them."""
         found: dict[str, str] = {}
         for path, _, _, after in self._differences(self._base, self._goal):
-            if after is not None and (problem := self._names.problem(path[len(self._prefix) :])) is not None:
-                found[path] = IS_MARKER if path.endswith("/") and not after.size else problem
+            if after is not None and (problem := self._names.problem_of(after, self._prefix)) is not None:
+                found[path] = problem
         found |= {path: IS_FOLDER for path, (_, now) in self._contested(self._base, self._goal).items() if now}
         return tuple(sorted(found.items()))
 

@@ -1,13 +1,14 @@
 """Keys that can be names of files, all of them side by side in one folder."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from graveler.errors import InvalidError
+from graveler.model import ObjectEntry
 
 IS_FOLDER: Final = "is also a folder of another object"
 IS_MARKER: Final = "is an empty folder marker"
@@ -16,7 +17,7 @@ _SHOWN: Final = 10
 
 
 class UnwritableKeysError(InvalidError):
-    """An export left out objects that cannot be files. ``problems`` are all of them, path and reason, in the order of the
+    """Objects that cannot be files were left out. ``problems`` are all of them, path and reason, in the order of the
     paths."""
 
     def __init__(self, problems: Iterable[tuple[str, str]]) -> None:
@@ -25,8 +26,8 @@ class UnwritableKeysError(InvalidError):
         shown = "; ".join(f"{path[:200]!r} {why}" for path, why in self.problems[:_SHOWN])
         super().__init__(
             f"{count} object{'s' if count != 1 else ''} cannot be {'files' if count != 1 else 'a file'}, and "
-            f"{'are' if count != 1 else 'is'} left out: {shown}{'; …' if count > _SHOWN else ''}. Everything else is exported; "
-            "rename them to export them, too"
+            f"{'are' if count != 1 else 'is'} left out: {shown}{'; …' if count > _SHOWN else ''}. Everything else is written; "
+            "rename them to have them, too"
         )
 
 
@@ -60,6 +61,29 @@ class FileNames(msgspec.Struct, frozen=True):
         if len(name.encode()) > self.room or max(len(part.encode()) for part in parts) > self.longest:
             return f"is too long: each name can have {self.longest} bytes, and the whole path {self.room}"
         return None
+
+    def problem_of(self, entry: ObjectEntry, prefix: str) -> str | None:
+        """Return why an object cannot be a file named by the rest of its path; :data:`IS_MARKER` for a folder marker."""
+        problem = self.problem(entry.path[len(prefix) :])
+        return IS_MARKER if problem and entry.path.endswith("/") and not entry.size else problem
+
+
+def unwritable(entries: Iterable[ObjectEntry], prefix: str, names: FileNames) -> Mapping[str, str]:
+    """Return those of the objects below ``prefix``, in the order of their paths, that cannot be files side by side: path and
+    reason."""
+    found: dict[str, str] = {}
+
+    def possible() -> Iterator[str]:
+        for entry in entries:
+            problem = names.problem_of(entry, prefix)
+            if problem is None:
+                yield entry.path
+            else:
+                found[entry.path] = problem
+
+    for path in files_that_are_folders(possible()):
+        found[path] = IS_FOLDER
+    return found
 
 
 def files_that_are_folders(names: Iterable[str]) -> Iterator[str]:

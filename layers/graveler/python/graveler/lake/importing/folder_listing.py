@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from graveler.lake.importing.file_records import (
     timed,
     unreadable,
 )
+from graveler.links import folder_behind
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.storage.beneath import Beneath
 from graveler.tree.record import RecordCodec, object_size
@@ -50,8 +51,9 @@ class FolderListing:
     """The files of ``folder``, as records under ``destination`` (a key prefix, possibly empty).
 
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
-    to folders are not followed; dangling links, sockets, pipes and devices are omitted, and so are folders of lakes, whose own
-    garbage collector would not know that their files are needed. ``threads`` read large files concurrently; ``workers`` processes
+    to folders are followed inside ``folder``. ``skipped`` then has the other links: those that lead out of it, round in circles,
+    or nowhere. Sockets, pipes and devices are omitted, and so are folders of lakes, whose own garbage collector would not know
+    that their files are needed. ``threads`` read large files concurrently; ``workers`` processes
     read thousands of small ones. Directly in the folder, only names that begin with ``beginning`` are listed. ``files``
     may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and time stand for its
     bytes.
@@ -80,6 +82,7 @@ class FolderListing:
         self._read: ReadBatch = timed if trust_mtime else digested
         self._beginning = beginning
         self._files = files or Beneath(self._folder)
+        self.skipped: list[str] = []
 
     def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
         """Yield the records in ascending order of their keys. Reads each file once; memory for some thousand names and records.
@@ -216,7 +219,10 @@ class FolderListing:
     def _runs(self) -> Iterator[Run]:
         """Yield files in the order of their keys, as long as they are neighbours in one folder."""
         first = self._destination + self._beginning
-        names = [name for name in self._names(str(self._folder)) if (self._destination + name).startswith(first)]
+        root = os.path.realpath(self._folder)
+        above = [root]
+        found = self._names(str(self._folder), above)
+        names = [name for name in found if (self._destination + name).startswith(first)]
         levels = [(str(self._folder), self._destination, iter(names))]
         while levels:
             folder, prefix, rest = levels[-1]
@@ -229,14 +235,17 @@ class FolderListing:
                 run.append(name)
             else:
                 levels.pop()
+                above.pop()
             if run:
                 yield Run(folder, prefix, run)
             if below:
                 inner = path_in(folder, below[:-1])
-                levels.append((inner, prefix + below, iter(self._names(inner))))
+                above.append(os.path.realpath(inner) if self._files.confinement is None else inner)
+                levels.append((inner, prefix + below, iter(self._names(inner, above))))
 
-    def _names(self, folder: str) -> list[str]:
-        """Return the entries of a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do."""
+    def _names(self, folder: str, above: Sequence[str]) -> list[str]:
+        """Return the entries of a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do.
+        ``above`` are the real paths of the root, of the folders on the way, and of this one."""
         found: list[str] = []
         marks: set[str] = set()
         at = ""
@@ -252,6 +261,10 @@ class FolderListing:
                             raise self._files.linked(Path(path_in(folder, name)))
                         if _leads_to_file(entry):
                             found.append(name)
+                        elif folder_behind(path_in(folder, name), above[0], above) is not None:
+                            found.append(name + "/")
+                        else:
+                            self.skipped.append(path_in(folder, name))
                     elif entry.is_dir(follow_symlinks=False):
                         found.append(name + "/")
                     elif entry.is_file(follow_symlinks=False):

@@ -47,7 +47,8 @@ def import_folder(repository: RepositoryParts, request: ImportFolder, context: C
     )
     shown = os.fsencode(request.folder).decode("utf-8", "backslashreplace")
     sources = [ImportSource(prefix, True, listing, name=f"folder '{shown}'")]
-    return _run(repository, request, sources, context, f"Import {shown}")
+    imported = _run(repository, request, sources, context, f"Import {shown}")
+    return replace(imported, skipped=tuple(listing.skipped))
 
 
 def import_listing(repository: RepositoryParts, request: ImportListing, context: Context) -> Imported:

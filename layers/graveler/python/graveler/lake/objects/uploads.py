@@ -12,12 +12,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from graveler.content_types import content_type_of
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.objects.create import expect_absent, stage_if_absent
 from graveler.lake.objects.linking import link
 from graveler.lake.parts import RepositoryParts
-from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.model import ObjectEntry
 from graveler.requests.staging import Link, Upload
 from graveler.storage.objects import (
     ObjectConditionError,
@@ -53,7 +54,7 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
         size,
         checksum,
         int(repository.clock.now()),
-        request.content_type,
+        request.content_type or content_type_of(path),
         request.metadata,
     )
     packed = repository.pack(entry)
@@ -74,18 +75,25 @@ def finish_upload(
     upload: PartedUpload,
     parts: Sequence[tuple[int, str]],
     *,
-    content_type: str = DEFAULT_CONTENT_TYPE,
+    content_type: str = "",
     metadata: Mapping[str, str] | None = None,
     if_absent: bool = False,
 ) -> ObjectEntry:
-    """Make an object from its parts, ``(number, ETag)`` in order, and stage it. Repeated, it stages the same object again.
+    """Make an object from its parts, ``(number, ETag)`` in order, and stage it. Without a content type it has the one that the
+    ending of its path stands for. Repeated, it stages the same object again.
     Cost: one object request, and :class:`graveler.requests.staging.Link`, including its ``if_absent``.
     :class:`UploadMissingError`, :class:`InvalidError`."""
     repository.stager.expect(branch)  # before anything is completed
     stored = complete_upload(repository, branch, path, upload, parts)
     checksum = checksum_of_parts(parts) or stored.etag
     entry = ObjectEntry(
-        path, upload.address, stored.size, checksum, int(repository.clock.now()), content_type, metadata or {}
+        path,
+        upload.address,
+        stored.size,
+        checksum,
+        int(repository.clock.now()),
+        content_type or content_type_of(path),
+        metadata or {},
     )
     link(repository, Link(branch=branch, entry=entry, if_absent=if_absent), UNLIMITED)
     return entry
