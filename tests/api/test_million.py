@@ -18,7 +18,7 @@ from graveler.operations.kinds import KINDS
 from graveler.operations.runner import Runner
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.objects import StoredObject
+from graveler.storage.objects import Sent, StoredObject
 from graveler.storage.tables import QueryPage
 from tests.api.support import BASE, Answer, as_answer, basic, make_event
 from tests.support.campaigns import WHOLE
@@ -72,11 +72,11 @@ class SlowObjects(MemoryObjects):
         self.clock = clock
         self.ranges: Counter[str] = Counter()
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         self.clock.spend(PUT_SECONDS)
         if "/ranges/" in key:
             self.ranges[key] += 1
-        return super().put(key, data, if_absent=if_absent)
+        return super().put(key, data, if_absent=if_absent, sent=sent)
 
 
 class Api:

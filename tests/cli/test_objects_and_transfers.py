@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from graveler.cli import globs
+from graveler.cli.verbs import objects
 from tests.cli.support import commit, done, put, run, write_tree
 
 ENTRY_FIELDS = {"path", "size", "checksum", "mtime", "content_type", "metadata", "address"}
@@ -285,3 +287,109 @@ def test_the_ending_of_the_path_decides_the_content_type(lake: Path, path: str, 
     assert done("put", "file.html", f"lakefs://lake/main/{path}", "--json").json["content_type"] == kind
     given = done("put", "file.html", f"lakefs://lake/main/{path}", "--content-type", "x/y", "--json").json
     assert given["content_type"] == "x/y"
+
+
+def test_put_takes_several_files(lake: Path) -> None:
+    write_tree(Path(), {"a.csv": "1", "x/b.csv": "22", "x/a.csv": "333"})
+    assert done("put", "a.csv", "x/b.csv", "lakefs://lake/main/raw/").out == (
+        "uploaded 2 files, 3 B, to lakefs://lake/main/raw/\n"
+    )
+    assert done("ls", "-r", "lakefs://lake/main/").out == "raw/a.csv\nraw/b.csv\n"
+    lines = done("put", "a.csv", "x/b.csv", "lakefs://lake/main", "--json").lines
+    assert [line["path"] for line in lines] == ["a.csv", "b.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (
+            ("x/b.csv", "a.csv", "x/a.csv", "lakefs://lake/main/raw/"),
+            2,
+            "'a.csv' and 'x/a.csv' would both be 'raw/a.csv'",
+        ),
+        (("x/b.csv", "a.csv", "lakefs://lake/main/raw"), 2, "2 files need a folder, but 'raw' does not end with '/'"),
+        (("x/b.csv", "-", "lakefs://lake/main/raw/"), 2, "stdin"),
+        (("x/b.csv", "nothing", "lakefs://lake/main/raw/"), 3, "'nothing' does not exist"),
+        (("a.csv", "x", "lakefs://lake/main/raw/"), 2, "'x' is a folder"),
+        (("-r", "x", "y", "lakefs://lake/main/raw/"), 2, "-r uploads one folder, but 2 are named"),
+        (("x/b.csv", "a.csv", "lakefs://lake/nowhere/raw/"), 3, "nowhere"),
+    ],
+)
+def test_several_files_are_refused_before_any_is_sent(
+    lake: Path, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    write_tree(Path(), {"a.csv": "1", "x/b.csv": "22", "x/a.csv": "333", "y/c": "1"})
+    result = run("put", *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert says in result.err
+    assert done("ls", "lakefs://lake/main/").out == ""
+
+
+@pytest.fixture
+def some(lake: Path) -> None:
+    for path in ("raw/2026-01.csv", "raw/2026-02.csv", "raw/2026-02.txt", "raw/old/2026-03.csv", "raw/2026-*.csv"):
+        put("main", path, "22")
+
+
+@pytest.mark.usefixtures("some")
+def test_rm_of_a_pattern_asks_with_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    done("rm", "lakefs://lake/main/raw/2026-*.csv")
+    refused = run("rm", "lakefs://lake/main/raw/2026-*.csv")
+    assert (refused.code, refused.out) == (5, "")
+    assert refused.err == (
+        "error: 'raw/2026-*.csv' matches 2 objects, 4 B: use --yes; nothing was removed. --dry-run lists them\n"
+    )
+    answers = [False, True]
+    asked: list[str] = []
+
+    def confirm(question: str) -> bool:
+        asked.append(question)
+        return answers.pop(0)
+
+    monkeypatch.setattr(objects, "confirm", confirm)
+    assert run("rm", "lakefs://lake/main/raw/2026-*.csv").code == 5
+    assert done("rm", "lakefs://lake/main/raw/2026-*.csv", "--dry-run").out.splitlines() == [
+        "would remove raw/2026-01.csv",
+        "would remove raw/2026-02.csv",
+        "would remove 2 objects",
+    ]
+    assert done("rm", "lakefs://lake/main/raw/2026-*.csv").out == "removed 2 objects\n"
+    assert asked == ["Remove 2 objects, 4 B, from branch 'main'?"] * 2
+    assert done("rm", "lakefs://lake/main/raw/*.t?t").out == "removed raw/2026-02.txt\n"
+    assert done("rm", "lakefs://lake/main/raw/**/*.csv", "--json").lines == [
+        {"path": "raw/old/2026-03.csv", "removed": True}
+    ]
+    missing = run("rm", "lakefs://lake/main/raw/2026-*.csv")
+    assert missing.code == 3
+    assert missing.err == (
+        "error: no path in 'main' matches 'raw/2026-*.csv'; `graveler ls lakefs://lake/main/raw/` lists what there is\n"
+    )
+
+
+@pytest.mark.usefixtures("some")
+def test_a_path_that_holds_an_asterisk_is_removed_itself() -> None:
+    assert done("rm", "lakefs://lake/main/raw/2026-*.csv").out == "removed raw/2026-*.csv\n"
+    assert done("ls", "lakefs://lake/main/raw/2026-").out == "raw/2026-01.csv\nraw/2026-02.csv\nraw/2026-02.txt\n"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("a/*.csv", "a/b.csv", True),
+        ("a/*.csv", "a/b/c.csv", False),
+        ("a/**/c", "a/c", True),
+        ("a/**/c", "a/x/y/c", True),
+        ("a/**/c", "a/x/y/d", False),
+        ("**", "a/b", True),
+        ("**/**/x", "x", True),
+        ("a/[bc]?", "a/b1", True),
+        ("a/[bc]?", "a/d1", False),
+        ("*", "A", True),
+        ("a*", "A", False),
+        ("a/*", "a/", True),
+        ("a/*", "a", False),
+    ],
+)
+def test_patterns_are_those_of_a_shell(pattern: str, path: str, fits: bool) -> None:
+    assert globs.matches(pattern, path) is fits
+    assert path.startswith(globs.beginning(pattern)) or not fits

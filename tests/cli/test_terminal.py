@@ -2,12 +2,14 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from graveler.cli.progress import LARGE, rate
 from tests.cli.support import commit, done, put, write_tree
 
 
@@ -72,6 +74,52 @@ def test_long_work_shows_progress(lake: Path) -> None:
     (made,) = done("dumps", "lakefs://lake", "--json").lines
     done("repo", "delete", "lake", "--yes")
     assert "restoring" in on_terminal("restore", made["namespace"], made["id"], "again")[1]
+
+
+def test_progress_of_bytes_has_a_total_and_the_time_left(lake: Path) -> None:
+    write_tree(Path("data"), {f"{n}": "x" * 1000 for n in range(20)})
+    for arguments in (
+        ("put", "-r", "data", "lakefs://lake/main/e/"),
+        ("get", "-r", "lakefs://lake/main/e/", "out"),
+    ):
+        screen = on_terminal(*arguments)[1]
+        assert "of 19.5 KiB" in screen
+        assert re.search(r"-:--:--|0:00:00", screen)
+    commit("main", "One")
+    assert "of 19.5 KiB" in on_terminal("export", "lakefs://lake/main/", "exported")[1]
+    put("main", "f", "1")
+    commit("main", "Two")
+    assert "KiB" not in on_terminal("export", "lakefs://lake/main/", "exported")[1], "only what differs is written"
+
+
+def test_a_large_file_shows_progress_and_a_small_one_does_not(lake: Path) -> None:
+    Path("large").write_bytes(b"x" * LARGE)
+    Path("small").write_bytes(b"x")
+    for arguments, doing in (
+        (("put", "large", "lakefs://lake/main/large"), "uploading"),
+        (("get", "lakefs://lake/main/large", "again"), "downloading"),
+    ):
+        assert doing in on_terminal(*arguments)[1]
+        assert doing not in on_terminal(*arguments, "--quiet")[1]
+    assert "uploading" not in on_terminal("put", "small", "lakefs://lake/main/small")[1]
+
+
+def test_commits_and_merges_show_progress_once_there_is_much(lake: Path) -> None:
+    write_tree(Path("data"), {f"{n:04}": "x" for n in range(1001)})
+    done("branch", "create", "lakefs://lake/dev")
+    done("put", "-r", "data", "lakefs://lake/dev/d/")
+    assert "committing dev" in on_terminal("commit", "lakefs://lake/dev", "-m", "Many")[1]
+    assert "merging" in on_terminal("merge", "lakefs://lake/dev", "main")[1]
+    put("dev", "e", "1")
+    assert "committing dev" not in on_terminal("commit", "lakefs://lake/dev", "-m", "One")[1]
+    assert "merging" not in on_terminal("merge", "lakefs://lake/dev", "main", "-q")[1]
+
+
+@pytest.mark.parametrize(
+    ("speed", "moves", "shown"), [(None, True, ""), (2048.0, True, "2.0 KiB/s"), (12345.6, False, "12,346/s")]
+)
+def test_a_rate_is_of_bytes_or_of_objects(speed: float | None, moves: bool, shown: str) -> None:
+    assert rate(speed, moves=moves) == shown
 
 
 PAGER = "sh -c 'sed s/^/paged:/'"

@@ -603,11 +603,11 @@ class FullDisk(MemoryObjects):
 
     left = 1 << 30
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False):  # type: ignore[no-untyped-def]
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent=None):  # type: ignore[no-untyped-def]
         if self.left <= 0:
             raise UnavailableError(f"writing {key}: No space left on device; free some space")
         self.left -= 1
-        return super().put(key, data, if_absent=if_absent)
+        return super().put(key, data, if_absent=if_absent, sent=sent)
 
 
 @pytest.mark.parametrize("left", range(12))

@@ -13,7 +13,7 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.runs import LEASE, Mode, Outcome
 from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import StoredObject
+from graveler.storage.objects import Sent, StoredObject
 from tests.lake.support import NAMESPACE, DieAt, Died, World
 from tests.retention.support import AGE, collect, keys, write
 
@@ -21,9 +21,9 @@ from tests.retention.support import AGE, collect, keys, write
 class DigestObjects(MemoryObjects):
     """A put twice has one ETag; an upload in parts another one."""
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         """Write an object."""
-        stored = super().put(key, data, if_absent=if_absent)
+        stored = super().put(key, data, if_absent=if_absent, sent=sent)
         return self._tell(key, stored, md5(self.get(key), usedforsecurity=False).hexdigest())
 
     def complete_multipart(

@@ -256,3 +256,13 @@ def test_a_branch_may_be_deleted_only_where_it_is_expected(repo: Repository, mai
     assert dev.head.id == after
     repo.verbs.delete_branch("dev", at=CommitID(after))
     assert [one.id for one in repo.branches()] == ["main"]
+
+
+def test_who_asks_is_told_the_progress_of_uploads(main: Branch, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 2_500_000)
+    for data in ("text", b"bytes", file):
+        main.object("c").upload(data, progress=lambda objects, size: told.append((objects, size)))
+    assert (sum(objects for objects, _ in told), sum(size for _, size in told)) == (3, 2_500_009)
+    main.commit("second", progress=lambda *_: None)

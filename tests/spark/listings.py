@@ -16,7 +16,7 @@ from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import StoredObject
+from graveler.storage.objects import Sent, StoredObject
 from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
@@ -134,7 +134,7 @@ class UnsteadyObjects(FolderObjects):
     def __reduce__(self) -> tuple[object, ...]:
         return _unsteady, (*self._place, *self._plan, self._kill, self._always)
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         context = TaskContext.get()
         if context is not None and "_graveler/ranges/" in key:
             self._ranges += 1
@@ -144,7 +144,7 @@ class UnsteadyObjects(FolderObjects):
                 if self._kill:
                     os.kill(os.getpid(), 9)
                 raise UnavailableError("the disk is full, says the test")
-        return super().put(key, data, if_absent=if_absent)
+        return super().put(key, data, if_absent=if_absent, sent=sent)
 
 
 def _unsteady(root: Path, namespace: str, every: int, at: int, kill: bool, always: bool) -> UnsteadyObjects:

@@ -12,7 +12,7 @@ from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.session import local_session
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import StoredObject
+from graveler.storage.objects import Sent, StoredObject
 from tests.spark.listings import BASE, Row, frame_of
 
 PARTITIONS = 6
@@ -28,13 +28,13 @@ class StuckObjects(FolderObjects):
     def __reduce__(self) -> tuple[object, ...]:
         return StuckObjects, self._place
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         context = TaskContext.get()
         if context is not None and context.partitionId() == PARTITIONS - 1 and "_graveler/ranges/" in key:
             self._place[2].write_text("stuck")
             while True:
                 signal.pause()
-        return super().put(key, data, if_absent=if_absent)
+        return super().put(key, data, if_absent=if_absent, sent=sent)
 
 
 def main(folder: Path, pipe: Path, rows: list[Row]) -> None:

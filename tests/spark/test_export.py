@@ -33,7 +33,7 @@ from graveler.spark.jobs.frame import run_job
 from graveler.spark.leases import held
 from graveler.spark.slices import TwoSlices
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.objects import Objects, Sent, StoredObject
 from tests.spark.listings import TINY
 
 
@@ -274,9 +274,9 @@ class TwoAtOnce(FolderObjects):
         super().__init__(root, f"file://{root}")
         self._others = Barrier(2)
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         self._others.wait(60)
-        return super().put(key, data, if_absent=if_absent)
+        return super().put(key, data, if_absent=if_absent, sent=sent)
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         self._others.wait(60)

@@ -155,6 +155,16 @@ def test_a_file_can_be_put_and_stays(objects: Objects, tmp_path: Path) -> None:
         objects.put("k", source, if_absent=True)
 
 
+@pytest.mark.parametrize("size", [0, 1, 3_000_000])
+def test_a_put_tells_the_bytes_that_it_has_written(objects: Objects, tmp_path: Path, size: int) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * size)
+    for data in (source, source.read_bytes()):
+        told: list[int] = []
+        objects.put("k", data, sent=told.append)
+        assert sum(told) == size
+
+
 def test_put_if_absent_does_not_touch_what_is_there(objects: Objects) -> None:
     first = objects.put("k", b"first", if_absent=True)
     with pytest.raises(ObjectConditionError, match="k: the condition failed") as caught:

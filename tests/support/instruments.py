@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
-from graveler.storage.objects import Noted, Objects, Page, StoredObject, UnfinishedUpload, UnsyncedObjects
+from graveler.storage.objects import Noted, Objects, Page, Sent, StoredObject, UnfinishedUpload, UnsyncedObjects
 from graveler.storage.tables import (
     Condition,
     Delete,
@@ -97,10 +97,10 @@ class CountingObjects:
         self._note("head", key)
         return self._inner.head(key)
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         self._note("put", key)
         self.bytes_written += len(data) if isinstance(data, bytes) else data.stat().st_size
-        return self._inner.put(key, data, if_absent=if_absent)
+        return self._inner.put(key, data, if_absent=if_absent, sent=sent)
 
     def copy(self, source: str, destination: str) -> None:
         self._note("copy", destination)
@@ -317,11 +317,11 @@ class FaultyObjects:
     def head(self, key: str) -> StoredObject:
         return self._faults.request("head", lambda: self._inner.head(key))
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         contents = (
             data if isinstance(data, bytes) else data.read_bytes()
         )  # a file may be gone when a late request arrives
-        return self._faults.request("put", lambda: self._inner.put(key, contents, if_absent=if_absent))
+        return self._faults.request("put", lambda: self._inner.put(key, contents, if_absent=if_absent, sent=sent))
 
     def copy(self, source: str, destination: str) -> None:
         self._faults.request("copy", lambda: self._inner.copy(source, destination))

@@ -31,6 +31,7 @@ LakeOption = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (see above).")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting it.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on a terminal.")]
 Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="The commit message.")]
 Metadata = Annotated[
     list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Metadata to store with it; repeatable.")

@@ -125,6 +125,7 @@ class RequestMethods(Protocol):
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
         if_absent: bool = False,
+        progress: ObjectProgress = no_object_progress,
         force: bool = False,
     ) -> ObjectEntry:
         """See :class:`graveler.requests.staging.Upload`. ``data`` is the bytes, or a file."""
@@ -136,7 +137,7 @@ class RequestMethods(Protocol):
             if_absent=if_absent,
             force=force,
         )
-        return self.run(request, Context(body=data))
+        return self.run(request, Context(body=data, progress=progress))
 
     def link(
         self,
@@ -238,11 +239,13 @@ class RequestMethods(Protocol):
         request_id: str = "",
         allow_empty: bool = False,
         created: int | None = None,
+        progress: ObjectProgress = no_object_progress,
         force: bool = False,
     ) -> Commit:
         """See :class:`graveler.requests.committing.Commit`."""
         info = CommitInfo(message, committer, metadata or {}, created, request_id)
-        return self.run(requests.committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force))
+        request = requests.committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force)
+        return self.run(request, Context(progress=progress))
 
     def commit_metarange(
         self,
@@ -283,26 +286,26 @@ class RequestMethods(Protocol):
         allow_empty: bool = False,
         request_id: str = "",
         created: int | None = None,
+        progress: ObjectProgress = no_object_progress,
         force: bool = False,
         unchanged_prefixes: Sequence[str] = (),
         application: Application | None = None,
         beside_uncommitted: bool = False,
     ) -> Commit:
         """See :class:`graveler.requests.merging.Merge`."""
-        return self.run(
-            requests.merging.Merge(
-                source=source,
-                destination=destination,
-                info=CommitInfo(message, committer, metadata or {}, created, request_id),
-                strategies=strategies_of(strategy),
-                squash=squash,
-                allow_empty=allow_empty,
-                force=force,
-                unchanged_prefixes=tuple(unchanged_prefixes),
-                application=application,
-                beside_uncommitted=beside_uncommitted,
-            )
+        request = requests.merging.Merge(
+            source=source,
+            destination=destination,
+            info=CommitInfo(message, committer, metadata or {}, created, request_id),
+            strategies=strategies_of(strategy),
+            squash=squash,
+            allow_empty=allow_empty,
+            force=force,
+            unchanged_prefixes=tuple(unchanged_prefixes),
+            application=application,
+            beside_uncommitted=beside_uncommitted,
         )
+        return self.run(request, Context(progress=progress))
 
     def revert(
         self,

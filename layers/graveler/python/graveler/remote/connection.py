@@ -7,7 +7,7 @@ is sent again: this continues work that takes longer than one request.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import uniform
 from secrets import token_hex
@@ -335,10 +335,12 @@ class Connection:
 
 
 class OpenFile:
-    """A file to send, possibly several times. ``size`` in bytes."""
+    """A file to send, possibly several times. ``size`` in bytes. ``sent`` is called with the bytes that were sent for the first
+    time."""
 
-    def __init__(self, file: Any, size: int, start: int = 0) -> None:
-        self._file, self.size, self._start = file, size, start
+    def __init__(self, file: Any, size: int, start: int = 0, sent: Callable[[int], None] | None = None) -> None:
+        self._file, self.size, self._start, self._sent = file, size, start, sent
+        self._told = 0
 
     def begin(self) -> Iterator[bytes]:
         """Yield the bytes again from the beginning."""
@@ -347,6 +349,9 @@ class OpenFile:
         while left and (piece := self._file.read(min(_PIECE, left))):
             left -= len(piece)
             yield piece
+            if self._sent is not None and self.size - left > self._told:
+                self._sent(self.size - left - self._told)
+                self._told = self.size - left
 
 
 class _BusyStoreError(Exception):

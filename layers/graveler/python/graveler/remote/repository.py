@@ -120,7 +120,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     # Uncommitted changes
 
     def _run_upload(self, request: staging.Upload, context: Context) -> ObjectEntry:
-        return self._transfers.upload(request, context.body)
+        return self._transfers.upload(request, context.body, context.progress)
 
     def _run_link(self, request: staging.Link, _: Context) -> None:
         """Link an object. :class:`InvalidError` for ``if_absent``."""

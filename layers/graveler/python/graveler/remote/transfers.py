@@ -3,7 +3,7 @@ server only where it offers no such URLs."""
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from hashlib import md5
 from pathlib import Path
@@ -22,6 +22,7 @@ from graveler.errors import (
 from graveler.lake.objects.checked import checked, damaged
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.remote.connection import Connection, OpenFile, Query
 from graveler.requests.staging import Upload
 from graveler.storage.presigned import has_opaque_etag
@@ -137,19 +138,23 @@ class Transfers:
                 raise _replaced(ref, entry)
             yield response.body
 
-    def upload(self, request: Upload, data: bytes | Path) -> ObjectEntry:
+    def upload(self, request: Upload, data: bytes | Path, progress: ObjectProgress = no_object_progress) -> ObjectEntry:
         """Write an object's bytes and stage it. ``data`` is the bytes, or a file. Cost: two requests and the object write (two
-        more requests per part of a very large file)."""
+        more requests per part of a very large file). ``progress`` is called with bytes as they are sent, and once with the
+        object."""
+        entry = self._upload(request, data, lambda size: progress(0, size))
+        progress(1, len(data) if isinstance(data, bytes) else 0)
+        return entry
+
+    def _upload(self, request: Upload, data: bytes | Path, sent: Callable[[int], None]) -> ObjectEntry:
         if isinstance(data, bytes):
             return self._put(request, data, len(data), md5(data, usedforsecurity=False).hexdigest())
         try:
             with data.open("rb") as file:
                 size, checksum = _digest(file)
                 if size > MAX_WHOLE and not request.if_absent and not request.force:
-                    return self._put_parts(
-                        request.branch, request.path, file, size, request.content_type, request.metadata
-                    )
-                return self._put(request, OpenFile(file, size), size, checksum)
+                    return self._put_parts(request, file, size, sent)
+                return self._put(request, OpenFile(file, size, sent=sent), size, checksum)
         except FileNotFoundError:
             raise NotFoundError(f"file {str(data)!r} does not exist; check its name") from None
         except OSError as error:
@@ -201,9 +206,8 @@ class Transfers:
     def _backing(self, branch: str) -> tuple[str, ...]:
         return (*self._base, "branches", branch, "staging", "backing")
 
-    def _put_parts(
-        self, branch: str, path: str, file: BinaryIO, size: int, content_type: str, metadata: Mapping[str, str]
-    ) -> ObjectEntry:
+    def _put_parts(self, request: Upload, file: BinaryIO, size: int, sent: Callable[[int], None]) -> ObjectEntry:
+        branch, path = request.branch, request.path
         uploads = (*self._base, "branches", branch, "staging", "pmpu")
         part_bytes = max(PART, -(-size // _MAX_PARTS))
         begun = self._connection.call("POST", uploads, {"path": path}).read(PresignMultipartUpload)
@@ -213,14 +217,19 @@ class Transfers:
         try:
             for number, start in enumerate(range(0, size, part_bytes), 1):
                 to = self._connection.call("PUT", (*upload, "parts", str(number)), {"path": path}, where)
-                part = OpenFile(file, min(part_bytes, size - start), start)
+                part = OpenFile(file, min(part_bytes, size - start), start, sent)
                 headers = self._connection.put_bytes(to.read(UploadTo).presigned_url, part)
                 _check_etag(headers, _digest(file, start, part.size)[1], path)
                 parts.append({"part_number": number, "etag": headers.get("etag", "").strip('"')})
         except BaseException:
             self._connection.call("DELETE", upload, {"path": path}, where)
             raise
-        document = {**where, "parts": parts, "content_type": content_type, "user_metadata": dict(metadata)}
+        document = {
+            **where,
+            "parts": parts,
+            "content_type": request.content_type,
+            "user_metadata": dict(request.metadata),
+        }
         return self._connection.call("PUT", upload, {"path": path}, document).read(ObjectStats).entry()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from graveler.errors import AlreadyExistsError
 from graveler.model import Commit
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.reference import Reference, ReferenceType, ref_of
 from graveler.sdk.writable import WritableReference, commit_branch
 
@@ -57,9 +58,11 @@ class Branch(WritableReference):
         allow_empty: bool = False,
         date: int | None = None,
         request_id: str = "",
+        progress: ObjectProgress = no_object_progress,
     ) -> Reference:
         """Commit all uncommitted changes atomically. ``date`` is in Unix seconds.
 
+        ``progress`` is called with numbers of changes and bytes that the commit has taken; behind a server, never.
         With a ``request_id``, a repeated call returns the commit of the first one. Cost and errors as :class:`Commit`:
         :class:`NoChangesError`, :class:`BusyError`.
         """
@@ -71,6 +74,7 @@ class Branch(WritableReference):
             allow_empty=allow_empty,
             created=date,
             request_id=request_id,
+            progress=progress,
         )
         return Reference(self._repository, made.id)
 

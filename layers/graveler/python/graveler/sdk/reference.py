@@ -17,6 +17,7 @@ from graveler.model import (
     ObjectEntry,
 )
 from graveler.paging import items
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
@@ -166,10 +167,12 @@ class Reference:
         strategy: MergeStrategy | MergeStrategies | str = MergeStrategy.NONE,
         squash_merge: bool = False,
         allow_empty: bool = False,
+        progress: ObjectProgress = no_object_progress,
     ) -> CommitID:
         """Merge this ref's changes into a branch and return the ID of the merge commit.
 
-        ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one per prefix. Cost and errors as
+        ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one per prefix. ``progress`` is
+        called with numbers of objects of the merged tree, and their bytes; behind a server, never. Cost and errors as
         :class:`Merge`: :class:`MergeConflictError` holds all conflicts and means that nothing changed.
         """
         return self._repository.verbs.merge(
@@ -181,6 +184,7 @@ class Reference:
             strategy=_strategy(strategy),
             squash=squash_merge,
             allow_empty=allow_empty,
+            progress=progress,
         ).id
 
     def preview_merge(
@@ -193,14 +197,28 @@ class Reference:
         return self._repository.verbs.preview_merge(self._id, ref_of(destination_branch), _strategy(strategy))
 
     def export(
-        self, folder: str | Path, *, prefix: str = "", verify: bool = False, dry_run: bool = False, threads: int = 4
+        self,
+        folder: str | Path,
+        *,
+        prefix: str = "",
+        verify: bool = False,
+        dry_run: bool = False,
+        threads: int = 4,
+        progress: ObjectProgress = no_object_progress,
     ) -> "ExportReport":
         """Write the objects of the ref's commit to a folder, only those that differ from an earlier export there.
 
-        Cost and errors as :class:`Export`.
+        ``progress`` is called with numbers of objects and bytes, as they are written, from several threads. Cost and errors as
+        :class:`Export`.
         """
         return self._repository.verbs.export(
-            self._id, Path(folder).expanduser(), prefix=prefix, verify=verify, dry_run=dry_run, threads=threads
+            self._id,
+            Path(folder).expanduser(),
+            prefix=prefix,
+            verify=verify,
+            dry_run=dry_run,
+            threads=threads,
+            progress=progress,
         )
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, overload
 
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
 from graveler.model import ObjectEntry
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
@@ -115,18 +116,19 @@ class WriteableObject(StoredObject):
         *,
         content_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        progress: ObjectProgress = no_object_progress,
     ) -> "WriteableObject":
         """Write the object and stage it; readers of the branch see it at once.
 
         ``data`` is bytes, text (written as UTF-8), or the path of a file, which may have any size. With mode ``"x"``, write only
         if the branch has no such object: one of several concurrent writers wins. Without a ``content_type``, the ending of the
-        path decides. Cost as :class:`Upload`.
+        path decides. ``progress`` is called with numbers of objects and bytes, as they are written. Cost as :class:`Upload`.
         :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of another kind.
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
         if not isinstance(data, str | bytes | Path):
             raise TypeError(f"an object's data must be bytes, text or the Path of a file, not {type(data).__name__}")
-        self._upload(data.encode() if isinstance(data, str) else data, mode, content_type, metadata)
+        self._upload(data.encode() if isinstance(data, str) else data, mode, content_type, metadata, progress)
         return self
 
     @overload
@@ -192,7 +194,12 @@ class WriteableObject(StoredObject):
         return self._repository.verbs.update_metadata(self._ref, self._path, metadata)
 
     def _upload(
-        self, data: bytes | Path, mode: WriteMode, content_type: str | None, metadata: Mapping[str, str] | None
+        self,
+        data: bytes | Path,
+        mode: WriteMode,
+        content_type: str | None,
+        metadata: Mapping[str, str] | None,
+        progress: ObjectProgress = no_object_progress,
     ) -> None:
         self._repository.verbs.upload(
             self._ref,
@@ -201,4 +208,5 @@ class WriteableObject(StoredObject):
             content_type=content_type or "",
             metadata=metadata,
             if_absent=mode[0] == "x",
+            progress=progress,
         )

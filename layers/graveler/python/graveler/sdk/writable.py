@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from graveler.errors import InvalidError
 from graveler.model import Change, Commit, ObjectEntry
 from graveler.paging import items
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
@@ -69,6 +70,7 @@ def commit_branch(
     allow_empty: bool = False,
     created: int | None = None,
     request_id: str = "",
+    progress: ObjectProgress = no_object_progress,
 ) -> Commit:
     """Commit a branch. See :meth:`graveler.sdk.branch.Branch.commit`."""
     if not isinstance(message, str):
@@ -81,4 +83,5 @@ def commit_branch(
         allow_empty=allow_empty,
         created=created,
         request_id=request_id,
+        progress=progress,
     )

@@ -38,6 +38,7 @@ from graveler.storage.objects import (
     ObjectConditionError,
     ObjectMissingError,
     Page,
+    Sent,
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
@@ -172,9 +173,10 @@ class FolderObjects:
 
     # Writing
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         """Write an object, durably. Cost: one file written and synced, and its folder; a new folder costs another sync."""
-        return self.put_pieces(key, [data] if isinstance(data, bytes) else _pieces_of_file(data), if_absent=if_absent)
+        pieces = [data] if isinstance(data, bytes) else _pieces_of_file(data)
+        return self.put_pieces(key, pieces if sent is None else _told(pieces, sent), if_absent=if_absent)
 
     def put_unsynced(self, key: str, data: bytes) -> None:
         """See :class:`graveler.storage.objects.UnsyncedObjects`. Cost: one file written."""
@@ -690,6 +692,12 @@ def _write(descriptor: int, data: bytes) -> None:
 def _described(key: str, status: os.stat_result) -> StoredObject:
     etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
     return StoredObject(key, status.st_size, etag, status.st_mtime)
+
+
+def _told(pieces: Iterable[bytes], sent: Sent) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        sent(len(piece))  # the caller has written it by now
 
 
 def _pieces_of_file(path: Path, files: Beneath | None = None) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from graveler.storage.objects import (
     ObjectConditionError,
     ObjectMissingError,
     Page,
+    Sent,
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
@@ -79,7 +80,7 @@ class MemoryObjects:
         """Return size, ETag and time."""
         return self._find(key)[1]
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         """Write an object."""
         self._check(key)
         contents = data if isinstance(data, bytes) else data.read_bytes()
@@ -90,7 +91,9 @@ class MemoryObjects:
                 raise ObjectConditionError(self._namespace, key, "it already exists")
             stored = StoredObject(key, len(contents), f"{next(self._serial):x}", self._clock())
             self._objects[key] = contents, stored
-            return stored
+        if sent is not None:
+            sent(len(contents))
+        return stored
 
     def copy(self, source: str, destination: str) -> None:
         """Write an object with the bytes of another one."""

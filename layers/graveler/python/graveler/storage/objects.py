@@ -8,9 +8,9 @@ order), :class:`graveler.errors.UnavailableError` for what the store itself cann
 """
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -85,6 +85,10 @@ class Page(Struct, frozen=True):
     more: bool
 
 
+Sent: TypeAlias = Callable[[int], None]
+"""Called with the number of bytes that were written since the last call."""
+
+
 class Objects(Protocol):
     """Named immutable byte strings. Adapters are cheap to create, picklable, and safe to share between threads."""
 
@@ -111,10 +115,10 @@ class Objects(Protocol):
         """Return size, ETag and time without the bytes."""
         ...
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         """Write an object as a whole: afterwards it is durable, and no reader ever sees half of it. ``data`` is the bytes, or a
         file, which stays the caller's. With ``if_absent``, :class:`ObjectConditionError` when the key is taken: of several
-        concurrent puts, one wins."""
+        concurrent puts, one wins. ``sent`` is called as bytes are written, from any thread; all calls together name the size."""
         ...
 
     def copy(self, source: str, destination: str) -> None:

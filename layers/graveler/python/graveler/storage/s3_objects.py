@@ -53,6 +53,7 @@ from graveler.storage.objects import (
     ObjectConditionError,
     ObjectMissingError,
     Page,
+    Sent,
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
@@ -184,7 +185,7 @@ class S3Objects:
         modified = response["LastModified"].timestamp()
         return StoredObject(key, response["ContentLength"], _bare(response["ETag"]), modified, encrypted)
 
-    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False, sent: Sent | None = None) -> StoredObject:
         """Write an object. The result's ``modified`` is the time of the response, from which S3's own may differ by a second or
         two.
 
@@ -192,15 +193,17 @@ class S3Objects:
         more, and one to read the result.
         """
         self._at(key)
-        if isinstance(data, bytes):
-            return self._put(key, data, len(data), if_absent)
         try:
-            size = data.stat().st_size
-            if size > _WHOLE_BYTES:
-                return self._put_in_parts(key, data, size, if_absent)
-            return self._put(key, data.read_bytes(), size, if_absent)
+            size = len(data) if isinstance(data, bytes) else data.stat().st_size
+            if not isinstance(data, bytes) and size > _WHOLE_BYTES:
+                return self._put_in_parts(key, data, size, if_absent, sent)
+            contents = data if isinstance(data, bytes) else data.read_bytes()
         except OSError as error:
-            raise unavailable(error, f"reading {data}") from error
+            raise unavailable(error, f"reading {data!s}") from error
+        stored = self._put(key, contents, size, if_absent)
+        if sent is not None:
+            sent(size)
+        return stored
 
     def copy(self, source: str, destination: str) -> None:
         """Write an object with the bytes of another one, inside S3. Cost: two requests; for more than 5 GiB two more, and one for
@@ -430,14 +433,18 @@ class S3Objects:
         )
         return StoredObject(key, size, _bare(response["ETag"]), _date(response["ResponseMetadata"]["HTTPHeaders"]))
 
-    def _put_in_parts(self, key: str, file: Path, size: int, if_absent: bool) -> StoredObject:
+    def _put_in_parts(self, key: str, file: Path, size: int, if_absent: bool, sent: Sent | None) -> StoredObject:
         step = max(_PART_BYTES, -(-size // MAX_PARTS))
         upload_id = self.create_multipart(key)
 
         def put_part(number: int) -> tuple[int, str]:
             with file.open("rb") as opened:
                 opened.seek((number - 1) * step)
-                return number, self.put_part(key, upload_id, number, opened.read(step))
+                part = opened.read(step)
+            etag = self.put_part(key, upload_id, number, part)
+            if sent is not None:
+                sent(len(part))
+            return number, etag
 
         try:
             with ThreadPoolExecutor(_THREADS, "graveler-s3") as threads:

@@ -27,7 +27,7 @@ from graveler.tree.patch import Change, patch_work, worth_copying
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
-from graveler.tree.writer import Stop, TreeWriter
+from graveler.tree.writer import Stop, Told, TreeWriter
 
 if TYPE_CHECKING:
     from graveler.tree.reads import ReadAhead
@@ -66,14 +66,15 @@ def merge(
     split: SplitParameters,
     strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE,
     stop: Stop | None = None,
+    told: Told | None = None,
 ) -> MergeResult:
     """Merge what ``source`` changed since ``base`` into ``destination``.
 
     Cost: reads the ranges that both sides changed, and seams; writes the ranges that are new. Finds all conflicts; with any, the
     result has no tree. The metarange is not written yet. :class:`StoppedError` at the end of a range, or of a worker's share,
-    once ``stop`` returns True, as long as no conflict was found.
+    once ``stop`` returns True, as long as no conflict was found. ``told`` is called at the end of ranges.
     """
-    writer = TreeWriter(destination.store, split, known=(destination, source), stop=stop)
+    writer = TreeWriter(destination.store, split, known=(destination, source), stop=stop, told=told)
     conflicts = tuple(_Merge(base, source, destination, split, strategy, writer).run())
     return MergeResult(None, conflicts) if conflicts else MergeResult(writer.finish())
 

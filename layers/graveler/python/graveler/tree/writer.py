@@ -33,6 +33,9 @@ from graveler.tree.tree import MAX_TOTAL, Tree
 Stop = Callable[[], bool]
 """Returns True if the building of a tree should stop."""
 
+Told = Callable[[int, int], None]
+"""Called with the number of objects, and of their bytes, that a tree has more than at the last call."""
+
 BATCH: Final = 4096
 """Number of records to which single ones are batched."""
 _SIZE: Final = itemgetter(slice(2, 10))
@@ -57,7 +60,12 @@ class TreeWriter:
     """
 
     def __init__(
-        self, store: TreeStore, split: SplitParameters, known: Iterable[Tree] = (), stop: Stop | None = None
+        self,
+        store: TreeStore,
+        split: SplitParameters,
+        known: Iterable[Tree] = (),
+        stop: Stop | None = None,
+        told: Told | None = None,
     ) -> None:
         validate_split(split)
         self._store = store
@@ -73,6 +81,8 @@ class TreeWriter:
         """True if the last range taken ended with its tree's data and not by the rule: the next record reopens it."""
         self._known = tuple(known)
         self._stop = stop
+        self._told = told
+        self._ranges_told = 0
         self._writes = store.writes()
 
     @property
@@ -192,6 +202,8 @@ class TreeWriter:
     def stop_if_asked(self, reached: bytes | None = None) -> None:
         """Raise :class:`StoppedError` if ``stop`` returns True. The caller has appended all keys up to ``reached`` (None:
         unknown). Records of a range that has not ended yet are dropped: they were not put."""
+        if self._told is not None:
+            self._tell(self._told)
         if self._stop is None or not self._stop():
             return
         tree = self._tree
@@ -208,12 +220,21 @@ class TreeWriter:
         last ranges may not be either, so that the caller that saves the tree next waits only once."""
         if self._keys:
             self._cut()
+        if self._told is not None:
+            self._tell(self._told)
         if settle:
             self._writes.settle()
         else:
             self._tree.unsettled = self._writes
         self._tree.cut_by = self._split
         return self._tree
+
+    def _tell(self, told: Told) -> None:
+        """Tell of the ranges since the last call. One that was taken back as records since then is told once."""
+        infos = [self._tree.info(number) for number in range(self._ranges_told, len(self._tree))]
+        if infos:
+            told(sum(info.count for info in infos), sum(info.total for info in infos))
+            self._ranges_told = len(self._tree)
 
     def _copy_part(self, tree: Tree, number: int, after: bytes | None, upto: bytes | None) -> None:
         for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):

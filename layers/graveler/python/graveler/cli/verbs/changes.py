@@ -9,8 +9,9 @@ import typer
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import AsJson, LakeOption, Message, Metadata, parse_metadata
+from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, parse_metadata
 from graveler.cli.pager import NoPager, paged
+from graveler.cli.progress import MANY, counting
 from graveler.cli.sums import show_summary
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch, parse_two_refs
@@ -82,6 +83,7 @@ def commit(
     message: Message,
     meta: Metadata = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Commit even if nothing changed.")] = False,
+    quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -99,8 +101,11 @@ def commit(
     uri = parse_branch(branch)
     metadata = parse_metadata(meta)
     repository = open_repository(lake, uri.repository)
-    with moving(repository, uri.ref):
-        made = repository.commit(uri.ref, message, committer=user_name(), metadata=metadata, allow_empty=allow_empty)
+    doing = f"committing {uri.ref}"
+    with moving(repository, uri.ref), counting(doing, noun="changes", moves=False, least=MANY, quiet=quiet) as progress:
+        made = repository.commit(
+            uri.ref, message, committer=user_name(), metadata=metadata, allow_empty=allow_empty, progress=progress
+        )
     screen = output()
     if as_json:
         screen.json(commit_json(made))

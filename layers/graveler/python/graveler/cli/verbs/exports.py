@@ -9,8 +9,8 @@ from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError, ListedError
 from graveler.cli.left_out import report_left_out
 from graveler.cli.locations import open_repository, refuse_inside_of_lake, refuse_own_lake
-from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.progress import counting
+from graveler.cli.options import AsJson, LakeOption, Quiet
+from graveler.cli.progress import counting, shows_progress
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_prefix
 from graveler.cli.values import SHORT, count, human_size
@@ -37,6 +37,7 @@ def export(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")] = False,
     threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Write N files in parallel.")] = 4,
+    quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +74,9 @@ def export(
     screen = output()
     nothing = ExportReport(CommitID(""))
     try:
-        with counting("exporting") as progress:
+        is_first = shows_progress(quiet=quiet) and (not folder.exists() or not any(folder.iterdir()))
+        total = repository.du(repository.commit_of(at.ref).id, at.path).size if is_first else None
+        with counting("exporting", total, quiet=quiet) as progress:
             made = repository.export(
                 at.ref,
                 folder,

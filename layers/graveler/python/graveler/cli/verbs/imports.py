@@ -9,7 +9,7 @@ from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.local_files import warn_of_links
 from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake, user_name
-from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
+from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
 from graveler.cli.progress import counting
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, output
@@ -75,6 +75,7 @@ def import_(
     ] = False,
     message: Message = "",
     meta: Metadata = None,
+    quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -147,7 +148,7 @@ def import_(
             expect_local_files(f"import {sources[0]!r}", lake)
             refuse_own_lake(Path(sources[0]), lake)
     repository = open_repository(lake, to.repository)
-    with moving(repository, to.ref), counting("importing") as progress:
+    with moving(repository, to.ref), counting("importing", noun="objects", quiet=quiet) as progress:
         if listing:
             from graveler.requests.importing import ListingOptions
 

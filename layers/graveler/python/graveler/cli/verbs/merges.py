@@ -11,7 +11,8 @@ from graveler.cli.exits import ExitCode
 from graveler.cli.failures import WHAT_DECIDES, ReplayConflictError
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
+from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
+from graveler.cli.progress import MANY, counting
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
 from graveler.cli.values import (
@@ -83,6 +84,7 @@ def merge(
     ] = False,
     message: Message = "",
     meta: Metadata = None,
+    quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -120,7 +122,11 @@ def merge(
         if preview.conflicts:
             raise typer.Exit(ExitCode.CONFLICT)
         return
-    with moving(repository, branch), _conflicts_as_json(screen, as_json=as_json):
+    with (
+        moving(repository, branch),
+        _conflicts_as_json(screen, as_json=as_json),
+        counting("merging", noun="objects", moves=False, least=MANY, quiet=quiet) as progress,
+    ):
         made = repository.merge(
             uri.ref,
             branch,
@@ -131,6 +137,7 @@ def merge(
             squash=squash,
             allow_empty=allow_empty,
             beside_uncommitted=beside_uncommitted,
+            progress=progress,
         )
     what = "squashed" if squash else "merged"
     _say(screen, f"{what} {screen.safe(uri.ref)} into {branch}", made, as_json=as_json)

@@ -1,7 +1,6 @@
 """The verbs that read and remove objects."""
 
 import sys
-from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,16 +10,17 @@ from graveler.cli import completion
 from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
 from graveler.cli.locations import open_repository
-from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.terminal import Json, output
-from graveler.cli.uris import RefURI, parse_object, parse_prefix
+from graveler.cli.options import AsJson, LakeOption, Yes
+from graveler.cli.terminal import Json, confirm, output
+from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, NotFoundError, ObjectNotFoundError, PreconditionError
 from graveler.lake.objects.noted_times import noted_time
 from graveler.paging import items
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
+    from graveler.model import ObjectEntry
 
 _PAGE = 1000
 
@@ -152,17 +152,21 @@ def rm(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be removed, without removing it.")
     ] = False,
+    yes: Yes = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove objects from a branch. Older commits keep them; the removal is an uncommitted change until you commit.
 
+    A PATH that is no object's can be a pattern, in quotes: * and ? stand for characters other than a slash, [abc] for one of
+    several, ** for any folders. For several objects it asks for confirmation on a terminal; elsewhere it needs
+    --yes. With -r, PATH is taken as it is, and the exit code is 3 if no path starts with it.
+
     \b
     Examples:
       graveler rm lakefs://quickstart/main/data/part-0.csv
+      graveler rm 'lakefs://quickstart/main/data/2026-*.csv' --yes
       graveler rm -r --dry-run lakefs://quickstart/main/tmp/
-
-    With -r, the exit code is 3 if no path starts with the given one.
 
     JSON: a line {path, removed} for each; removed is false with --dry-run.
     """
@@ -174,28 +178,50 @@ def rm(
     repository = open_repository(lake, at.repository)
     branch = repository.branch(at.ref).name  # neither a tag nor a commit
     screen = output()
+    named = None if recursive else _named(repository, branch, at.path)
+    if named is not None and len(named) > 1 and not dry_run and not yes:
+        _confirm_removal(branch, at.path, named)
+    is_single = named is not None and len(named) == 1
+    paths = (entry.path for entry in (repository.objects(branch, at.path) if named is None else named))
+    told = "would remove" if dry_run else "removed"
     removed = 0
     with staging(str(RefURI(at.repository, branch))):
-        for paths in _batches(repository, branch, at.path, recursive=recursive):
+        while batch := list(islice(paths, _PAGE)):
             if not dry_run:
-                repository.delete(branch, paths)
-            removed += len(paths)
-            for path in paths:
+                repository.delete(branch, batch)
+            removed += len(batch)
+            for path in batch:
                 if as_json:
                     screen.json({"path": path, "removed": not dry_run})
-                elif dry_run or not recursive:
-                    screen.line(f"{'would remove' if dry_run else 'removed'} {screen.safe(path)}")
+                elif dry_run or is_single:
+                    screen.line(f"{told} {screen.safe(path)}")
     if not removed and at.path:
         raise NothingBelowError(at.path, branch)
-    if recursive and not as_json:
-        screen.line(f"{'would remove' if dry_run else 'removed'} {count(removed, 'object')}")
+    if not is_single and not as_json:
+        screen.line(f"{told} {count(removed, 'object')}")
 
 
-def _batches(repository: "AnyRepository", branch: str, path: str, *, recursive: bool) -> Iterator[list[str]]:
-    """Yield the paths to remove, a page at a time. :class:`ObjectNotFoundError` for a single one that is missing."""
-    if not recursive:
-        yield [repository.stat(branch, path).path]
-        return
-    paths = (entry.path for entry in repository.objects(branch, path))
-    while batch := list(islice(paths, _PAGE)):
-        yield batch
+def _named(repository: "AnyRepository", branch: str, path: str) -> "list[ObjectEntry]":
+    """Return the object with this path; without one, those that the path matches as a pattern. :class:`NotFoundError`."""
+    try:
+        return [repository.stat(branch, path)]
+    except ObjectNotFoundError:
+        from graveler.cli.globs import beginning, is_pattern, matches  # few paths are patterns
+
+        if not is_pattern(path):
+            raise
+    start = beginning(path)
+    found = [entry for entry in repository.objects(branch, start) if matches(path, entry.path)]
+    if not found:
+        folder = ObjectURI(repository.repository.name, branch, start[: start.rfind("/") + 1])
+        raise NotFoundError(f"no path in {branch!r} matches {path!r}; `graveler ls {folder}` lists what there is")
+    return found
+
+
+def _confirm_removal(branch: str, pattern: str, entries: "list[ObjectEntry]") -> None:
+    """Ask before several objects are removed. :class:`PreconditionError` unless the answer is yes."""
+    sums = f"{count(len(entries), 'object')}, {human_size(sum(entry.size for entry in entries))}"
+    answer = confirm(f"Remove {sums}, from branch {branch!r}?")
+    if not answer:
+        why = "not confirmed" if answer is False else f"{pattern!r} matches {sums}: use --yes"
+        raise PreconditionError(f"{why}; nothing was removed. --dry-run lists them")

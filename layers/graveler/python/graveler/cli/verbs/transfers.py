@@ -26,13 +26,14 @@ from graveler.cli.local_files import (
     write_file,
 )
 from graveler.cli.locations import Named, open_repository, refuse_own_lake
-from graveler.cli.options import AsJson, LakeOption, Metadata, parse_metadata
-from graveler.cli.progress import counting
+from graveler.cli.options import AsJson, LakeOption, Metadata, Quiet, parse_metadata
+from graveler.cli.progress import LARGE, counting, shows_progress
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
 from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, UnavailableError
+from graveler.progress import ObjectProgress
 
 if TYPE_CHECKING:
     from graveler.model import ObjectEntry
@@ -45,8 +46,9 @@ Done = TypeVar("Done")
 
 
 def put(
-    source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file, - for stdin, or with -r a folder.", allow_dash=True)
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Files, - for stdin, or with -r one folder.", allow_dash=True),
     ],
     uri: Annotated[
         str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.objects)
@@ -59,53 +61,60 @@ def put(
         bool, typer.Option("--if-absent", help="Fail with exit code 4 if there is an object already.")
     ] = False,
     meta: Metadata = None,
+    quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Upload files to a branch.
 
     They become uncommitted changes, which readers of the branch see at once. The bytes are copied into the lake; `graveler
-    import` imports many files in place, without copying them. A PATH that is empty or ends with a slash is a folder: the file
-    keeps its name there.
+    import` imports many files in place, without copying them. A PATH that is empty or ends with a slash is a folder: the files
+    keep their names there. Several files need such a PATH.
 
     \b
     Examples:
       graveler put report.csv lakefs://quickstart/main/reports/
+      graveler put june.csv july.csv lakefs://quickstart/main/reports/
       date | graveler put - lakefs://quickstart/main/now.txt
       graveler put -r ./photos lakefs://quickstart/main/photos/
 
-    JSON: {path, size, checksum, mtime, content_type, metadata, address}: one document, or with -r a line for each.
+    \b
+    JSON: {path, size, checksum, mtime, content_type, metadata, address}: one
+      document, or with -r or several files a line for each.
     """
     to = parse_prefix(uri)
     metadata = parse_metadata(meta)
     kind = content_type or ""
     screen = output()
     branch = str(RefURI(to.repository, to.ref))
-    if recursive:
-        check_folder(source)
-        refuse_own_lake(source, lake)
+    if recursive or len(sources) > 1:
+        found = _files_below(sources, to, lake) if recursive else _named_files(sources, to)
         repository = open_repository(lake, to.repository)
         repository.branch(to.ref)
-        prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
-        links: list[str] = []
-        found = list(files_below(source, links))
-        warn_of_links(links)
-
-        def upload(one: tuple[Path, str]) -> "ObjectEntry":
-            return repository.upload(
-                to.ref, prefix + one[1], one[0], content_type=kind, metadata=metadata, if_absent=if_absent
-            )
-
+        total = sum(file.stat().st_size for file, _ in found) if shows_progress(quiet=quiet) else None
         files = size = 0
-        with staging(branch), counting("uploading", len(found)) as progress:
+        with staging(branch), counting("uploading", total, quiet=quiet) as progress:
+
+            def upload(one: tuple[Path, str]) -> "ObjectEntry":
+                file, path = one
+                return repository.upload(
+                    to.ref,
+                    path,
+                    file,
+                    content_type=kind,
+                    metadata=metadata,
+                    if_absent=if_absent,
+                    progress=progress,
+                )
+
             for entry in _in_threads(upload, found):
                 files, size = files + 1, size + entry.size
-                progress(1, entry.size)
                 if as_json:
                     screen.json(entry_json(entry))
         if not as_json:
             screen.line(f"uploaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}")
         return
+    source = sources[0]
     from_stdin = str(source) == "-"
     if not from_stdin:
         check_readable(source)
@@ -114,11 +123,55 @@ def put(
     at = parse_object(uri)
     repository = open_repository(lake, at.repository)
     with whole(sys.stdin.buffer) if from_stdin else nullcontext(source) as data, staging(branch):
-        entry = repository.upload(at.ref, at.path, data, content_type=kind, metadata=metadata, if_absent=if_absent)
+        total = len(data) if isinstance(data, bytes) else data.stat().st_size
+        with counting("uploading", total, quiet=quiet or total < LARGE) as progress:
+            entry = repository.upload(
+                at.ref,
+                at.path,
+                data,
+                content_type=kind,
+                metadata=metadata,
+                if_absent=if_absent,
+                progress=progress,
+            )
     if as_json:
         screen.json(entry_json(entry))
     else:
         screen.line(f"uploaded {human_size(entry.size)} to {screen.safe(str(at))}")
+
+
+def _files_below(folders: list[Path], to: ObjectURI, lake: Named | None) -> list[tuple[Path, str]]:
+    """Return the files of the one folder, and their paths in the lake."""
+    if len(folders) > 1:
+        raise InvalidError(f"-r uploads one folder, but {len(folders)} are named; run the command for each of them")
+    check_folder(folders[0])
+    refuse_own_lake(folders[0], lake)
+    prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
+    links: list[str] = []
+    found = [(file, prefix + path) for file, path in files_below(folders[0], links)]
+    warn_of_links(links)
+    return found
+
+
+def _named_files(files: list[Path], to: ObjectURI) -> list[tuple[Path, str]]:
+    """Return several files, and their paths in the lake. :class:`InvalidError` if the target is no folder, or two files have one
+    name; other errors for a file that cannot be read."""
+    if to.path and not to.path.endswith("/"):
+        raise InvalidError(
+            f"{len(files)} files need a folder, but {to.path!r} does not end with '/': write {to.path + '/'!r}"
+        )
+    found: dict[str, Path] = {}
+    for file in files:
+        if str(file) == "-":
+            raise InvalidError(
+                "- (stdin) has no name; upload it by a command of its own, to a path that ends in a name"
+            )
+        check_readable(file)
+        path = to.path + file.name
+        if path in found:
+            raise InvalidError(f"{str(found[path])!r} and {str(file)!r} would both be {path!r}; nothing was uploaded")
+        found[parse_object(f"{RefURI(to.repository, to.ref)}/{path}").path] = file
+    return [(file, path) for path, file in found.items()]
 
 
 def get(
@@ -141,6 +194,7 @@ def get(
             help="Download all objects in a folder to FILE, a folder. [default: the working folder]",
         ),
     ] = False,
+    quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -158,7 +212,7 @@ def get(
     JSON: {path, file, size, checksum}: one document, or with -r a line for each.
     """
     if recursive:
-        _get_folder(parse_prefix(uri), target or Path(), lake, as_json=as_json)
+        _get_folder(parse_prefix(uri), target or Path(), lake, quiet=quiet, as_json=as_json)
         return
     at = parse_object(uri)
     if str(target) == "-":
@@ -174,7 +228,8 @@ def get(
             raise InvalidError(f"path {at.path!r} ends with a slash; name a file to write it to")
         target = file_for(target or Path(), name)
     try:
-        write_file(target, repository.bytes_in(at.ref, entry))
+        with counting("downloading", entry.size, quiet=quiet or entry.size < LARGE) as progress:
+            write_file(target, _counted(repository.bytes_in(at.ref, entry), progress))
     except KeyboardInterrupt:
         raise InterruptedVerbError("no file was written") from None
     screen = output()
@@ -184,7 +239,7 @@ def get(
         screen.line(f"downloaded {human_size(entry.size)} to {screen.safe(str(target))}")
 
 
-def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: bool) -> None:
+def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, quiet: bool, as_json: bool) -> None:
     from graveler.lake.exporting.export_names import FileNames, unwritable
 
     if at.path and not at.path.endswith("/"):
@@ -192,20 +247,20 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: boo
     repository = open_repository(lake, at.repository)
     screen = output()
     stop = Event()
-
-    def download(entry: "ObjectEntry") -> "tuple[ObjectEntry, Path]":
-        target = file_for(folder, entry.path.removeprefix(at.path))
-        write_file(target, _until(stop, repository.bytes_in(at.ref, entry)))
-        return entry, target
-
     left_out = unwritable(repository.objects(at.ref, at.path), at.path, FileNames.below(folder.absolute(), frozenset()))
     writable = (entry for entry in repository.objects(at.ref, at.path) if entry.path not in left_out)
+    total = repository.du(at.ref, at.path).size if shows_progress(quiet=quiet) else None
     files = size = 0
     try:
-        with counting("downloading") as progress:
+        with counting("downloading", total, quiet=quiet) as progress:
+
+            def download(entry: "ObjectEntry") -> "tuple[ObjectEntry, Path]":
+                target = file_for(folder, entry.path.removeprefix(at.path))
+                write_file(target, _counted(_until(stop, repository.bytes_in(at.ref, entry)), progress))
+                return entry, target
+
             for entry, target in _in_threads(download, writable, stop):
                 files, size = files + 1, size + entry.size
-                progress(1, entry.size)
                 if as_json:
                     screen.json(_got(entry, target))
     except KeyboardInterrupt:
@@ -221,6 +276,14 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: boo
 
 def _got(entry: "ObjectEntry", target: Path) -> dict[str, object]:
     return {"path": entry.path, "file": str(target), "size": entry.size, "checksum": entry.checksum}
+
+
+def _counted(pieces: Iterable[bytes], progress: ObjectProgress) -> Iterator[bytes]:
+    """Yield the pieces of an object, and tell of their bytes, and of the object at its end."""
+    for piece in pieces:
+        yield piece
+        progress(0, len(piece))
+    progress(1, 0)
 
 
 def _until(stop: Event, pieces: Iterable[bytes]) -> Iterator[bytes]:

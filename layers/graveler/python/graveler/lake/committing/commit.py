@@ -23,16 +23,21 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, SplitParameters, Token
+from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import TokenState
 from graveler.storage.tables import Check
 from graveler.tree.apply import Change, Interval, apply, reapply
+from graveler.tree.record import object_size
 from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import StoppedError
 
 _AHEAD: Final = 50_000
 """The number of changes to look at before they are used."""
+
+_TOLD: Final = 1000
+"""The number of changes after which progress is told."""
 
 
 class RestagedError(Exception):
@@ -208,6 +213,7 @@ class _Attempt:
         self._operation = operation
         self._limit = context.limit
         self._stop = context.stop
+        self._progress = context.progress
         self._tokens: tuple[Token, ...] = ()
         self._head: Tree | None = None
         self._result: Tree | None = None
@@ -220,6 +226,8 @@ class _Attempt:
         try:
             if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:
                 everything = changes((None, None))
+                if self._progress is not no_object_progress:
+                    everything = _told(everything, self._progress)
                 if self._limit is not None:
                     is_hint = self._stop is not None
                     everything = _within(self._limit, head, everything, self._operation, is_hint=is_hint)
@@ -262,6 +270,14 @@ def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *
         yield from ahead
         if is_hint:
             yield from source
+
+
+def _told(changes: Iterable[Change], progress: ObjectProgress) -> Iterator[Change]:
+    """Yield the changes, and tell how many there were, and the bytes of the new objects among them."""
+    source = iter(changes)
+    while some := list(islice(source, _TOLD)):
+        yield from some
+        progress(len(some), sum(object_size(packed) for _, packed in some if packed is not None))
 
 
 def no_changes(branch: str) -> NoChangesError:

@@ -14,6 +14,7 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.merging.inputs import conflict_of, trees_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
+from graveler.progress import no_object_progress
 from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
 from graveler.tree.tree import Tree
@@ -58,6 +59,8 @@ def land_three_way(repository: RepositoryParts, undertaking: Undertaking, contex
     more records would have to be read than the context allows, or at the end of a range when its ``stop`` demands it; others as
     :func:`land`."""
 
+    told = None if context.progress is no_object_progress else context.progress
+
     def prepare() -> Build:
         choose = undertaking.begin()
 
@@ -72,7 +75,7 @@ def land_three_way(repository: RepositoryParts, undertaking: Undertaking, contex
             split = split_of(head, repository.split)
             as_here = as_cut(source, split_at(repository, chosen.source), split)
             try:
-                result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop)
+                result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop, told)
             except StoppedError as stopped:
                 begun = keep(repository.trees, stopped, merge_terms(chosen.strategies, split), (base, source, before))
                 raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None

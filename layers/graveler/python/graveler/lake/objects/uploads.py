@@ -19,6 +19,7 @@ from graveler.lake.objects.create import expect_absent, stage_if_absent
 from graveler.lake.objects.linking import link
 from graveler.lake.parts import RepositoryParts
 from graveler.model import ObjectEntry
+from graveler.progress import no_object_progress
 from graveler.requests.staging import Link, Upload
 from graveler.storage.objects import (
     ObjectConditionError,
@@ -58,13 +59,16 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
         request.metadata,
     )
     packed = repository.pack(entry)
-    stored = repository.objects.put(name, data)
+    progress = context.progress
+    sent = None if progress is no_object_progress else lambda size: progress(0, size)
+    stored = repository.objects.put(name, data, sent=sent)
     if stored.size != size:
         raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
     if seen is None:
         repository.stager.stage(branch, [(key, packed)], deadline, force=force)
     else:
         stage_if_absent(repository, branch, path, key, packed, deadline, seen, force=force)
+    progress(1, 0)
     return entry
 
 
