@@ -346,6 +346,10 @@ def test_a_merge_commit_tells_what_it_did() -> None:
     world.clock.sleep(1)
     merged = world.main.merge("b", "main", committer="ann", metadata={"k": "v"})
     assert merged.parents == (head, source)
-    assert (merged.message, merged.committer, merged.metadata) == ("Merge 'b' into 'main'", "ann", {"k": "v"})
+    assert (merged.message, merged.committer, merged.metadata) == (
+        "Merge 'b' into 'main'",
+        "ann",
+        {"k": "v", ".lakefs.merge.strategy": "default"},
+    )
     assert messages(world.main)[0] == merged.message
     assert world.main.reflog("main")[0].event.operation == "merge"

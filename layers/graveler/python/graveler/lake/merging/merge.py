@@ -14,14 +14,14 @@ from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.blame import keys_of_prefix
 from graveler.lake.settings.rules import Intent
-from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
+from graveler.model import Commit, CommitID, MergePreview, MergeStrategies
 from graveler.requests.merging import Merge
 from graveler.tree.differ import differ
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
-"""The metadata key of a merge commit for the strategy that decided conflicts; clients expect this name."""
+"""The metadata key of a merge commit for its strategy; clients of lakeFS expect this name, and ``default`` for none."""
 
 
 def merge(repository: RepositoryParts, request: Merge, context: Context) -> Commit:
@@ -33,9 +33,7 @@ def undertake_merge(repository: RepositoryParts, request: Merge, source_id: Comm
     """Return the undertaking of a merge. See :class:`graveler.requests.merging.Merge`. ``source_id`` is the source's commit at
     the time of the request, if that was earlier. No request yet."""
     source, destination, info = request.source, request.destination, request.info
-    metadata = dict(info.metadata)
-    if request.strategies.default is not MergeStrategy.NONE:
-        metadata[STRATEGY_KEY] = request.strategies.default.value
+    metadata = {**info.metadata, STRATEGY_KEY: request.strategies.default.value or "default"}
     message = info.message or f"Merge '{source}' into '{destination}'"
     landing = Landing(
         destination,
