@@ -156,6 +156,20 @@ def test_without_presign_files_are_uploaded_as_forms(ctl: Wire, base: str) -> No
     assert ctl("GET", f"{base}/refs/main/objects", {"path": "f.csv"}).expect(200).body == b"bytes"
 
 
+def test_an_upload_to_a_protected_branch_ends_at_once_with_403(ctl: Wire, base: str) -> None:
+    """lakectl repeats requests after 429, 500 and 503 alone. It shows the status of the form; of the address it shows only the
+    message, which therefore has the status."""
+    ctl("PUT", f"{base}/settings/branch_protection", "", [{"pattern": "main"}]).expect(204)
+    for query in ({"path": "a", "presign": "true"}, {"path": "a"}):
+        refused = ctl("GET", f"{base}/branches/main/staging/backing", query).expect(403).json()
+        assert refused["message"] == "cannot write to protected branch (403 Forbidden)"
+        assert refused["code"] == "branch_protected"
+    data, kind = form(b"x" * 300_000)
+    refused = ctl("POST", f"{base}/branches/main/objects", {"path": "a"}, data, {"Content-Type": kind}).expect(403)
+    assert refused.json()["message"] == "cannot write to protected branch"
+    ctl("POST", f"{base}/branches/main/staging/pmpu", {"path": "a", "parts": 3}).expect(403)
+
+
 def test_large_files_are_uploaded_in_parts_with_fresh_urls(ctl: Wire, base: str) -> None:
     data = bytes(range(256)) * (PART // 256) + b"the end"
     uploads = f"{base}/branches/main/staging/pmpu"

@@ -31,7 +31,7 @@ def test_a_transaction_is_merged_and_its_branch_removed(repo: Repository, main: 
     assert [item.path for item in main.objects()] == ["new"]
     assert all_branches(repo) == ["main"]
     assert [commit.message for commit in main.log(max_amount=3)] == ["Merge transaction: both", "both", "first"]
-    assert main.get_commit().metadata == {"k": "v"}
+    assert main.get_commit().metadata == {"k": "v", ".lakefs.merge.strategy": "default"}
     assert tx.merged == main.head.id == repo.tag("v1").get_commit().id
 
 

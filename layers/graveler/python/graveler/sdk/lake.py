@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
-from graveler.lake.opening.location import create_at, open_at
-from graveler.locations import Named, ServedLake, find_lake, find_location, user_name
+from graveler.lake.opening.location import FolderLake, LakeLocation, create_at, open_at
+from graveler.locations import Named, Network, ServedLake, find_lake, find_location, user_name
 from graveler.paging import items
 from graveler.remote.opening import open_served
 from graveler.sdk.page_size import page_size
@@ -23,18 +24,28 @@ class Lake:
     """A collection of repositories. A context manager that closes the lake.
 
     ``verbs`` is the layer below, for operations that have no method here. ``user`` is the author of changes and commits.
+
+    Handles can be pickled, and open the lake again in the process that unpickles them: once, however many there are. A pickle
+    holds the lake's location and the user, and no secret; credentials come from the other process's environment.
     """
 
-    def __init__(self, verbs: AnyLake, user: str = "") -> None:
+    def __init__(self, verbs: AnyLake, user: str = "", location: LakeLocation | ServedLake | None = None) -> None:
         self.verbs = verbs
         self.user = user
+        self._location = location
+        self._closed = False
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._location is None:
+            raise TypeError("this lake has no location that another process could open it at, so it cannot be pickled")
+        return _reopened, (_without_secrets(self._location), self.user)
 
     def __repr__(self) -> str:
         return f"Lake({self.verbs!r}, user={self.user!r})"
 
     def repository(self, repository_id: str) -> Repository:
         """Return a handle on the repository of this name. It need not exist yet. No request."""
-        return Repository(self.verbs, repository_id, self.user)
+        return Repository(self, repository_id)
 
     def repositories(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Iterator[Repository]:
         """List the repositories by name. Cost: one table read per thousand, made as the listing is consumed."""
@@ -54,6 +65,7 @@ class Lake:
 
     def close(self) -> None:
         """Release files and connections."""
+        self._closed = True
         self.verbs.close()
 
     def __enter__(self) -> "Lake":
@@ -92,7 +104,7 @@ def open_lake(
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     found = find_lake(replace(named, login=login))
     verbs = open_served(found) if isinstance(found, ServedLake) else open_at(found)
-    return Lake(verbs, user_name() if user is None else user)
+    return Lake(verbs, user_name() if user is None else user, found)
 
 
 def create_lake(
@@ -112,7 +124,8 @@ def create_lake(
     as :func:`graveler.lake.opening.location.create_at`.
     """
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
-    return Lake(create_at(find_location(named), create_table=create_table), user_name() if user is None else user)
+    found = find_location(named)
+    return Lake(create_at(found, create_table=create_table), user_name() if user is None else user, found)
 
 
 def _named(
@@ -133,3 +146,32 @@ def _named(
         s3_endpoint_url=s3_endpoint_url,
         dynamodb_endpoint_url=dynamodb_endpoint_url,
     )
+
+
+_unpickled: dict[tuple[str, str], Lake] = {}
+_unpickling = Lock()
+
+
+def _reopened(location: LakeLocation | ServedLake, user: str) -> Lake:
+    """Return the lake at this location, which all handles that this process unpickles share. A closed one is opened again. Errors
+    as of :func:`open_lake`."""
+    with _unpickling:
+        at = repr(location), user
+        lake = _unpickled.get(at)
+        if lake is None or lake._closed:
+            lake = _unpickled[at] = Lake(_open_again(location), user, location)
+        return lake
+
+
+def _open_again(location: LakeLocation | ServedLake) -> AnyLake:
+    if not isinstance(location, ServedLake):
+        return open_at(location)
+    found = find_lake(Named(lake=location.url, login="aws" if location.by_aws else None))
+    assert isinstance(found, ServedLake)
+    return open_served(replace(found, host=location.host, name=location.name))
+
+
+def _without_secrets(location: LakeLocation | ServedLake) -> LakeLocation | ServedLake:
+    if isinstance(location, ServedLake):
+        return replace(location, secret="", token="", network=Network())  # the URL of a proxy may have a password
+    return FolderLake(location.folder.absolute()) if isinstance(location, FolderLake) else location

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from graveler.anywhere import AnyLake, AnyRepository
+from graveler.anywhere import AnyRepository
 from graveler.errors import AlreadyExistsError, InvalidError
 from graveler.model import Repository as RepositoryProperties
 from graveler.paging import items
+from graveler.sdk.access import LakeAccess
 from graveler.sdk.branch import Branch
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
@@ -20,11 +21,14 @@ class Repository:
     """A repository, by name; ``lake.repository("sales")`` returns one. The first verb that needs the repository reads it, and may
     raise :class:`RepositoryNotFoundError`. Its handles share what it has read. Safe to share between threads."""
 
-    def __init__(self, lake: AnyLake, repository_id: str, user: str = "") -> None:
+    def __init__(self, lake: LakeAccess, repository_id: str) -> None:
         self._lake = lake
         self._id = repository_id
         self._open: AnyRepository | None = None
-        self.user = user
+        self.user = lake.user
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_open": None}
 
     @property
     def id(self) -> str:
@@ -35,7 +39,7 @@ class Repository:
     def verbs(self) -> AnyRepository:
         """The repository's operations, for whatever has no method here. Cost: one table read, the first time."""
         if self._open is None:
-            self._open = self._lake.repository(self._id)
+            self._open = self._lake.verbs.repository(self._id)
         return self._open
 
     @property
@@ -76,9 +80,9 @@ class Repository:
         repository is left as it is. Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError`,
         :class:`InvalidError`.
         """
-        namespace = storage_namespace or f"{self._lake.home}{self._id}"
+        namespace = storage_namespace or f"{self._lake.verbs.home}{self._id}"
         try:
-            self._open = self._lake.create_repository(
+            self._open = self._lake.verbs.create_repository(
                 self._id,
                 namespace,
                 default_branch=default_branch,
@@ -93,7 +97,7 @@ class Repository:
 
     def delete(self) -> None:
         """Remove the repository from the lake; its objects stay in storage. Cost: one table read, one transaction."""
-        self._lake.delete_repository(self._id)
+        self._lake.verbs.delete_repository(self._id)
         self._open = None
 
     def set_metadata(self, metadata: Mapping[str, str]) -> Mapping[str, str]:

@@ -4,12 +4,13 @@ from typing import Final
 
 from graveler.api.call import Call
 from graveler.api.conditions import expect_no_condition, if_absent
-from graveler.api.errors import bad_request
+from graveler.api.errors import ApiError, bad_request
 from graveler.api.object_documents import Presigner
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, expect_sources, link_one
+from graveler.errors import ProtectedBranchError
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests import staging
@@ -61,7 +62,10 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     def ask(found: OpenRepository) -> tuple[OpenRepository, str]:
         return found, found.new_address(branch, query.path, force=force)
 
-    found, address = call.lake.looking(repository, ask)
+    try:
+        found, address = call.lake.looking(repository, ask)
+    except ProtectedBranchError as error:  # of this response, lakectl shows the message without the status
+        raise ApiError(403, "cannot write to protected branch (403 Forbidden)", cause=error) from None
     if not query.presign:
         return json_response(StagingLocation(address))
     presigner = Presigner(call, found, branch)
