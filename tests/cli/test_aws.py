@@ -66,7 +66,7 @@ def test_the_main_job(lake: str, table: str, working_folder: Path) -> None:
     assert (working_folder / "out/b/c.csv").read_text() == "two"
     done("export", "lakefs://lake/main/", "exported")
     assert (working_folder / "exported/d/a.csv").read_text() == "dev's"
-    assert done("fsck", "lakefs://lake", "--objects", "--json").json["clean"]
+    assert done("fsck", "lakefs://lake", "--all-objects", "--json").json["clean"]
     assert len(done("log", "lakefs://lake/main", "--json").lines) == 4
     assert done("gc", "plan", "lake", "--json").json["commits"] == 4
     assert done("ingest", "rules", "list", "lake").out == ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import done, put
+from tests.cli.support import done, put, write_tree
 
 GRAVELER = Path(sys.executable).parent / "graveler"
 
@@ -41,12 +41,16 @@ def offered(line: str) -> list[str]:
         ("graveler tag delete lakefs://lake/v", ["lakefs://lake/v1"]),
         ("graveler log lakefs://lake/m", ["lakefs://lake/main"]),
         ("graveler put file lakefs://lake/main/f", ["lakefs://lake/main/folder/"]),
+        ("graveler put da", ["data.csv", "days/"]),
+        ("graveler put data.csv days/", ["days/one"]),
+        ("graveler put nothing/", []),
     ],
 )
 def test_names_are_offered(lake: Path, line: str, expected: list[str]) -> None:
     done("branch", "create", "lakefs://lake/dev")
     done("tag", "create", "lakefs://lake/v1", "main")
     put("main", "folder/a", "1")
+    write_tree(Path(), {"data.csv": "1", "days/one": "1"})
     assert offered(line) == expected
 
 
@@ -54,6 +58,7 @@ IN_BASH = {
     "graveler ls lakefs://lake/d": "//lake/dev",
     "graveler branch delete lakefs:": "//lake/",
     "graveler cat lakefs://lake/main/da": "//lake/main/data/",
+    "graveler put file lakefs://lake/main/da": "//lake/main/data/",
     "graveler merge lakefs://lake/dev lakefs://lake/m": "//lake/main",
     "graveler cat lakefs://lake/main/t:": "1 2",
     "graveler cherry": "cherry-pick",

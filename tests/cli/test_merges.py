@@ -138,13 +138,15 @@ def test_revert(lake: Path) -> None:
     bad = commit("main", "Two")
     put("main", "b", "1")
     commit("main", "Three")
-    out = done("revert", "lakefs://lake/main", "main~1").out
+    out = done("revert", "lakefs://lake/main~1", "main").out
     assert out.startswith("reverted main~1 on main: ")
     assert out.endswith(" Revert main~1\n")
     assert (cat("main", "a"), cat("main", "b")) == ("1", "1")
-    again = run("revert", "lakefs://lake/main", bad)
+    again = run("revert", f"lakefs://lake/{bad}", "main")
     assert (again.code, "nothing to revert" in again.err) == (5, True)
-    document = done("revert", "lakefs://lake/main", bad, "--allow-empty", "-m", "M", "--meta", "k=v", "--json").json
+    document = done(
+        "revert", f"lakefs://lake/{bad}", "main", "--allow-empty", "-m", "M", "--meta", "k=v", "--json"
+    ).json
     assert set(document) == {"commit", "conflicts"}
     assert [document["commit"][name] for name in ("message", "metadata", "committer")] == ["M", {"k": "v"}, "tester"]
 
@@ -156,7 +158,7 @@ def test_revert_lists_conflicts_and_changes_nothing(lake: Path) -> None:
     commit("main", "Two")
     put("main", "a", "333")
     before = commit("main", "Three")
-    result = run("revert", "lakefs://lake/main", "lakefs://lake/main~1")
+    result = run("revert", "lakefs://lake/main~1", "lakefs://lake/main")
     assert (result.code, result.out) == (4, "")
     first, *rest = result.err.splitlines()
     assert first.startswith("error: reverting 'main~1' on 'main': 1 conflict, because")
@@ -164,7 +166,7 @@ def test_revert_lists_conflicts_and_changes_nothing(lake: Path) -> None:
     assert rest[0] == "  a"
     assert rest[1].startswith("      before main~1 (source)  changed: 1 bytes, ")
     assert rest[2].startswith("      main (destination)      changed: 3 bytes, ")
-    document = run("revert", "lakefs://lake/main", "main~1", "--json")
+    document = run("revert", "lakefs://lake/main~1", "main", "--json")
     assert (document.code, document.json["commit"]) == (4, None)
     assert [c["path"] for c in document.json["conflicts"]] == ["a"]
     assert head()["id"] == before
@@ -176,17 +178,17 @@ def test_cherry_pick(lake: Path) -> None:
     done("commit", "lakefs://lake/dev", "-m", "Add a", "--meta", "k=v")
     put("dev", "b", "1")
     commit("dev", "Add b")
-    picked = done("cherry-pick", "lakefs://lake/main", "dev~1", "--json").json["commit"]
+    picked = done("cherry-pick", "lakefs://lake/dev~1", "main", "--json").json["commit"]
     assert (picked["message"], picked["metadata"]["k"]) == ("Add a", "v")
     assert done("ls", "lakefs://lake/main/").out.split()[-1] == "a"
-    assert done("cherry-pick", "lakefs://lake/main", "dev", "-m", "B").out.startswith("picked dev onto main: ")
-    assert run("cherry-pick", "lakefs://lake/main", "dev").code == 5
-    assert done("cherry-pick", "lakefs://lake/main", "dev", "--allow-empty").out.endswith(" Add b\n")
+    assert done("cherry-pick", "lakefs://lake/dev", "main", "-m", "B").out.startswith("picked dev onto main: ")
+    assert run("cherry-pick", "lakefs://lake/dev", "main").code == 5
+    assert done("cherry-pick", "lakefs://lake/dev", "main", "--allow-empty").out.endswith(" Add b\n")
 
 
 def test_cherry_pick_lists_conflicts(lake: Path) -> None:
     make_conflict()
-    result = run("cherry-pick", "lakefs://lake/main", "dev")
+    result = run("cherry-pick", "lakefs://lake/dev", "main")
     assert (result.code, result.out) == (4, "")
     assert result.err.startswith("error: picking 'dev' onto 'main': 2 conflicts, because")
     assert [line.strip() for line in result.err.splitlines() if line.startswith("  ") and line[2] != " "] == [
@@ -205,7 +207,7 @@ def test_of_a_merge_the_parent_is_named(lake: Path, verb: str) -> None:
     assert run(verb, "lakefs://lake/main", "main", "--parent", "0").code == 2
     done("branch", "create", "lakefs://lake/other", "--source", "dev" if verb == "revert" else "main~1")
     branch = "main" if verb == "revert" else "other"
-    done(verb, f"lakefs://lake/{branch}", "main", "--parent", "1")
+    done(verb, "lakefs://lake/main", branch, "--parent", "1")
     assert cat(branch, "a.txt") == ("main's own" if verb == "revert" else "dev's")
 
 
@@ -214,6 +216,8 @@ def test_replaying_is_refused(lake: Path, verb: str) -> None:
     assert run(verb, "lakefs://lake/main", "nowhere").code == 3
     assert run(verb, "lakefs://lake/nowhere", "main").code == 3
     assert run(verb, "lakefs://lake/main").code == 2
+    old_order = run(verb, "lakefs://lake/main", "main~1")
+    assert (old_order.code, "not a valid branch name" in old_order.err) == (2, True)
     assert run(verb, "lakefs://lake/main", "lakefs://other/main").code == 2
     put("main", "a", "1")
     commit("main", "One")

@@ -159,7 +159,7 @@ def test_an_import_that_trusts_sizes_and_times_says_so_and_notices_others(lake: 
     (folder / "a").write_text("other")  # of the same size, and newer
     result = run("get", "lakefs://lake/main/a", "a")
     assert (result.code, "modified since" in result.err, Path("a").exists()) == (8, True, False)
-    found = run("fsck", "lakefs://lake", "--objects", "--outside")
+    found = run("fsck", "lakefs://lake", "--all-objects", "--outside")
     assert (found.code, "was modified after" in found.out) == (8, True)
     assert "1 object replaced" in done(*trusting).out
     assert done("cat", "lakefs://lake/main/a").out == "other"

@@ -39,7 +39,7 @@ def test_a_whole_repository_is_clean(lake: Path, two_commits: str) -> None:
     out = done("fsck", "lakefs://lake").out.splitlines()
     assert out[0].startswith("checked 1 branch, 1 tag, 3 commits, ")
     assert out[-1] == "nothing is wrong"
-    document = done("fsck", "lake", "--json", "--objects", "--outside", "--no-reflog").json
+    document = done("fsck", "lake", "--json", "--all-objects", "--outside", "--no-reflog").json
     assert set(document) == KEYS
     assert (document["repository"], document["clean"], document["findings"]) == ("lake", True, [])
     counts = document["counts"]
@@ -87,8 +87,8 @@ def test_objects_are_looked_for_if_asked(lake: Path, working_folder: Path) -> No
     (data / "x").write_text("1")
     done("import", "data", "lakefs://lake/main/d/")
     (data / "x").unlink()
-    done("fsck", "lakefs://lake", "--objects")
-    result = run("fsck", "lakefs://lake", "--objects", "--outside")
+    done("fsck", "lakefs://lake", "--all-objects")
+    result = run("fsck", "lakefs://lake", "--all-objects", "--outside")
     assert (result.code, "object-missing (1)" in result.out, "d/x" in result.out) == (8, True, True)
 
 

@@ -158,7 +158,7 @@ class DamagedObjectError(CorruptError):
         super().__init__(
             f"the bytes of {path!r} are not the ones recorded in {ref!r}: {address} has {found}, expected {expected}. They were "
             "changed outside the lake: restore them from a copy, or upload the object again and commit. "
-            "`graveler fsck --objects --bytes` finds all such objects"
+            "`graveler fsck --all-objects --bytes` finds all such objects"
         )
 
 

@@ -9,6 +9,7 @@ import typer
 from graveler import __version__
 from graveler.cli.exits import EXIT_CODES, UNSURE, InterruptedVerbError, ReaderGoneError
 from graveler.cli.groups import Group
+from graveler.cli.location_options import add_location_options
 from graveler.cli.running import CommandTree, run_line
 from graveler.cli.verbs import (
     bench,
@@ -43,6 +44,8 @@ _EPILOG: Final = f"""
 Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, or a commit ID or its first digits, optionally
 followed by any chain of ~, ~N, ^, ^N. A branch name alone includes uncommitted changes; BRANCH@ leaves them out.
 BRANCH@{{3}} is the branch before its last three moves; BRANCH@{{2026-06-01T12:00Z}} is the branch at that time.
+
+The options that say where the lake is can stand before the command or behind it.
 
 \b
 Environment:
@@ -172,7 +175,7 @@ def root(
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Take the options that come before the command."""
+    """Take the options that come before the command; those that say where the lake is may also follow it."""
 
 
 def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -> None:
@@ -230,7 +233,9 @@ _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.benc
 @cache
 def _command() -> CommandTree:
     """Return the tree as Typer builds it: 50 ms for seventy commands, so once for all command lines of a process."""
-    return typer.main.get_command(app)
+    command = typer.main.get_command(app)
+    add_location_options(command)
+    return command
 
 
 def run(arguments: Sequence[str]) -> int:

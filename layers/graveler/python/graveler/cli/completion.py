@@ -84,6 +84,10 @@ def tags(context: typer.Context, incomplete: str) -> list[str]:
 @_in_one_word
 def objects(context: typer.Context, incomplete: str) -> list[str]:
     """Return URIs of objects, and of folders up to the next slash; before one follows the ref, like :data:`branches`."""
+    return _objects(context, incomplete)
+
+
+def _objects(context: typer.Context, incomplete: str) -> list[str]:
     name, _, rest = incomplete.removeprefix(SCHEME).partition("/")
     ref, slash, prefix = rest.partition("/")
     if not incomplete.startswith(SCHEME) or not slash:
@@ -91,6 +95,20 @@ def objects(context: typer.Context, incomplete: str) -> list[str]:
     with open_lake(_named(context)) as lake:
         page = lake.repository(name).list_objects(ref, prefix=prefix, delimiter="/", amount=_MOST)
         return [f"{SCHEME}{name}/{ref}/{item.path}" for item in page.results if "\n" not in item.path]
+
+
+@_in_one_word
+def files_or_objects(context: typer.Context, incomplete: str) -> list[str]:
+    """Return files of this machine, and folders with a slash; for a URI, those of :data:`objects`."""
+    if incomplete.startswith(SCHEME):
+        return _objects(context, incomplete)
+    folder, slash, start = incomplete.rpartition("/")
+    try:
+        with os.scandir(folder + slash or ".") as entries:
+            found = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(start))
+    except OSError:
+        return []
+    return [f"{folder}{slash}{name}{'/' if is_folder else ''}" for name, is_folder in found[:_MOST]]
 
 
 def _refs(

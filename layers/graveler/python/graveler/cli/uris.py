@@ -117,6 +117,13 @@ def parse_ref_of(repository: str, text: str) -> str:
     return uri.ref
 
 
+def parse_branch_of(repository: str, text: str) -> str:
+    """Parse a branch of a known repository: ``main``, or ``lakefs://repository/main`` of the same repository."""
+    from graveler.history.names import check_branch
+
+    return check_branch(parse_ref_of(repository, text))
+
+
 def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -> TwoRefs:
     """Parse ``lakefs://repository/A..B``, or A's URI and B, which is a URI or only a ref. Three dots set ``from_base``."""
     if second is not None:

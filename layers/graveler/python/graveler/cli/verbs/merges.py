@@ -14,7 +14,7 @@ from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
 from graveler.cli.progress import MANY, counting
 from graveler.cli.terminal import Screen, output
-from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
+from graveler.cli.uris import parse_branch_of, parse_ref, parse_ref_of
 from graveler.cli.values import (
     SHORT,
     commit_json,
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from graveler.model import Commit, MergePreview, MergeStrategies, Totals
     from graveler.requests.merging import CherryPick, Revert
 
-Branch = Annotated[
-    str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
-]
 Replayed = Annotated[
     str,
+    typer.Argument(metavar="SOURCE", help="The commit, lakefs://REPOSITORY/REF", autocompletion=completion.branches),
+]
+Branch = Annotated[
+    str,
     typer.Argument(
-        metavar="REF", help="The commit: a ref in the same repository, or its URI.", autocompletion=completion.branches
+        metavar="BRANCH",
+        help="The branch that gets the new commit: one in the same repository, or its URI.",
+        autocompletion=completion.branches,
     ),
 ]
 Parent = Annotated[
@@ -144,8 +147,8 @@ def merge(
 
 
 def revert(
+    source: Replayed,
     branch: Branch,
-    ref: Replayed,
     parent: Parent = None,
     allow_empty: AllowEmpty = False,
     message: Message = "",
@@ -161,8 +164,8 @@ def revert(
     \b
     Examples:
       graveler revert lakefs://quickstart/main main
-      graveler revert lakefs://quickstart/main main~3 -m "Without June"
-      graveler revert lakefs://quickstart/main v2 --parent 1   (a merge)
+      graveler revert lakefs://quickstart/main~3 main -m "Without June"
+      graveler revert lakefs://quickstart/v2 main --parent 1   (a merge)
 
     \b
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
@@ -170,12 +173,12 @@ def revert(
     """
     from graveler.requests.merging import Revert
 
-    _replay(Revert, branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+    _replay(Revert, source, branch, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
 
 
 def cherry_pick(
+    source: Replayed,
     branch: Branch,
-    ref: Replayed,
     parent: Parent = None,
     allow_empty: AllowEmpty = False,
     message: Message = "",
@@ -190,8 +193,8 @@ def cherry_pick(
 
     \b
     Examples:
-      graveler cherry-pick lakefs://quickstart/main experiment~2
-      graveler cherry-pick lakefs://quickstart/main v2 --parent 1   (a merge)
+      graveler cherry-pick lakefs://quickstart/experiment~2 main
+      graveler cherry-pick lakefs://quickstart/v2 main --parent 1   (a merge)
 
     \b
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
@@ -199,13 +202,13 @@ def cherry_pick(
     """
     from graveler.requests.merging import CherryPick
 
-    _replay(CherryPick, branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+    _replay(CherryPick, source, branch, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
 
 
 def _replay(
     kind: "type[Revert] | type[CherryPick]",
-    branch: str,
-    ref: str,
+    source: str,
+    destination: str,
     parent: int | None,
     message: str,
     meta: Metadata,
@@ -217,22 +220,22 @@ def _replay(
     from graveler.requests.base import CommitInfo
     from graveler.requests.merging import Revert
 
-    uri = parse_branch(branch)
-    commit = parse_ref_of(uri.repository, ref)
+    uri = parse_ref(source)
+    branch = parse_branch_of(uri.repository, destination)
     metadata = parse_metadata(meta)
     repository = open_repository(lake, uri.repository)
     screen = output()
     is_revert = issubclass(kind, Revert)
     info = CommitInfo(message, user_name(), metadata)
-    request = kind(branch=uri.ref, ref=commit, parent_number=parent or 0, info=info, allow_empty=allow_empty)
-    with moving(repository, uri.ref), _conflicts_as_json(screen, as_json=as_json):
+    request = kind(branch=branch, ref=uri.ref, parent_number=parent or 0, info=info, allow_empty=allow_empty)
+    with moving(repository, branch), _conflicts_as_json(screen, as_json=as_json):
         try:
             made = repository.run(request)
         except MergeConflictError as error:
-            doing = f"reverting {commit!r} on {uri.ref!r}" if is_revert else f"picking {commit!r} onto {uri.ref!r}"
-            source = f"before {commit}" if is_revert else commit
-            raise ReplayConflictError(doing, source, uri.ref, error.conflicts) from None
-    what = f"reverted {commit} on {uri.ref}" if is_revert else f"picked {commit} onto {uri.ref}"
+            doing = f"reverting {uri.ref!r} on" if is_revert else f"picking {uri.ref!r} onto"
+            side = f"before {uri.ref}" if is_revert else uri.ref
+            raise ReplayConflictError(f"{doing} {branch!r}", side, branch, error.conflicts) from None
+    what = f"reverted {uri.ref} on {branch}" if is_revert else f"picked {uri.ref} onto {branch}"
     _say(screen, screen.safe(what), made, as_json=as_json)
 
 

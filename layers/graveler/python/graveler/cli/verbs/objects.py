@@ -122,8 +122,8 @@ def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
 def cat(uri: Object, lake: LakeOption = None) -> None:
     """Write an object's bytes to stdout.
 
-    The size and checksum are verified; if they do not match, an error follows the output, and the exit code is 8. (There is no
-    --json, since the output is the object itself. See stat.)
+    The size and checksum are verified; if they do not match, an error follows the output, and the exit code is 8. (The output
+    is the object itself, never JSON; see `stat`.)
 
     \b
     Examples:

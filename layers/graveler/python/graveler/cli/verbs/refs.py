@@ -34,7 +34,7 @@ def create_branch(
         str | None,
         typer.Option("--source", "-s", metavar="REF", help="Where the branch starts. [default: the default branch]"),
     ] = None,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Hide it from listings without --all.")] = False,
+    hidden: Annotated[bool, typer.Option("--hidden", help="List it by `branch list --all` only.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:

@@ -103,7 +103,7 @@ def create(
     default_branch: Annotated[
         str, typer.Option("--default-branch", metavar="NAME", help="The name of its first branch.")
     ] = "main",
-    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change without --force.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change that is not forced.")] = False,
     meta: Metadata = None,
     lake: LakeOption = None,
     as_json: AsJson = False,

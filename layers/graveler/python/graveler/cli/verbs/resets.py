@@ -109,8 +109,8 @@ def undo(
 ) -> None:
     """Move a branch back to where it was before its last move.
 
-    That move may be a commit, a merge, an import, a reset --hard, or an undo: a second undo redoes it. Fails while the branch has
-    uncommitted changes.
+    That move may be a commit, a merge, an import, a `reset --hard`, or an undo: a second undo redoes it. Fails while the branch
+    has uncommitted changes.
 
     \b
     Example:

@@ -48,7 +48,12 @@ Done = TypeVar("Done")
 def put(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Files, - for stdin, or with -r one folder.", allow_dash=True),
+        typer.Argument(
+            metavar="FILE...",
+            help="Files, - for stdin, or with -r one folder.",
+            allow_dash=True,
+            autocompletion=completion.files_or_objects,
+        ),
     ],
     uri: Annotated[
         str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.objects)

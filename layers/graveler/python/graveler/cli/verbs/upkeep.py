@@ -39,13 +39,14 @@ def fsck(
     name: Name,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
     objects: Annotated[
-        bool, typer.Option("--objects", help="Also check that the objects of all commits exist.")
+        bool, typer.Option("--all-objects", help="Also check that the objects of all commits exist.")
     ] = False,
     outside: Annotated[
         bool, typer.Option("--outside", help="Also check objects outside the repository's namespace.")
     ] = False,
     read_bytes: Annotated[
-        bool, typer.Option("--bytes", help="Read all these objects and verify size and checksum; implies --objects.")
+        bool,
+        typer.Option("--bytes", help="Read all these objects and verify size and checksum; implies --all-objects."),
     ] = False,
     no_reflog: Annotated[
         bool, typer.Option("--no-reflog", help="Skip commits that only the reference logs lead to.")
@@ -63,8 +64,8 @@ def fsck(
     \b
     Examples:
       graveler fsck lakefs://quickstart
-      graveler fsck lakefs://quickstart --objects --outside
-      graveler fsck lakefs://quickstart --objects --bytes
+      graveler fsck lakefs://quickstart --all-objects --outside
+      graveler fsck lakefs://quickstart --all-objects --bytes
       graveler fsck lakefs://quickstart --repair
 
     \b
