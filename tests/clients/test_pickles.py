@@ -55,7 +55,7 @@ def read_all(found: dict[str, Handle], name: str) -> list[str]:
     assert isinstance(written, graveler.WriteableObject)
     assert isinstance(reference, graveler.Reference)
     assert isinstance(read, graveler.StoredObject)
-    assert lake is repository._lake, "they share one open lake"
+    assert lake.verbs is repository._lake.verbs, "they share one open lake"
     objects = [
         lake.repository(name).branch("main").object("a"),
         repository.ref("main").object("a"),
@@ -105,24 +105,26 @@ def test_a_pickle_holds_no_secret(served: Served, monkeypatch: pytest.MonkeyPatc
     for name in served.environment:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", "/nonexistent")
+    there = pickle.loads(data)  # an error here would end the worker, and its pool would not tell it
     with pytest.raises(graveler.ForbiddenError, match="GRAVELER_ACCESS_KEY_ID"):
-        pickle.loads(data)
+        there.stat()
 
 
 def test_a_lake_that_is_gone_is_told(tmp_path: Path) -> None:
     with graveler.create(tmp_path / "lake") as lake:
         data = pickle.dumps(lake.repository("r"))
     (tmp_path / "lake").rename(tmp_path / "moved")
+    there = pickle.loads(data)
     with pytest.raises(graveler.NotFoundError, match="lake"):
-        pickle.loads(data)
+        list(there.branches())
 
 
 def test_a_lake_without_a_location_says_that_it_cannot_be_pickled(lake: graveler.Lake) -> None:
-    with pytest.raises(TypeError, match="no location"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(Lake(lake.verbs))
 
 
 def test_copies_share_the_lake(lake: graveler.Lake, repository: graveler.Repository) -> None:
     one = copy.copy(repository)
     assert one.branch("main").object("a").reader("r").read() == "hello"
-    assert one._lake is lake
+    assert one._lake.verbs is lake.verbs

@@ -52,6 +52,16 @@ class GravelerError(Exception):
             f"(graveler.spark.land or graveler merge), or delete the branch"
         )
 
+    def __reduce__(self) -> "tuple[object, ...]":
+        # Python's own would call the class with the sentence. A pool whose worker raised such an error would break, and hide it.
+        return _unpickled, (type(self), self.args), self.__dict__
+
+
+def _unpickled(kind: type[GravelerError], arguments: tuple[object, ...]) -> GravelerError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
+
 
 class NotFoundError(GravelerError):
     """The named thing does not exist."""

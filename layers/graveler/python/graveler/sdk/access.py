@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from graveler.anywhere import AnyLake, AnyRepository
+from graveler.anywhere import AnyRepository
 
 
 class RepositoryAccess(Protocol):
@@ -19,10 +19,3 @@ class RepositoryAccess(Protocol):
     def verbs(self) -> AnyRepository:
         """The repository's operations."""
         ...
-
-
-class LakeAccess(Protocol):
-    """The lake of a handle, which opens itself in another process."""
-
-    verbs: AnyLake
-    user: str

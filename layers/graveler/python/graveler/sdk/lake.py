@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
-from graveler.lake.opening.location import FolderLake, LakeLocation, create_at, open_at
-from graveler.locations import Named, Network, ServedLake, find_lake, find_location, user_name
+from graveler.lake.opening.location import create_at, open_at
+from graveler.locations import Named, ServedLake, find_lake, find_location, user_name
 from graveler.paging import items
 from graveler.remote.opening import open_served
 from graveler.sdk.page_size import page_size
+from graveler.sdk.reopening import Address, SharedLake, address_of
 from graveler.sdk.repository import Repository
 
 if TYPE_CHECKING:
@@ -23,29 +23,25 @@ if TYPE_CHECKING:
 class Lake:
     """A collection of repositories. A context manager that closes the lake.
 
-    ``verbs`` is the layer below, for operations that have no method here. ``user`` is the author of changes and commits.
-
-    Handles can be pickled, and open the lake again in the process that unpickles them: once, however many there are. A pickle
-    holds the lake's location and the user, and no secret; credentials come from the other process's environment.
+    ``user`` is the author of changes and commits. It can be pickled, as can the handles on what is in it, if it was opened by its
+    ``address``: the other process opens the lake again, with credentials of its own.
     """
 
-    def __init__(self, verbs: AnyLake, user: str = "", location: LakeLocation | ServedLake | None = None) -> None:
-        self.verbs = verbs
+    def __init__(self, verbs: AnyLake, user: str = "", address: Address | None = None) -> None:
+        self._shared = SharedLake(verbs, address)
         self.user = user
-        self._location = location
-        self._closed = False
 
-    def __reduce__(self) -> tuple[object, ...]:
-        if self._location is None:
-            raise TypeError("this lake has no location that another process could open it at, so it cannot be pickled")
-        return _reopened, (_without_secrets(self._location), self.user)
+    @property
+    def verbs(self) -> AnyLake:
+        """The layer below, for operations that have no method here."""
+        return self._shared.verbs
 
     def __repr__(self) -> str:
-        return f"Lake({self.verbs!r}, user={self.user!r})"
+        return f"Lake({self._shared!r}, user={self.user!r})"
 
     def repository(self, repository_id: str) -> Repository:
         """Return a handle on the repository of this name. It need not exist yet. No request."""
-        return Repository(self, repository_id)
+        return Repository(self._shared, repository_id, self.user)
 
     def repositories(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Iterator[Repository]:
         """List the repositories by name. Cost: one table read per thousand, made as the listing is consumed."""
@@ -65,8 +61,7 @@ class Lake:
 
     def close(self) -> None:
         """Release files and connections."""
-        self._closed = True
-        self.verbs.close()
+        self._shared.close()
 
     def __enter__(self) -> "Lake":
         return self
@@ -104,7 +99,7 @@ def open_lake(
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     found = find_lake(replace(named, login=login))
     verbs = open_served(found) if isinstance(found, ServedLake) else open_at(found)
-    return Lake(verbs, user_name() if user is None else user, found)
+    return Lake(verbs, user_name() if user is None else user, address_of(found))
 
 
 def create_lake(
@@ -125,7 +120,8 @@ def create_lake(
     """
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     found = find_location(named)
-    return Lake(create_at(found, create_table=create_table), user_name() if user is None else user, found)
+    made = create_at(found, create_table=create_table)
+    return Lake(made, user_name() if user is None else user, address_of(found))
 
 
 def _named(
@@ -146,32 +142,3 @@ def _named(
         s3_endpoint_url=s3_endpoint_url,
         dynamodb_endpoint_url=dynamodb_endpoint_url,
     )
-
-
-_unpickled: dict[tuple[str, str], Lake] = {}
-_unpickling = Lock()
-
-
-def _reopened(location: LakeLocation | ServedLake, user: str) -> Lake:
-    """Return the lake at this location, which all handles that this process unpickles share. A closed one is opened again. Errors
-    as of :func:`open_lake`."""
-    with _unpickling:
-        at = repr(location), user
-        lake = _unpickled.get(at)
-        if lake is None or lake._closed:
-            lake = _unpickled[at] = Lake(_open_again(location), user, location)
-        return lake
-
-
-def _open_again(location: LakeLocation | ServedLake) -> AnyLake:
-    if not isinstance(location, ServedLake):
-        return open_at(location)
-    found = find_lake(Named(lake=location.url, login="aws" if location.by_aws else None))
-    assert isinstance(found, ServedLake)
-    return open_served(replace(found, host=location.host, name=location.name))
-
-
-def _without_secrets(location: LakeLocation | ServedLake) -> LakeLocation | ServedLake:
-    if isinstance(location, ServedLake):
-        return replace(location, secret="", token="", network=Network())  # the URL of a proxy may have a password
-    return FolderLake(location.folder.absolute()) if isinstance(location, FolderLake) else location

@@ -7,10 +7,10 @@ from graveler.anywhere import AnyRepository
 from graveler.errors import AlreadyExistsError, InvalidError
 from graveler.model import Repository as RepositoryProperties
 from graveler.paging import items
-from graveler.sdk.access import LakeAccess
 from graveler.sdk.branch import Branch
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
+from graveler.sdk.reopening import SharedLake
 from graveler.sdk.tag import Tag
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ class Repository:
     """A repository, by name; ``lake.repository("sales")`` returns one. The first verb that needs the repository reads it, and may
     raise :class:`RepositoryNotFoundError`. Its handles share what it has read. Safe to share between threads."""
 
-    def __init__(self, lake: LakeAccess, repository_id: str) -> None:
+    def __init__(self, lake: SharedLake, repository_id: str, user: str = "") -> None:
         self._lake = lake
         self._id = repository_id
         self._open: AnyRepository | None = None
-        self.user = lake.user
+        self.user = user
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_open": None}
+        return {**self.__dict__, "_open": None}  # the other process reads it itself
 
     @property
     def id(self) -> str:

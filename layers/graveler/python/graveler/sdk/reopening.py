@@ -1,0 +1,141 @@
+"""The lake that handles share, and how it is opened again in another process.
+
+A pickled handle holds the lake's address: a folder, a table with its place in S3, or a server's URL. It holds no key, token or
+proxy, which the other process takes from its own environment. The lake is opened there when the first verb needs it: an error
+while a worker unpickles its task would end the worker, and its message would be lost. A process opens each lake once, however
+many handles reach it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from graveler.anywhere import AnyLake
+from graveler.errors import ForbiddenError
+from graveler.forks import new_lock
+from graveler.lake.opening.location import AwsLake, FolderLake, open_at
+from graveler.locations import Named, ServedLake, find_lake
+from graveler.remote.opening import open_served
+
+_KEPT: Final = 8
+"""The number of lakes that stay open for further handles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerAddress:
+    """The address of a server, without what opens it."""
+
+    url: str
+    host: str | None
+    name: str | None
+    by_aws: bool
+
+    def __str__(self) -> str:
+        return self.url
+
+    def found(self) -> ServedLake:
+        """Return the server with this process's credentials. :class:`ForbiddenError` if there are none."""
+        try:
+            found = find_lake(Named(endpoint=self.url, login="aws" if self.by_aws else None))
+        except ForbiddenError as error:
+            raise ForbiddenError(
+                f"a handle on the lake at {self.url!r} came from another process, and handles carry no credentials: {error}"
+            ) from None
+        assert isinstance(found, ServedLake)
+        return replace(found, host=self.host or found.host, name=self.name or found.name)
+
+
+Address: TypeAlias = FolderLake | AwsLake | ServerAddress
+
+
+def address_of(location: FolderLake | AwsLake | ServedLake) -> Address | None:
+    """Return the address to reopen the lake by; None if it contains a password."""
+    if isinstance(location, FolderLake):
+        return FolderLake(location.folder.absolute())
+    if isinstance(location, AwsLake):
+        urls = (location.s3_endpoint_url, location.dynamodb_endpoint_url)
+        return None if any(url is not None and _has_secret(url) for url in urls) else location
+    if _has_secret(location.url):
+        return None
+    return ServerAddress(url=location.url, host=location.host, name=location.name, by_aws=location.by_aws)
+
+
+def _has_secret(url: str) -> bool:
+    parts = urlsplit(url)
+    return "@" in parts.netloc or bool(parts.query)
+
+
+class SharedLake:
+    """A lake that several handles use, opened when it is first needed. Pickles as its ``address``; a copy is the same lake."""
+
+    def __init__(self, verbs: "AnyLake | None", address: Address | None) -> None:
+        self._verbs = verbs
+        self._address = address
+
+    @property
+    def verbs(self) -> AnyLake:
+        """The lake's operations. The first call may open the lake, and raises the errors of that."""
+        if self._verbs is None:
+            assert self._address is not None
+            self._verbs = _opened(self._address)
+        return self._verbs
+
+    def close(self) -> None:
+        """Release files and connections, if the lake was opened."""
+        if self._verbs is not None:
+            self._verbs.close()
+
+    def __repr__(self) -> str:
+        return repr(str(self._address)) if self._verbs is None else repr(self._verbs)
+
+    def __copy__(self) -> "SharedLake":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "SharedLake":
+        return self
+
+    def __reduce__(self) -> "tuple[Callable[[Address], SharedLake], tuple[Address]]":
+        if self._address is None:
+            raise TypeError(
+                f"a handle on {self._verbs!r} cannot be pickled: another process could not open that lake by an address without "
+                "a password; open it there, or open a lake by its folder, table or URL with graveler.open"
+            )
+        return reopened, (self._address,)
+
+
+def reopened(address: Address) -> SharedLake:
+    """Return the lake of an unpickled handle. Opens nothing yet."""
+    return SharedLake(None, address)
+
+
+_open: "Final[OrderedDict[tuple[Address, tuple[object, ...]], AnyLake]]" = OrderedDict()
+"""The lakes that handles from other processes opened here, most recently used last."""
+_lock: Final = new_lock()
+
+
+def _opened(address: Address) -> AnyLake:
+    location = address.found() if isinstance(address, ServerAddress) else address
+    key = address, _identity(location)
+    with _lock:
+        lake = _open.get(key)
+        if lake is None:
+            lake = _open[key] = open_served(location) if isinstance(location, ServedLake) else open_at(location)
+            while len(_open) > _KEPT:
+                _open.popitem(last=False)  # handles that use it keep it
+        _open.move_to_end(key)
+        return lake
+
+
+def _identity(location: FolderLake | AwsLake | ServedLake) -> tuple[object, ...]:
+    """Return what tells a lake from another one at its address: for a folder its inode, for a server the credentials."""
+    if isinstance(location, ServedLake):
+        return location.key_id, location.secret, location.token
+    if isinstance(location, FolderLake):
+        try:
+            status = location.folder.stat()
+        except OSError:
+            return ()  # opening it says why
+        return status.st_dev, status.st_ino
+    return ()
