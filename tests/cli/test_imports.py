@@ -186,3 +186,17 @@ def test_a_dry_run_says_what_the_import_says(lake: Path, data: Path, source: tup
         "  - 1 object would be removed, 3 B",
         "    1 object would be unchanged, 0 B",
     ]
+
+
+def test_copied_files_may_change_and_files_in_place_come_with_a_warning(lake: Path, data: Path) -> None:
+    in_place = run("import", "data", "lakefs://lake/main/in/")
+    assert (in_place.code, in_place.err.startswith("warning: the files stay where they are: ")) == (0, True)
+    copied = run("import", "data", "lakefs://lake/main/copy/", "--copy")
+    assert (copied.code, copied.err) == (0, "")
+    for file in data.rglob("*"):
+        if file.is_file():
+            file.write_text("changed")
+    assert run("get", "-r", "lakefs://lake/main/in/", "out").code == 8
+    assert done("get", "-r", "lakefs://lake/main/copy/", "out").code == 0
+    refused = run("import", "s3://bucket/x/", "lakefs://lake/main/", "--copy")
+    assert (refused.code, "objects of a store stay where they are" in refused.err) == (2, True)

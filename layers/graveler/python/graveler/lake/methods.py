@@ -423,6 +423,7 @@ class RequestMethods(Protocol):
         allow_empty: bool = False,
         dry_run: bool = False,
         trust_mtime: bool = False,
+        copy: bool = False,
     ) -> "Imported":
         """See :class:`graveler.requests.importing.ImportFolder`."""
         request = requests.importing.ImportFolder(
@@ -434,6 +435,7 @@ class RequestMethods(Protocol):
             allow_empty=allow_empty,
             dry_run=dry_run,
             trust_mtime=trust_mtime,
+            copy=copy,
         )
         return self.run(request, Context(progress=progress))
 

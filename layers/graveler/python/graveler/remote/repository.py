@@ -325,6 +325,10 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_import_folder(self, request: ImportFolder, context: Context) -> Imported:
         """Import a folder of the machine that serves the lake, as an import of addresses."""
+        if request.copy:
+            raise InvalidError(
+                "a server imports files where they lie, and copies none; upload them with `graveler put -r`"
+            )
         folder = request.folder
         address = ImportAddress(AddressType.COMMON_PREFIX, f"file://{folder.absolute()}/", request.destination)
         addresses = ImportAddresses(

@@ -144,6 +144,9 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     """Import the files of a folder, where they lie, as one commit: a zero-copy import. They replace everything under
     ``destination``, a prefix, empty or ending with ``/``. With a server, the folder is on the machine that serves the lake.
 
+    Changing or deleting a file afterwards damages the commits that have it. With ``copy``, the bytes are copied into the
+    repository's storage, and the files are free to change. A server copies nothing: :class:`InvalidError`.
+
     Symbolic links to files count as files; links to folders are followed inside the folder, and other ones are reported. Each
     file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
     record notes this (:mod:`graveler.lake.objects.noted_times`).
@@ -170,6 +173,7 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     allow_empty: bool = False
     dry_run: bool = False
     trust_mtime: bool = False
+    copy: bool = False
 
 
 class ImportListing(Request[Imported], frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """The verb that imports existing objects, without copying them: import."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,15 @@ from graveler.cli.locations import expect_local_files, open_repository, refuse_o
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
 from graveler.cli.progress import counting
 from graveler.cli.sums import show_import
-from graveler.cli.terminal import Json, output
+from graveler.cli.terminal import Json, output, warn
 from graveler.cli.uris import parse_prefix
 from graveler.cli.values import commit_json, commit_line, count, human_size
 from graveler.errors import InvalidError
+
+_IN_PLACE = (
+    "the files stay where they are: whoever changes or deletes one damages the commits that have it. `graveler import --copy` "
+    "keeps their bytes in the lake"
+)
 
 
 def import_(
@@ -73,6 +79,9 @@ def import_(
         bool,
         typer.Option("--trust-mtime", help="Do not read the files; rely on their size and modification time."),
     ] = False,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Copy the files of a folder into the lake, instead of using them in place.")
+    ] = False,
     message: Message = "",
     meta: Metadata = None,
     quiet: Quiet = False,
@@ -86,7 +95,7 @@ def import_(
     shows what would be added, replaced and removed.
 
     Each file of a folder is read once, for its checksum. Do not change the files afterwards: the lake does not keep their bytes.
-    A lake on AWS imports only from S3.
+    With --copy it does: the files are copied, still as one commit, and may change. A lake on AWS imports only from S3.
 
     With --trust-mtime no file is read: its size and its modification time, in nanoseconds, stand in for its bytes. That is many
     times faster, but misses changes that keep both. The checksum of such an object is mtime:NANOSECONDS, so later reads compare
@@ -103,6 +112,7 @@ def import_(
       graveler import /data/2026 lakefs://quickstart/main/2026/
       graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
       graveler import ~/data lakefs://quickstart/main/data/ --dry-run
+      graveler import ~/drafts lakefs://quickstart/main/drafts/ --copy
       graveler import /archive lakefs://quickstart/main/ --trust-mtime
       graveler import s3://raw/2026/ lakefs://quickstart/main/2026/
       graveler import --listing inventory/manifest.json lakefs://quickstart/main/
@@ -128,6 +138,8 @@ def import_(
     metadata = parse_metadata(meta)
     sources = [source.removeprefix("file://") for source in sources]
     at_address = not listing and "://" in sources[0]
+    if copy and (listing or at_address):
+        raise InvalidError("--copy is for the files of a folder; objects of a store stay where they are: leave it out")
     if not listing:
         _refuse_options(
             {
@@ -200,7 +212,10 @@ def import_(
                 allow_empty=allow_empty,
                 dry_run=dry_run,
                 trust_mtime=trust_mtime,
+                copy=copy,
             )
+            if not (copy or dry_run) and os.access(sources[0], os.W_OK):
+                warn(_IN_PLACE)
     screen = output()
     changes = made.changes
     warn_of_links(made.skipped)

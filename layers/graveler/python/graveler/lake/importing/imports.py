@@ -6,12 +6,14 @@ from msgspec.structs import replace
 
 from graveler.errors import InvalidError
 from graveler.lake.context import Context
+from graveler.lake.importing.copied import copied
 from graveler.lake.importing.folder_listing import FolderListing
-from graveler.lake.importing.importer import ImportSource, Terms, import_sources
+from graveler.lake.importing.importer import ImportSource, Listing, Terms, import_sources
 from graveler.lake.importing.object_listing import ObjectListing, listing_name
 from graveler.lake.importing.prefix_listing import source_at
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.text import utf8
+from graveler.progress import no_object_progress
 from graveler.requests.importing import ImportAddresses, Imported, ImportFolder, ImportListing
 
 
@@ -37,16 +39,21 @@ def import_folder(repository: RepositoryParts, request: ImportFolder, context: C
     prefix = utf8("destination", request.destination)
     if prefix and not prefix.endswith(b"/"):
         raise InvalidError(f"destination {request.destination!r} of a folder must be empty or end with '/'")
+    if request.copy and request.trust_mtime:
+        raise InvalidError("copy reads every file, and trust_mtime none; leave one of them out")
     listing = FolderListing(
         request.folder,
         request.destination,
         repository.codec,
-        context.progress,
+        no_object_progress if request.copy else context.progress,
         workers=repository.workers,
-        trust_mtime=request.trust_mtime,
+        trust_mtime=request.trust_mtime or request.copy,
     )
+    records: Listing = listing
+    if request.copy:
+        records = copied(repository, request.branch, listing, context.progress, write=not request.dry_run)
     shown = os.fsencode(request.folder).decode("utf-8", "backslashreplace")
-    sources = [ImportSource(prefix, True, listing, name=f"folder '{shown}'")]
+    sources = [ImportSource(prefix, True, records, name=f"folder '{shown}'")]
     imported = _run(repository, request, sources, context, f"Import {shown}")
     return replace(imported, skipped=tuple(listing.skipped))
 

@@ -48,7 +48,7 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     if seen is None:
         repository.stager.expect(branch, force=force)  # before any byte is written
     name = repository.names.new(branch, path, repository.clock.now())
-    size, checksum = _digest(data)
+    size, checksum = size_and_md5(data)
     entry = ObjectEntry(
         path,
         f"{repository.namespace}/{name}",
@@ -171,7 +171,7 @@ def checksum_of_parts(parts: Sequence[tuple[int, str]]) -> str | None:
     return f"{md5(joined, usedforsecurity=False).hexdigest()}-{len(parts)}"
 
 
-def _digest(data: bytes | Path) -> tuple[int, str]:
+def size_and_md5(data: bytes | Path) -> tuple[int, str]:
     """Return size and MD5. :class:`NotFoundError`, :class:`UnavailableError` for a file that cannot be read."""
     if isinstance(data, bytes):
         return len(data), md5(data, usedforsecurity=False).hexdigest()
