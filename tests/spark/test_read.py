@@ -236,7 +236,7 @@ def test_a_task_is_sent_some_of_the_parts(spark: SparkSession, monkeypatch: pyte
         left, found = [frame._jdf.queryExecution().analyzed()], []
         while left:
             plan: Any = left.pop()
-            if plan.nodeName() == "MapInArrow":
+            if plan.nodeName() in ("MapInArrow", "PythonMapInArrow"):  # the latter on Spark 3.5
                 found.append(plan.functionExpr().func().command().size())
             left += [plan.children().apply(at) for at in range(plan.children().size())]
         return found
