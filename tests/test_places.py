@@ -101,8 +101,29 @@ def test_two_places_or_half_of_one_are_refused(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(InvalidError) as refused:
+        find_location(Named(**named, by_options=True))  # type: ignore[arg-type]
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ({"lake": "x", "tables": TABLE}, "lake 'x' and tables 'dynamodb://lake' name two lakes"),
+        (
+            {"lake": TABLE},
+            "lake needs objects: a lake on AWS needs tables='dynamodb://TABLE' and objects='s3://BUCKET/",
+        ),
+        ({"objects": S3}, "objects needs tables"),
+        ({"s3_endpoint_url": "http://s3"}, "s3_endpoint_url is only for a lake on AWS"),
+        ({"tables": TABLE, "endpoint": "http://x"}, "tables 'dynamodb://lake' and endpoint 'http://x' name two lakes"),
+        ({"endpoint": "http://x"}, "this works only on the lake itself, but endpoint 'http://x' names a server"),
+    ],
+)
+def test_in_python_errors_name_parameters(named: dict[str, str], told: str) -> None:
+    with pytest.raises(InvalidError) as refused:
         find_location(Named(**named))  # type: ignore[arg-type]
     assert told in str(refused.value)
+    assert "--" not in str(refused.value)
 
 
 def test_each_lake_on_aws_has_a_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

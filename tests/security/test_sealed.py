@@ -208,7 +208,8 @@ def test_a_server_on_s3_and_dynamodb_needs_a_key_that_is_named(places: list[str]
     refused = run("serve", *places, "--create-table", "--port", "0")
     assert refused.code != 0
     assert (
-        "sealed with a key from outside, but none was given: name its file with --sealing-key-file FILE" in refused.err
+        "sealed with a key from outside, but none was given: name its file with sealing_key_file (or GRAVELER_SEALING_KEY_FILE)"
+        in refused.err
     )
     assert "openssl rand -base64 32" in refused.err
     missing = run("serve", *places, "--port", "0", "--sealing-key-file", tmp_path / "none")

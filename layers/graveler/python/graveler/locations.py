@@ -60,7 +60,6 @@ _CERTIFICATES: Final = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 _MARKER: Final = "graveler.json"
 _LAKECTL: Final = "~/.lakectl.yaml"
 _TABLE: Final = "dynamodb://"
-_ON_AWS: Final = f"--tables {_TABLE}TABLE and --objects s3://BUCKET/PREFIX (or {TABLES} and {OBJECTS})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +121,18 @@ class Named:
     kms_key: str | None = None
     key: tuple[str, str] | None = field(default=None, repr=False)
     login: str | None = None
+    by_options: bool = field(default=False, compare=False)
+
+    def spelled(self, name: str) -> str:
+        """Return the name of a field as its user wrote it: a parameter, or an option of the command line (``by_options``)."""
+        return f"--{name.replace('_', '-')}" if self.by_options else name
+
+    @property
+    def on_aws(self) -> str:
+        """What a lake on AWS needs, for messages."""
+        if self.by_options:
+            return f"--tables {_TABLE}TABLE and --objects s3://BUCKET/PREFIX (or {TABLES} and {OBJECTS})"
+        return f"tables='{_TABLE}TABLE' and objects='s3://BUCKET/PREFIX' (or {TABLES} and {OBJECTS})"
 
 
 def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
@@ -133,12 +144,13 @@ def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
     """
     named = named or Named()
     found = _named(named)
-    if found is not None and _is_served(*found):
+    if found is not None and _is_served(*found, named):
         _refuse_for_aws(named, found)
         return _served(*found, named)
     if named.login is not None:
         raise InvalidError(
-            f"login {named.login!r} is only for a lake behind a server; name one with --endpoint, or leave the login out"
+            f"login {named.login!r} is only for a lake behind a server; name one with {named.spelled('endpoint')}, or leave the "
+            "login out"
         )
     return _own(named, found)
 
@@ -147,28 +159,28 @@ def find_location(named: Named | None = None) -> LakeLocation:
     """Find the lake like :func:`find_lake`, for work that needs the lake itself: :class:`InvalidError` if a server is named."""
     named = named or Named()
     found = _named(named)
-    if found is not None and _is_served(*found):
+    if found is not None and _is_served(*found, named):
         raise InvalidError(
             f"this works only on the lake itself, but {found[0]} {found[1]!r} names a server; run it where the lake is: in its "
-            f"folder, or with {_ON_AWS}"
+            f"folder, or with {named.on_aws}"
         )
     return _own(named, found)
 
 
 def _named(named: Named) -> tuple[str, str] | None:
     """Return the option or variable that names the location, and its value. Options take precedence, all of them."""
-    return _single(("--lake", named.lake), ("--tables", named.tables), ("--endpoint", named.endpoint)) or _single(
-        *((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT))
-    )
+    given = ((named.spelled(name), getattr(named, name)) for name in ("lake", "tables", "endpoint"))
+    return _single(*given) or _single(*((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT)))
 
 
 def _own(named: Named, found: tuple[str, str] | None) -> LakeLocation:
-    if found is not None and (found[0] in ("--tables", TABLES) or found[1].startswith(_TABLE)):
+    if found is not None and (found[0] in (named.spelled("tables"), TABLES) or found[1].startswith(_TABLE)):
         return _aws(*found, named)
     if found is None and named.objects is not None:
-        raise InvalidError(f"--objects needs --tables: a lake on AWS needs {_ON_AWS}")
+        objects, tables = named.spelled("objects"), named.spelled("tables")
+        raise InvalidError(f"{objects} needs {tables}: a lake on AWS needs {named.on_aws}")
     _refuse_for_aws(named, found)
-    return FolderLake(_nearest() if found is None else _named_folder(*found))
+    return FolderLake(_nearest(named) if found is None else _named_folder(*found))
 
 
 def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
@@ -184,11 +196,11 @@ def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
     ):
         if getattr(named, name) is not None:
             hint = f"; {found[0]} {found[1]!r} names another lake; name only one" if found else ""
-            raise InvalidError(f"--{name.replace('_', '-')} is only for a lake on AWS, which needs {_ON_AWS}{hint}")
+            raise InvalidError(f"{named.spelled(name)} is only for a lake on AWS, which needs {named.on_aws}{hint}")
 
 
-def _is_served(by: str, value: str) -> bool:
-    return by in ("--endpoint", ENDPOINT) or value.startswith(("http://", "https://"))
+def _is_served(by: str, value: str, named: Named) -> bool:
+    return by in (named.spelled("endpoint"), ENDPOINT) or value.startswith(("http://", "https://"))
 
 
 def _served(by: str, url: str, named: Named) -> ServedLake:
@@ -278,7 +290,7 @@ def _single(*candidates: tuple[str, str | None]) -> tuple[str, str] | None:
 def _aws(by: str, tables: str, named: Named) -> AwsLake:
     objects = named.objects or os.environ.get(OBJECTS)
     if not objects:
-        raise InvalidError(f"{by} needs --objects: a lake on AWS needs {_ON_AWS}")
+        raise InvalidError(f"{by} needs {named.spelled('objects')}: a lake on AWS needs {named.on_aws}")
     s3 = named.s3_endpoint_url or _endpoint("S3")
     dynamodb = named.dynamodb_endpoint_url or _endpoint("DYNAMODB")
     by_option = named.sealing_key_file or named.kms_key
@@ -321,7 +333,7 @@ def _named_folder(by: str, name: str) -> Path:
     return lake_in(folder) or folder
 
 
-def _nearest() -> Path:
+def _nearest(named: Named) -> Path:
     start = working_folder()
     for folder in (start, *start.parents):
         found = lake_in(folder)
@@ -329,7 +341,7 @@ def _nearest() -> Path:
             return found
     raise NotFoundError(
         f"there is no lake in {str(start)!r} or above it; create one with `graveler init`, "
-        f"or name one with --lake FOLDER or {LAKE}"
+        f"or name one with {named.spelled('lake')} or {LAKE}"
     )
 
 

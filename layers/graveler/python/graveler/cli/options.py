@@ -14,8 +14,9 @@ REFS = "Branches, tags and commits"
 def named_location(context: typer.Context, lake: Named | None = None) -> Named:
     """Return the lake's location from the command line: ``--lake`` after the verb, and the options before it."""
     before = context.find_root().params
-    given = {field.name: before.get(field.name) for field in fields(Named)}
-    return Named(**given) if lake is None else replace(Named(**given), lake=lake.lake)
+    given = {field.name: before[field.name] for field in fields(Named) if field.name in before}
+    found = Named(**given, by_options=True)
+    return found if lake is None else replace(found, lake=lake.lake)
 
 
 LakeOption = Annotated[

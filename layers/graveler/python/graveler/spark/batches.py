@@ -82,8 +82,8 @@ def each_batch(
                     f"batch {number} of this stream ({known}) is older than the last one on branch {branch!r} "
                     f"(commit {later.id}): its checkpoint is an older one, or another process uses it, too. Its rows may "
                     f"differ from those written as batch {number}, so it was neither skipped nor written. Restore "
-                    "the checkpoint that belongs to the branch, or move the branch back to before this batch (graveler "
-                    "reset --hard), and start the stream again"
+                    "the checkpoint that belongs to the branch, or move the branch back to before this batch "
+                    "(`graveler reset --hard`), and start the stream again"
                 )
         if context.getLocalProperty(_QUERY):
             context.setLocalProperty(written, str(number))

@@ -101,7 +101,7 @@ def served_location_of(options: Mapping[str, object]) -> LakeLocation | ServedLa
         return found
     if kept:
         raise InvalidError(
-            f"--access-key-secret {kept!r} is only for a server; name one with --endpoint, or leave the secret out"
+            f"{KEY_SECRET} {kept!r} is only for a server; name one with {ENDPOINT}, or leave the secret out"
         )
     return location_of(options)
 

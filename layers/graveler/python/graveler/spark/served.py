@@ -66,7 +66,7 @@ class ServedRepository(RemoteRepository):
         if found.namespace.startswith(_LOCAL):
             raise InvalidError(
                 f"repository {name!r} is in the server's own folder ({found.namespace}), which executors cannot write to; "
-                "name that folder with --lake, or use a repository whose namespace is an s3:// or file:/// URL"
+                "name that folder itself as the lake, or use a repository whose namespace is an s3:// or file:/// URL"
             )
         self.locate_outside: Callable[[str], tuple[Objects, str]] = partial(locate, s3=s3)
         """Returns the object store and key of an address outside the namespace. Picklable for tasks."""
@@ -79,7 +79,7 @@ class ServedRepository(RemoteRepository):
         except ObjectMissingError:
             raise PreconditionError(
                 f"repository {name!r} is not at {found.namespace} as seen by this job; point the job to the server's object "
-                "store: its region, its --s3-endpoint-url"
+                "store: its region, its s3_endpoint_url"
             ) from None
         self._repository = replace(found, uid=uid, split=split or SplitParameters())
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from graveler.storage.keyring import KeySource
 
 _NAME_ONE: Final = (
-    "name its file with --sealing-key-file FILE (or GRAVELER_SEALING_KEY_FILE), created for a new lake with "
-    "(umask 077; openssl rand -base64 32 > FILE); or a key of AWS KMS with --kms-key ARN (or GRAVELER_KMS_KEY)"
+    "name its file with sealing_key_file (or GRAVELER_SEALING_KEY_FILE), created for a new lake with "
+    "(umask 077; openssl rand -base64 32 > FILE); or a key of AWS KMS with kms_key (or GRAVELER_KMS_KEY)"
 )
 
 
