@@ -72,8 +72,10 @@ def connection_to(named: Named | None) -> "Connection | None":
 
 
 def _opened(location: LakeLocation) -> "Lake":
-    """Return the lake at this location, and warn once if its folder is accessible to others."""
+    """Return the lake at this location. Warn if it can only be read, and once if its folder is accessible to others."""
     lake = open_at(location)
+    if lake.notice:
+        warn(lake.notice)
     if (
         lake.folder_permissions is not None
         and (wider := lake.folder_permissions.wider())

@@ -84,7 +84,8 @@ class Lake:
     checks the permissions of a lake in a folder; ``keyring`` opens the secrets in the table. From its next token on, a branch
     spreads its uncommitted changes over ``staging_shards`` partitions of the table (1 to 64), for tables with limits per
     partition. With ``serves_pages``, the lake keeps rendered listings among its notes, for repeated requests. The processes of
-    this machine that want to change a branch queue in ``lines``.
+    this machine that want to change a branch queue in ``lines``. ``notice`` is a sentence that whoever opened the lake should be
+    told.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Lake:
         staging_shards: int = 1,
         serves_pages: bool = False,
         lines: Lines | None = None,
+        notice: str = "",
     ) -> None:
         self.tables = tables
         self.home = home
@@ -135,6 +137,7 @@ class Lake:
         self._staging_shards = staging_shards
         self._serves_pages = serves_pages
         self._lines = lines
+        self.notice = notice
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
         self._names: dict[str, tuple[RepositoryUID, float]] = {}

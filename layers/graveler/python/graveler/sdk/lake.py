@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
-from graveler.lake.opening.location import create_at, open_at
-from graveler.locations import Named, ServedLake, find_lake, find_location, user_name
+from graveler.lake.opening.location import create_at
+from graveler.locations import Named, find_lake, find_location, user_name
 from graveler.paging import items
-from graveler.remote.opening import open_served
 from graveler.sdk.page_size import page_size
-from graveler.sdk.reopening import Address, SharedLake, address_of
+from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
 from graveler.sdk.repository import Repository
 
 if TYPE_CHECKING:
@@ -98,8 +97,7 @@ def open_lake(
     """
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     found = find_lake(replace(named, login=login))
-    verbs = open_served(found) if isinstance(found, ServedLake) else open_at(found)
-    return Lake(verbs, user_name() if user is None else user, address_of(found))
+    return Lake(opened_at(found), user_name() if user is None else user, address_of(found))
 
 
 def create_lake(

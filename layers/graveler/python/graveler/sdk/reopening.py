@@ -6,6 +6,7 @@ while a worker unpickles its task would end the worker, and its message would be
 many handles reach it.
 """
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -105,6 +106,16 @@ class SharedLake:
         return reopened, (self._address,)
 
 
+def opened_at(location: FolderLake | AwsLake | ServedLake) -> AnyLake:
+    """Open the lake; warn if it can only be read."""
+    if isinstance(location, ServedLake):
+        return open_served(location)
+    lake = open_at(location)
+    if lake.notice:
+        warnings.warn(lake.notice, stacklevel=3)
+    return lake
+
+
 def reopened(address: Address) -> SharedLake:
     """Return the lake of an unpickled handle. Opens nothing yet."""
     return SharedLake(None, address)
@@ -121,7 +132,7 @@ def _opened(address: Address) -> AnyLake:
     with _lock:
         lake = _open.get(key)
         if lake is None:
-            lake = _open[key] = open_served(location) if isinstance(location, ServedLake) else open_at(location)
+            lake = _open[key] = opened_at(location)
             while len(_open) > _KEPT:
                 _open.popitem(last=False)  # handles that use it keep it
         _open.move_to_end(key)

@@ -7,7 +7,7 @@ turns. Conditions are evaluated inside the write transaction, which holds the fi
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from graveler.errors import (
     InvalidError,
     UnavailableError,
 )
+from graveler.forks import new_lock
 from graveler.storage.folders import make_folder, unavailable
 from graveler.storage.limits import (
     check_batch,
@@ -35,7 +36,9 @@ from graveler.storage.limits import (
     holds,
 )
 from graveler.storage.modes import PRIVATE, Modes
+from graveler.storage.objects import NotPermittedError
 from graveler.storage.rows import RowMemory, decode_row, decode_rows, encode_row, encode_rows
+from graveler.storage.sqlite_copy import TableCopy, may_write
 from graveler.storage.sqlite_writer import DELETE, PUT, TOGETHER, GroupWriter, Job, RowKey, Transaction, read_rows
 from graveler.storage.tables import (
     Check,
@@ -126,6 +129,8 @@ class SqliteTables:
     Waits up to ``busy_seconds`` for other writers, then BusyError. May be pickled, and used after a fork: each process opens its
     own connections. :meth:`close` closes them; later calls open new ones. ``modes`` are the permissions of a new file and of its
     folder; SQLite gives its log and index those of the file.
+
+    Where this user may only read, it reads a private copy, made again after each change of the table; writes are refused.
     """
 
     def __init__(self, path: Path, *, create: bool = True, busy_seconds: float = 30.0, modes: Modes = PRIVATE) -> None:
@@ -136,6 +141,10 @@ class SqliteTables:
         self._connections = self._new_connections()
         self._writer: GroupWriter | None = None
         self._memory = RowMemory()
+        self._copy: TableCopy | None = None
+        """What is read instead of a table that this process may not write to."""
+        self._remove_copy: Callable[[], object] = _nothing
+        self._copying = new_lock()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self._path, self._create, self._busy_seconds, self._modes)
@@ -163,6 +172,44 @@ class SqliteTables:
         if writer is not None and writer.process == os.getpid():
             writer.close()
         self._close_idle()
+        with self._copying:
+            self._drop_copy()
+
+    def may_write(self) -> bool:
+        """Return whether this process may write to the table; True if the file does not exist yet. A few system calls."""
+        return self._size() < 0 or may_write(self._path)
+
+    def _drop_copy(self) -> None:
+        """Remove the copy, and the connections to it when their callers return them. The caller holds the lock."""
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            self._close_idle()
+            self._connections = self._new_connections()
+            self._remove_copy()
+
+    def _renew_copy(self, copy: TableCopy) -> None:
+        """Read the table as it is now: what was committed before this call is seen by it."""
+        try:
+            if copy.is_current():
+                return
+        except OSError as error:
+            raise unavailable(error, f"reading the table {self._path}") from error
+        with self._copying:
+            if self._copy is copy:
+                self._drop_copy()
+
+    def _become_writable(self) -> None:
+        """Leave the copy, if the right to write was granted meanwhile. :class:`NotPermittedError`."""
+        if not may_write(self._path):
+            raise self._not_writable()
+        with self._copying:
+            self._drop_copy()
+
+    def _not_writable(self) -> NotPermittedError:
+        return NotPermittedError(
+            f"the table {self._path} can only be read: its disk is read-only, or this user may not write there; nothing was "
+            "written. Mount the disk writable, or grant this user the right (`graveler init --shared` makes a lake for a group)"
+        )
 
     def _close_idle(self) -> None:
         connections = self._of_this_process()
@@ -342,6 +389,8 @@ class SqliteTables:
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
         """Enter a transaction with the write lock; committed at the end, rolled back by an exception."""
+        if self._copy is not None:
+            self._become_writable()
         connections = self._of_this_process()
         # Threads of one process queue here, and wake up at once. Processes have to poll.
         if not connections.writing.acquire(timeout=self._busy_seconds):
@@ -417,6 +466,7 @@ class SqliteTables:
         if connections.process != os.getpid():
             _INHERITED.append(connections)
             connections = self._connections = self._new_connections()
+            self._copy = None  # it is the parent's
         return connections
 
     def _discard(self, connections: _Connections, connection: sqlite3.Connection) -> None:
@@ -424,7 +474,7 @@ class SqliteTables:
         with suppress(sqlite3.Error):  # its errors have been reported, and its writes were committed long ago
             connection.close()
 
-    def _connect(self, connections: _Connections) -> sqlite3.Connection:
+    def _connect(self, connections: _Connections, *, for_writing: bool) -> sqlite3.Connection:
         size = self._size()
         if 0 < size < _SMALLEST:
             raise CorruptError(
@@ -438,9 +488,20 @@ class SqliteTables:
                 os.close(self._modes.open(self._path, os.O_RDWR))
             except OSError as error:
                 raise unavailable(error, f"creating the table {self._path}") from error
-        connection = sqlite3.connect(
-            self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
-        )
+        if size >= 0 and not may_write(self._path):
+            if for_writing:
+                raise self._not_writable()
+            with self._copying:
+                if self._copy is None:
+                    self._copy = TableCopy(self._path)
+                    self._remove_copy = finalize(self, self._copy.remove)
+                connection = self._open(connections, self._copy.path)
+                connection.execute("PRAGMA query_only = ON")
+                return connection
+        return self._open(connections, self._path)
+
+    def _open(self, connections: _Connections, path: Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(connection)
             if not connections.all:
@@ -563,13 +624,16 @@ class _Borrowed:
 
     def __enter__(self) -> sqlite3.Connection:
         tables = self._tables
+        copy = tables._copy
+        if copy is not None and copy.is_ours():
+            tables._renew_copy(copy)
         connections = self._connections = tables._of_this_process()
         self._idle = connections.idle_writers if self._for_writing else connections.idle
         try:
             self._connection = self._idle.pop()
         except IndexError:
             try:
-                self._connection = tables._connect(connections)
+                self._connection = tables._connect(connections, for_writing=self._for_writing)
                 if self._for_writing:
                     self._connection.execute("PRAGMA busy_timeout = 0")
                     # What a statement of several rows would roll back if it failed is kept in memory, not in a file.
@@ -602,6 +666,10 @@ class _Borrowed:
 
 def _execute_many(statement: str, rows: Sequence[tuple[object, ...]], transaction: Transaction) -> int:
     return transaction.execute_many(statement, rows)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _restore(path: Path, create: bool, busy_seconds: float, modes: Modes) -> SqliteTables:

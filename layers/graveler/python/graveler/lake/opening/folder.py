@@ -69,6 +69,10 @@ _BELIEVED: Final = 5.0
 """Seconds for which the way to a folder is trusted to have no links, once it had none."""
 _FOLDERS: Final = 1024
 """The number of such folders to remember."""
+_ONLY_READ: Final = (
+    "the lake in {!r} can only be read: its disk is read-only, or this user may not write there. What is read of its table is a "
+    "private copy in the temporary folder"
+)
 _NEVER: Final = ((0, 0), -math.inf)
 
 
@@ -272,7 +276,9 @@ def _lake(
     memory: int | None = None,
     served: ServedFolders | None = None,
 ) -> Lake:
-    notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf, modes=modes)
+    may_write = tables.may_write()
+    # Without a place for them, notes are kept in memory.
+    notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf, modes=modes) if may_write else None
     return Lake(
         tables,
         served.store if served else lambda namespace: folder_store(folder, namespace, signer, modes),
@@ -287,7 +293,8 @@ def _lake(
         folder_permissions=FolderPermissions(folder, modes),
         keyring=keyring,
         serves_pages=served is not None,
-        lines=Lines(folder / LINES_FILE, modes) if LINES else None,
+        lines=Lines(folder / LINES_FILE, modes) if LINES and may_write else None,
+        notice="" if may_write else _ONLY_READ.format(str(folder)),
     )
 
 
