@@ -173,7 +173,9 @@ def test_users_are_the_holders_of_keys(call: Client) -> None:
     assert call("GET", "/auth/users/nobody").message.startswith("user not found")
     assert call("POST", "/auth/users", body={"id": "ann"}).message.startswith("Already exists")
     assert call("POST", "/auth/users", body={"id": "ann"}).status == 409
-    assert call("POST", "/auth/users", body={"id": "cleo"}).status == 501
+    refused = call("POST", "/auth/users", body={"id": "cleo"})
+    assert (refused.status, "`graveler keys create NAME --role ROLE`" in refused.message) == (501, True)
+    assert "`graveler keys create`" in call("POST", "/auth/users/nobody/credentials").json()["detail"]
     assert call("POST", "/auth/users", body={"id": ""}).status == 400
     assert call("DELETE", "/auth/users/ann").status == 204
     assert call("GET", "/auth/users/ann").status == 404

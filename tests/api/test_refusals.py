@@ -73,6 +73,7 @@ def test_what_is_not_there_is_a_501_or_somebody_else_does_it(
     answer = call(method, re.sub(r"{\w+}", "x", template))
     assert answer.status == 501
     assert operation in answer.message
+    assert re.search(r"; .*(`graveler |/repositories/|access key|listing)", answer.message), "it names no other way"
 
 
 def test_runs_of_hooks_are_an_empty_list(call: Client) -> None:

@@ -119,7 +119,7 @@ WRONG_USE: list[tuple[str, Verb, type[GravelerError], str]] = [
         "address of the lake's own",
         lambda r: r.link("main", entry(address=f"{NAMESPACE}/_graveler/x")),
         InvalidError,
-        "was not issued",
+        "own namespace, but was not issued by graveler, so garbage collection may remove it",
     ),
     (
         "address for another path",

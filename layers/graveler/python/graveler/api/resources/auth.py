@@ -92,7 +92,9 @@ def create_user(call: Call, body: UserCreation) -> Response:
     if any(key.name == body.id for key in known):
         raise ApiError(409, "Already exists", detail=f"user {body.id!r} already has an access key")
     raise ApiError(
-        501, "users without an access key are not implemented; `graveler keys create NAME` creates a user's first key"
+        501,
+        "a user is the name of one or more access keys, and there are none without a key; create the first with "
+        "`graveler keys create NAME --role ROLE`, and further ones as credentials of the user",
     )
 
 
@@ -166,7 +168,11 @@ def _keys_of(call: Call, user: str, needed: Permission) -> list[AccessKey]:
     known = call.access.keys()
     found = [key for key in known if key.name == user]
     if not found:
-        raise ApiError(404, "user not found", detail=f"no user called {user!r} has an access key")
+        raise ApiError(
+            404,
+            "user not found",
+            detail=f"no user called {user!r} has an access key; `graveler keys create` creates the first",
+        )
     return found
 
 

@@ -4,6 +4,8 @@ Groups and policies: an access key has one role instead. Garbage collection by S
 hooks need a server of their own.
 """
 
+from typing import Final
+
 from msgspec import Struct
 
 from graveler.api.call import Call
@@ -61,6 +63,29 @@ OPERATIONS = (
 """Method, path and operation of everything unimplemented. Declarations in other modules take precedence."""
 
 
+_KEYS: Final = (
+    "an access key has a role instead, and may be limited to repositories and branches; "
+    "create one with `graveler keys create NAME --role writer --repository REPOSITORY`"
+)
+_GARBAGE: Final = "graveler collects garbage itself: `graveler gc run`, or POST /repositories/{repository}/gc/runs"
+_METADATA: Final = "graveler's metadata files have a format of their own; read objects by listing them"
+
+_INSTEAD: Final = (
+    ("/auth/groups", f"there are no groups: {_KEYS}"),
+    ("/auth/users/{user}/groups", f"there are no groups: {_KEYS}"),
+    ("/auth/", f"there are no policies: {_KEYS}"),
+    ("/sts/", "log in with an access key, or as an AWS principal that `graveler principals` lets in"),
+    ("/oidc/", "log in with an access key, or as an AWS principal that `graveler principals` lets in"),
+    ("/repositories/{repository}/refs/", "use `graveler dump` and `graveler restore`"),
+    ("/repositories/{repository}/commits", "use `graveler restore`, which brings commits back from a dump"),
+    ("/repositories/{repository}/branch_protection", "use /repositories/{repository}/settings/branch_protection"),
+    ("/repositories/{repository}/gc/", _GARBAGE),
+    ("/repositories/{repository}/metadata/", _METADATA),
+    ("/repositories/{repository}/pulls", "there are no pull requests: use `graveler diff` and `graveler merge`"),
+)
+"""What to use instead, by the beginning of the path; the first that fits counts."""
+
+
 class RunList(Struct, frozen=True):
     """An empty list: this server runs no hooks."""
 
@@ -97,9 +122,11 @@ def get_run(call: Call, repository: str, run: str, hook: str = "") -> Response:
 
 
 def _declare(method: str, template: str, operation: str) -> None:
+    instead = next(sentence for beginning, sentence in _INSTEAD if template.startswith(beginning))
+
     def refuse(call: Call, **_: str) -> Response:
         """Not implemented."""
-        raise ApiError(501, f"{NOT_IMPLEMENTED}: {call.operation}")
+        raise ApiError(501, f"{NOT_IMPLEMENTED}: {call.operation}; {instead}")
 
     routes.route(method, template, operation, Permission.READ, responses={501: Error})(refuse)
 

@@ -54,7 +54,10 @@ class DataNames:
         lifetime; else :class:`InvalidError`."""
         parts = key.split("/", 3)
         if len(parts) < 3 or parts[0] != "data" or len(parts[1]) != _CHARS or not _DIGITS.issuperset(parts[1]):
-            raise InvalidError(f"address {key!r} was not issued by graveler; request an address for {path!r} first")
+            raise InvalidError(
+                f"address {key!r} lies in the repository's own namespace, but was not issued by graveler, so garbage "
+                f"collection may remove it at any time; request an address for {path!r} first"
+            )
         made_for = path
         if len(parts) == 4:
             made_for = path.removesuffix(parts[3])
