@@ -109,7 +109,9 @@ def test_commits_and_merges_show_progress_once_there_is_much(lake: Path) -> None
     done("branch", "create", "lakefs://lake/dev")
     done("put", "-r", "data", "lakefs://lake/dev/d/")
     assert "committing dev" in on_terminal("commit", "lakefs://lake/dev", "-m", "Many")[1]
-    assert "merging" in on_terminal("merge", "lakefs://lake/dev", "main")[1]
+    screen = on_terminal("merge", "lakefs://lake/dev", "main")[1]
+    assert "merging" in screen
+    assert "━" in screen, "a bar, of the branch's objects"
     put("dev", "e", "1")
     assert "committing dev" not in on_terminal("commit", "lakefs://lake/dev", "-m", "One")[1]
     assert "merging" not in on_terminal("merge", "lakefs://lake/dev", "main", "-q")[1]

@@ -12,7 +12,7 @@ from graveler.cli.failures import WHAT_DECIDES, ReplayConflictError
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
-from graveler.cli.progress import MANY, counting
+from graveler.cli.progress import MANY, counting, shows_progress
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch_of, parse_ref, parse_ref_of
 from graveler.cli.values import (
@@ -27,6 +27,7 @@ from graveler.cli.values import (
 from graveler.errors import InvalidError, MergeConflictError
 
 if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
     from graveler.model import Commit, MergePreview, MergeStrategies, Totals
     from graveler.requests.merging import CherryPick, Revert
 
@@ -128,7 +129,14 @@ def merge(
     with (
         moving(repository, branch),
         _conflicts_as_json(screen, as_json=as_json),
-        counting("merging", noun="objects", moves=False, least=MANY, quiet=quiet) as progress,
+        counting(
+            "merging",
+            _objects_of(repository, branch, quiet=quiet),
+            noun="objects",
+            moves=False,
+            least=MANY,
+            quiet=quiet,
+        ) as progress,
     ):
         made = repository.merge(
             uri.ref,
@@ -247,6 +255,11 @@ def _conflicts_as_json(screen: Screen, *, as_json: bool) -> Iterator[None]:
         if as_json:
             screen.json({"commit": None, "conflicts": [conflict_json(conflict) for conflict in error.conflicts]})
         raise
+
+
+def _objects_of(repository: "AnyRepository", branch: str, *, quiet: bool) -> int | None:
+    """Return about how many objects the merged tree will have, if somebody sees the progress: those of the branch."""
+    return repository.du(repository.branch(branch).commit_id).objects if shows_progress(quiet=quiet) else None
 
 
 def _say(screen: Screen, what: str, made: "Commit", *, as_json: bool) -> None:
