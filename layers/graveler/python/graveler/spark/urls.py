@@ -1,6 +1,5 @@
 """Spark's own access to the lake's addresses: Hadoop URLs, and the object store's metadata for the files."""
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Final
 from graveler.errors import InvalidError, UnavailableError
 from graveler.spark.handles import Reached
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.folders import sync_folder, unavailable
+from graveler.storage.folders import sync_file, sync_folder, unavailable
 from graveler.storage.objects import Objects, StoredObject
 
 _S3: Final = "s3://"
@@ -65,7 +64,7 @@ def _settled(objects: FolderObjects, key: str) -> str:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):
                 digest.update(piece)
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
     except OSError as error:
         raise unavailable(error, f"reading {path}") from error
     return digest.hexdigest()

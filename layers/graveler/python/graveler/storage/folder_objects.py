@@ -30,7 +30,7 @@ from zlib import crc32
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
 from graveler.storage.beneath import Beneath, Confinement
-from graveler.storage.folders import not_synced, unavailable
+from graveler.storage.folders import not_synced, sync_file, unavailable
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.objects import (
@@ -203,7 +203,7 @@ class FolderObjects:
             path = self._path(key)
             try:
                 with self._open(key) as file:
-                    os.fsync(file.fileno())
+                    sync_file(file.fileno())
             except ObjectMissingError:
                 continue
             except UnavailableError:
@@ -664,7 +664,7 @@ class FolderWriter:
                 moment = time.time_ns()
                 moment += randbelow(1000) - moment % 1000
                 os.utime(self._descriptor, ns=(moment, moment))
-                os.fsync(self._descriptor)
+                sync_file(self._descriptor)
                 status = os.fstat(self._descriptor)
             self._close()
             return self._publish(self._temporary, status)

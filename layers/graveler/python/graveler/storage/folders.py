@@ -1,6 +1,7 @@
 """Shared parts of the adapters on a file system: names that survive a power cut, and errors in plain words."""
 
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ _WHY = {
     errno.EXDEV: "it is on another file system than the namespace's own folder; keep a namespace on one",
     errno.ELOOP: "the path contains a loop of symbolic links",
 }
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_NO_FULL_SYNC = frozenset((errno.EINVAL, errno.ENOTSUP, errno.ENOTTY))
 _DENIED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
@@ -63,12 +66,26 @@ def sync_folder(folder: Path) -> tuple[int, int]:
     return sync_descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
 
+def sync_file(descriptor: int) -> None:
+    """Sync an open file to the medium. On macOS ``fsync`` leaves the bytes in the drive's cache, so there it is
+    ``F_FULLFSYNC``, as far as the file system has that."""
+    if _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(descriptor, _FULL_SYNC)
+        except OSError as error:
+            if error.errno not in _NO_FULL_SYNC:
+                raise
+        else:
+            return
+    os.fsync(descriptor)
+
+
 def sync_descriptor(descriptor: int) -> tuple[int, int]:
     """Sync an open folder as :func:`sync_folder` does, and close it."""
     try:
         status = os.fstat(descriptor)
         try:
-            os.fsync(descriptor)
+            sync_file(descriptor)
         except OSError as error:
             if (
                 error.errno != errno.EINVAL

@@ -26,7 +26,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.forks import new_lock
-from graveler.storage.folders import make_folder, unavailable
+from graveler.storage.folders import make_folder, sync_file, unavailable
 from graveler.storage.limits import (
     check_batch,
     check_key,
@@ -526,7 +526,7 @@ class SqliteTables:
         except FileNotFoundError:
             return
         try:
-            os.fsync(descriptor)
+            sync_file(descriptor)
         finally:
             os.close(descriptor)
 
@@ -543,6 +543,8 @@ class SqliteTables:
         """Make the table if the file is new; refuse a file that is not ours, or of a newer version."""
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a new file; an old one keeps its own
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # F_FULLFSYNC, on macOS; nothing elsewhere
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
         connection.execute("PRAGMA secure_delete = FAST")  # a secret that was replaced does not stay in its page
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")

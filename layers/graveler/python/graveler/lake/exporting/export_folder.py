@@ -23,7 +23,7 @@ from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, 
 from graveler.lake.objects.checked import md5_of
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry, RepositoryUID
-from graveler.storage.folders import make_folder, unavailable
+from graveler.storage.folders import make_folder, sync_file, unavailable
 from graveler.storage.modes import PLAIN
 
 MARKER: Final = ".graveler-export.json"
@@ -107,7 +107,7 @@ class ExportFolder:
             with new.open("wb") as file:
                 file.write(msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
             new.replace(self.root / MARKER)
 
     @contextmanager
