@@ -90,3 +90,13 @@ def test_what_a_deleted_repository_left_is_purged_a_day_later(lake: Path, monkey
     assert done("gc", "deleted").out == ""
     left = [path for path in lake.rglob("objects/**/*") if path.is_file() and ".graveler-tmp" not in path.parts]
     assert left == []
+
+
+def test_a_plan_without_garbage_says_what_keeps_the_commits(lake: Path) -> None:
+    done("commit", "lakefs://lake/main", "-m", "again", "--allow-empty")
+    done("tag", "create", "lakefs://lake/v1", "lakefs://lake/main")
+    out = done("gc", "plan", "lake").out
+    assert "nothing to collect" in out
+    assert "as heads of branches" in out
+    assert done("gc", "plan", "lake", "--json").json["outlook"]["has_rules"] is False
+    assert done("gc", "run", "lake", "--json").json["outlook"] is None

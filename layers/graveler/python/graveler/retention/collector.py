@@ -20,6 +20,7 @@ from graveler.retention.expiry import Expiry
 from graveler.retention.keeping import DAY, Verdict
 from graveler.retention.listing import Comparison, Unknown
 from graveler.retention.marking import Marks
+from graveler.retention.outlook import look_ahead
 from graveler.retention.own_files import INSIDE, Needed, OwnFiles
 from graveler.retention.pace import RATE
 from graveler.retention.report import check_possible, write_report
@@ -190,6 +191,10 @@ class Collector:
             forget = [(cid, roots.commits[cid].expired or 0) for cid in mark.forgotten]
             if forget:
                 set_collected(self._tables, self._repository.uid, horizon)
+        wait = self._options.grace + self._options.skew
+        outlook = None
+        if mode is Mode.DRY_RUN:
+            outlook = look_ahead(roots.commits, roots.branches, roots.pinned, mark.verdict, mark.dead, began, wait)
         plan = Plan(
             run,
             self._repository.name,
@@ -211,6 +216,7 @@ class Collector:
             tuple(written.numbers),
             len(ownerless),
             tuple(ownerless[:_EXAMPLES]),
+            outlook,
         )
         self._runs.put_plan(plan)
         return plan

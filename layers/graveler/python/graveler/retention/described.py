@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from graveler.retention.outlook import Outlook
 from graveler.retention.runs import Plan, Summary, Tally
 
 
@@ -13,7 +14,8 @@ class RunDescription(Struct, frozen=True):
     removed, ``forgotten`` and ``rows`` the removed commits and table rows. ``unknown`` files are not graveler's and stay;
     ``unlisted`` names what could not be listed. ``report`` is the address of a Parquet table of all files, null if none was
     written. ``transactions`` counts the ended transactions whose hidden branch was deleted; ``ownerless`` counts hidden branches
-    that belong to no transaction, and stay; some are named."""
+    that belong to no transaction, and stay; some are named. ``outlook`` tells what later runs can free, only in
+    a dry run."""
 
     run: str
     mode: str
@@ -36,6 +38,7 @@ class RunDescription(Struct, frozen=True):
     transactions: int = 0
     ownerless: int = 0
     ownerless_examples: tuple[str, ...] = ()
+    outlook: Outlook | None = None
 
 
 def describe(run: Plan | Summary, report: str) -> RunDescription:
@@ -64,4 +67,5 @@ def describe(run: Plan | Summary, report: str) -> RunDescription:
         0 if summary is None else summary.transactions,
         made.ownerless,
         made.ownerless_examples,
+        made.outlook,
     )

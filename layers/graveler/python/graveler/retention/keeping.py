@@ -27,10 +27,11 @@ class KnownCommit(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """The decision. ``reached``: the metadata stays. ``kept``: the objects stay, too."""
+    """The decision. ``reached``: the metadata stays. ``kept``: the objects stay, too. ``rules`` are those that it follows."""
 
     reached: frozenset[CommitID]
     kept: frozenset[CommitID]
+    rules: RetentionRules | None = None
 
 
 def judge(
@@ -51,7 +52,7 @@ def judge(
         by_days.setdefault(rules.branches.get(name, rules.default_days), []).append(head)
     for days, heads in by_days.items():
         kept |= _reach(commits, heads, now - days * DAY)
-    return Verdict(frozenset(reached), frozenset(kept))
+    return Verdict(frozenset(reached), frozenset(kept), rules)
 
 
 def _reach(

@@ -27,6 +27,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.lake.objects.collected import turn_key
 from graveler.model import CommitID, Page, RepositoryUID
+from graveler.retention.outlook import Outlook
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Item, Matches, Tables
 
@@ -109,7 +110,8 @@ class Plan(Struct, frozen=True):
     """The result of a mark. ``forget`` are commits whose items are removed at the end, with the time of their mark; ``expired``
     and ``revived`` are the numbers of commits that were marked, or had their mark reverted; ``unlisted`` names what could not be
     listed. ``numbers`` are those of the chunks, if they have gaps; ``ownerless`` is the number of hidden branches without a
-    transaction, of which some are listed."""
+    transaction, of which some are listed. ``outlook`` tells what
+    later runs can free, only in a dry run."""
 
     run: str
     repository: str
@@ -132,6 +134,7 @@ class Plan(Struct, frozen=True):
     numbers: tuple[int, ...] | None = None
     ownerless: int = 0
     ownerless_examples: tuple[str, ...] = ()
+    outlook: Outlook | None = None
 
     def chunk_numbers(self) -> Sequence[int]:
         """Return the numbers of its chunks of candidates, in order."""

@@ -87,7 +87,7 @@ class TableCopy:
                 return before, not 0 <= now - newest < _TICK_NS
         raise BusyError(
             f"this user can only read the table {self._source}, and others are writing to it so fast that no whole copy could be "
-            "made; try again, or get the right to write there (`graveler init --shared` makes a lake for a group)"
+            "made; try again, or get the right to write there (`graveler init --shared group` makes a lake for a group)"
         )
 
     def _fetch(self, ending: str) -> None:

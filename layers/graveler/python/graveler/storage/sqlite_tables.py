@@ -208,7 +208,8 @@ class SqliteTables:
     def _not_writable(self) -> NotPermittedError:
         return NotPermittedError(
             f"the table {self._path} can only be read: its disk is read-only, or this user may not write there; nothing was "
-            "written. Mount the disk writable, or grant this user the right (`graveler init --shared` makes a lake for a group)"
+            "written. Mount the disk writable, or grant this user the right (`graveler init --shared group` makes a lake for a "
+            "group)"
         )
 
     def _close_idle(self) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graveler.retention.described import RunDescription
     from graveler.retention.garbage import Garbage
     from graveler.retention.leftovers import Leftovers
+    from graveler.retention.outlook import Outlook
     from graveler.retention.runs import Mode
 
 _SHOWN = 20
@@ -34,7 +35,8 @@ RefUri = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/
 def plan(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Show what a run would remove now, without removing anything.
 
-    The repository stays usable meanwhile. `graveler gc report` lists the files.
+    The repository stays usable meanwhile. `graveler gc report` lists the files. Below them is what keeps the other commits, and
+    when later runs can free some: the files of a commit that nothing keeps go a day after a run has marked it.
 
     \b
     Example:
@@ -80,8 +82,10 @@ def run(
     JSON: one document {run, mode, began, ended, commits, kept, expired,
       revived, forgotten, rows, ranges, ranges_read, found, outcomes,
       unknown, unknown_examples, unlisted, report, transactions, ownerless,
-      ownerless_examples}; found is {kind: {files, bytes}}, report null
-      where none was written, outcomes {kind: {outcome: {files, bytes}}}.
+      ownerless_examples, outlook}; found is {kind: {files, bytes}}, report null
+      where none was written, outcomes {kind: {outcome: {files, bytes}}},
+      outlook {heads, pinned, replaced, has_rules, to_mark, releases, later}
+      in a plan, else null; releases is a list of {at, commits}.
     """
     from graveler.retention.runs import Mode
 
@@ -525,6 +529,8 @@ def _show(screen: Screen, made: "RunDescription", *, as_json: bool) -> None:
             screen.line(f"{outcome:<12} {count(tally.files, kind)}, {human_size(tally.bytes)}")
     if not made.outcomes:
         screen.line("nothing to collect")
+    if made.outlook is not None:
+        _show_outlook(screen, made.outlook, nothing=not made.outcomes)
     if made.unknown.files:
         some = ", ".join(made.unknown_examples[:3])
         screen.line(screen.safe(f"kept, not created by graveler: {count(made.unknown.files, 'file')} ({some}, …)"))
@@ -540,6 +546,28 @@ def _show(screen: Screen, made: "RunDescription", *, as_json: bool) -> None:
         )
     for what in made.unlisted:
         screen.line(screen.safe(f"not examined: {what}"))
+
+
+def _show_outlook(screen: Screen, outlook: "Outlook", *, nothing: bool) -> None:
+    """Say what keeps the commits, and when later runs can free more."""
+    if nothing and outlook.heads:
+        others = f", {outlook.pinned:,} by tags, holds, dumps or the latest moves" if outlook.pinned else ""
+        screen.line(f"kept: {count(outlook.heads, 'commit')} as heads of branches{others}")
+    if outlook.replaced and not outlook.has_rules:
+        screen.line(
+            f"kept for want of rules: {count(outlook.replaced, 'replaced commit')}; `graveler gc rules --default-days DAYS "
+            "--preview` shows which of them a rule would free"
+        )
+    elif outlook.replaced:
+        screen.line(f"kept by the rules for now: {count(outlook.replaced, 'replaced commit')}")
+    if outlook.to_mark:
+        screen.line(f"needed by nothing: {count(outlook.to_mark, 'commit')} that `graveler gc run` has to mark first")
+    for release in outlook.releases:
+        screen.line(f"from {moment(release.at)}: runs can free {count(release.commits, 'commit')}")
+    if outlook.later:
+        screen.line(f"later: {count(outlook.later, 'commit')}")
+    if nothing:
+        screen.line("a file is collected when it is a day old and a run finds it needed by nothing")
 
 
 def _json(made: "RunDescription") -> Json:
