@@ -1,8 +1,6 @@
 """Responses outside the API's base path: pages for people, and the OpenAPI document. Never JSON errors: a client of another
 version of the API must not mistake them for that version's."""
 
-from pathlib import Path
-
 from graveler.api.response import HTML_TYPE, JSON_TYPE, Response, text_response
 
 _HOME = """<!doctype html>
@@ -11,6 +9,13 @@ _HOME = """<!doctype html>
 <a href="/docs">people</a> and for <a href="/openapi.json">programs</a>.</p></body></html>
 """
 
+_NO_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>graveler: HTTP API</title></head>
+<body><p>This server describes its API in <a href="/openapi.json">/openapi.json</a> only. <code>graveler serve</code>, as
+<code>pip install 'graveler[server]'</code> installs it, shows the same API here, as a page for people.</p></body></html>
+"""
+"""Where the page of :mod:`graveler.server.api_page` is not: on Lambda, whose layer has no room for it."""
+
 
 def page_outside(path: str) -> Response:
     """Return the page for a path outside the API."""
@@ -18,9 +23,7 @@ def page_outside(path: str) -> Response:
         case "/":
             return text_response(_HOME, content_type=HTML_TYPE)
         case "/docs" | "/docs/":
-            return text_response(
-                Path(__file__).with_name("docs.html").read_text(encoding="utf-8"), content_type=HTML_TYPE
-            )
+            return text_response(_NO_PAGE, content_type=HTML_TYPE)
         case "/openapi.json":
             from graveler.api.openapi import openapi_json  # made when it is asked for
 

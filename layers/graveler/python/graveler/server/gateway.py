@@ -15,6 +15,7 @@ from graveler.api.routing import BodyKind
 from graveler.errors import UnavailableError
 from graveler.pauses import WouldWaitError
 from graveler.random_bytes import random_bytes
+from graveler.server.api_page import api_page, is_api_page
 from graveler.server.bodies import (
     SILENCE_SECONDS,
     Body,
@@ -130,6 +131,10 @@ class Gateway:
             if request.path == METRICS:
                 text = await self._disk.run(self._metrics.text)
                 return ServerResponse(200, [("content-type", _METRICS_TYPE)], text.encode(), "metrics")
+            if is_api_page(request.path):
+                page = await self._disk.run(api_page, request)
+                if page is not None:
+                    return page
 
         try:
             if not has_body(request):
