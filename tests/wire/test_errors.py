@@ -16,7 +16,7 @@ from graveler.access import errors as access
 from graveler.access.permissions import Role
 from graveler.api.errors import status_and_error
 from graveler.error_codes import ELSEWHERE, code_of, fields_of, rebuild
-from graveler.errors import GravelerError
+from graveler.errors import BusyError, CorruptError, GravelerError, UnavailableError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.lake import Lake
 from graveler.model import Conflict
@@ -156,6 +156,15 @@ def test_every_error_makes_the_round_trip_through_http(
             continue
         assert status_and_error(error)[0] >= 400
         expect_same(told.value, error)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_clients_repeat_only_what_may_change(name: str) -> None:
+    """Published clients repeat requests after 423, 429 and 5xx, except 501: for seconds, before anybody reads the sentence."""
+    for error in every_error(name):
+        status = status_and_error(error)[0]
+        if status in (423, 429) or (status >= 500 and status != 501):
+            assert isinstance(error, BusyError | UnavailableError | CorruptError), (status, error)
 
 
 def test_the_page_lists_every_error_as_it_is() -> None:
