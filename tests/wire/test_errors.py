@@ -158,10 +158,11 @@ def test_every_error_makes_the_round_trip_through_http(
         expect_same(told.value, error)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_clients_repeat_only_what_may_change(name: str) -> None:
+def test_clients_repeat_only_what_may_change() -> None:
     """Published clients repeat requests after 423, 429 and 5xx, except 501: for seconds, before anybody reads the sentence."""
-    for error in every_error(name):
+    for error in every_error("a"):
+        if type(error) is GravelerError:
+            continue  # the root of the tree, which nothing raises
         status = status_and_error(error)[0]
         if status in (423, 429) or (status >= 500 and status != 501):
             assert isinstance(error, BusyError | UnavailableError | CorruptError), (status, error)
