@@ -140,6 +140,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("commit",): "lakefs://lake/main -m m",
     ("cp",): "lakefs://lake/main/a lakefs://lake/main/b",
     ("diff",): "lakefs://lake/main..dev",
+    ("doctor",): "",
     ("du",): "--physical lake",
     ("dump",): "lake",
     ("dumps",): "lake",

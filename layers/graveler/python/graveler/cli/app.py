@@ -16,6 +16,7 @@ from graveler.cli.verbs import (
     changes,
     copies,
     demonstration,
+    doctor,
     exports,
     gc,
     history,
@@ -183,7 +184,7 @@ def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -
         app.command(names[at] if names else verb.__name__, rich_help_panel=section)(verb)
 
 
-_add(_START, demonstration.demo, repositories.init, serve.serve, login.login)
+_add(_START, demonstration.demo, repositories.init, serve.serve, login.login, doctor.doctor)
 _SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
     "metadata": settings.metadata,
     "protect": settings.protect,
