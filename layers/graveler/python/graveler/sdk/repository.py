@@ -15,6 +15,7 @@ from graveler.sdk.tag import Tag
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
+    from graveler.sdk.log_graph import LogGraph
 
 
 class Repository:
@@ -159,6 +160,14 @@ class Repository:
         amount = page_size(max_amount)
         listing = items(lambda position: self.verbs.tags(prefix, position, amount), max_amount, after)
         return (self.tag(found.name) for found in listing)
+
+    def log_graph(self, ref_id: str = "", amount: int = 30) -> "LogGraph":
+        """Draw the latest commits that a ref (the default branch) reaches, as SVG, which notebooks show. Cost: that of
+        :meth:`Reference.log`."""
+        from graveler.sdk.log_graph import LogGraph  # for notebooks
+
+        commits = list(self.ref(ref_id or self.properties.default_branch).log(amount + 1))
+        return LogGraph(commits[:amount], more=len(commits) > amount)
 
     def __repr__(self) -> str:
         return f"Repository({self._id!r})"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.lanes import Drawn, Lanes, Row
 from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
@@ -26,6 +25,7 @@ from graveler.cli.values import (
     reflog_json,
 )
 from graveler.errors import InvalidError
+from graveler.history.lanes import Drawn, Lanes, Row
 from graveler.paging import items
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.cli.lanes import Lanes, Row
+from graveler.history.lanes import Lanes, Row
 
 
 def text_of(row: Row) -> str:

@@ -19,21 +19,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+UP: Final = 1
+DOWN: Final = 2
+LEFT: Final = 4
+RIGHT: Final = 8
 _BOXES: Final = {
-    _UP | _DOWN: "│",
-    _LEFT | _RIGHT: "─",
-    _UP | _RIGHT: "╰",
-    _UP | _LEFT: "╯",
-    _DOWN | _RIGHT: "╭",
-    _DOWN | _LEFT: "╮",
-    _UP | _DOWN | _RIGHT: "├",
-    _UP | _DOWN | _LEFT: "┤",
-    _LEFT | _RIGHT | _DOWN: "┬",
-    _LEFT | _RIGHT | _UP: "┴",
-    _UP | _DOWN | _LEFT | _RIGHT: "┼",
+    UP | DOWN: "│",
+    LEFT | RIGHT: "─",
+    UP | RIGHT: "╰",
+    UP | LEFT: "╯",
+    DOWN | RIGHT: "╭",
+    DOWN | LEFT: "╮",
+    UP | DOWN | RIGHT: "├",
+    UP | DOWN | LEFT: "┤",
+    LEFT | RIGHT | DOWN: "┬",
+    LEFT | RIGHT | UP: "┴",
+    UP | DOWN | LEFT | RIGHT: "┼",
 }
-_NODE: Final = "○"
+NODE: Final = "○"
+WAYS: Final = {box: ways for ways, box in _BOXES.items()}
+"""By box-drawing character, the sides that its lines lead to, as a sum."""
 _ASCII: Final = str.maketrans("│─╰╯╭╮├┤┬┴┼○", "|-`'..||.'+*")
 
 
@@ -134,7 +139,7 @@ class Lanes:
         others: Sequence[int],
         *,
         node: bool = False,
-        mark: str = _NODE,
+        mark: str = NODE,
     ) -> Row:
         """Return one row: the lanes that come from ``above`` and continue below, and lines from the hub's column to the
         others."""
@@ -147,14 +152,14 @@ class Lanes:
             lane = up or down
             reach = _reach(hub, others, column)
             touched = column == hub or column in others
-            ways = _UP * bool(up) | _DOWN * bool(down)
+            ways = UP * bool(up) | DOWN * bool(down)
             if touched or not ways:
                 ways |= reach
             colour = lane.colour if lane else self._line_colour(above, below, hub, others, column)
             glyph = mark if node and column == hub else _BOXES.get(ways, " ")
             strokes.append(Stroke(self._drawable(glyph), colour))
             if column + 1 < width:
-                line = reach & _RIGHT
+                line = reach & RIGHT
                 strokes.append(
                     Stroke(
                         self._drawable("─" if line else " "),
@@ -188,4 +193,4 @@ def _reach(hub: int | None, others: Sequence[int], column: int) -> int:
     if hub is None or not others:
         return 0
     left, right = min(hub, *others), max(hub, *others)
-    return (_LEFT if left < column <= right else 0) | (_RIGHT if left <= column < right else 0)
+    return (LEFT if left < column <= right else 0) | (RIGHT if left <= column < right else 0)
