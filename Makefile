@@ -26,7 +26,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup dist deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
+.PHONY: help setup dist deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -115,7 +115,7 @@ test: setup spark-tools  ## the promises of each room, in some 20 minutes on a q
 test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a deployed whole
 	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,acceptance.py ingest.py layer.py operations.py) tests/infra
 
-test-all: setup spark-tools deploy-tools test-spark35 test-newest  ## all tests, with Spark 3.5, Python 3.13 and a deployed whole
+test-all: setup spark-tools deploy-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a deployed whole
 	@$(MAKE) --no-print-directory test MARKED= WORKERS=3
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
@@ -126,6 +126,16 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$(NEWEST) setup; \
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
 	    -m 'not ci and not search' $(ROOMS)
+
+test-each:  ## the engine's tests, and those of the installation, on each Python from 3.12 to 3.14 that is here
+	@for minor in 12 13 14; do \
+	    python=$$(python3.$$minor -c 'import sys; print(sys.executable)' 2>/dev/null || \
+	        { pyenv versions --bare 2>/dev/null | grep "^3\.$$minor\." | tail -n 1 | xargs -r pyenv prefix | sed 's|$$|/bin/python|'; } || true); \
+	    if [ -z "$$python" ]; then echo "skipped: no Python 3.$$minor on this machine"; continue; fi; \
+	    $(MAKE) --no-print-directory VENV=.venv-3.$$minor PYTHON=$$python setup; \
+	    .venv-3.$$minor/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
+	        -m 'not ci and not search' $(ROOMS) tests/installation || exit 1; \
+	done
 
 REGION ?=
 ACCEPTANCE ?=
@@ -200,4 +210,4 @@ demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dat
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) $(DEMO_VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
