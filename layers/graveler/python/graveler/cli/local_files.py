@@ -36,16 +36,16 @@ def _files_in(folder: Path, above: list[str], skipped: list[str]) -> Iterator[tu
             raise InvalidError(
                 f"the name of {entry.path!r} is not UTF-8, so it cannot be the path of an object; rename the file"
             )
+        real: str | None = None
         if entry.is_symlink():
-            is_folder = folder_behind(entry.path, above[0], above) is not None
-            if not is_folder and not Path(entry.path).is_file():
+            real = folder_behind(entry.path, above[0], above)
+            if real is None and not Path(entry.path).is_file():
                 skipped.append(entry.path)
                 continue
-        else:
-            is_folder = entry.is_dir(follow_symlinks=False)
-        if is_folder:
-            below = Path(entry.path)
-            for file, relative in _files_in(below, [*above, os.path.realpath(below)], skipped):
+        elif entry.is_dir(follow_symlinks=False):
+            real = f"{above[-1]}/{entry.name}"
+        if real is not None:
+            for file, relative in _files_in(Path(entry.path), [*above, real], skipped):
                 yield file, f"{entry.name}/{relative}"
         elif entry.is_file():
             yield Path(entry.path), entry.name

@@ -83,6 +83,8 @@ class FolderListing:
         self._beginning = beginning
         self._files = files or Beneath(self._folder)
         self.skipped: list[str] = []
+        self._followed: dict[str, str] = {}
+        """The real paths of links that will be followed."""
 
     def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
         """Yield the records in ascending order of their keys. Reads each file once; memory for some thousand names and records.
@@ -240,7 +242,7 @@ class FolderListing:
                 yield Run(folder, prefix, run)
             if below:
                 inner = path_in(folder, below[:-1])
-                above.append(os.path.realpath(inner) if self._files.confinement is None else inner)
+                above.append(self._followed.pop(inner, None) or path_in(above[-1], below[:-1]))
                 levels.append((inner, prefix + below, iter(self._names(inner, above))))
 
     def _names(self, folder: str, above: Sequence[str]) -> list[str]:
@@ -261,8 +263,9 @@ class FolderListing:
                             raise self._files.linked(Path(path_in(folder, name)))
                         if _leads_to_file(entry):
                             found.append(name)
-                        elif folder_behind(path_in(folder, name), above[0], above) is not None:
+                        elif (real := folder_behind(path_in(folder, name), above[0], above)) is not None:
                             found.append(name + "/")
+                            self._followed[path_in(folder, name)] = real
                         else:
                             self.skipped.append(path_in(folder, name))
                     elif entry.is_dir(follow_symlinks=False):
