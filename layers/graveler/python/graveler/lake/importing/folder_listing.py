@@ -242,7 +242,7 @@ class FolderListing:
                 yield Run(folder, prefix, run)
             if below:
                 inner = path_in(folder, below[:-1])
-                above.append(self._followed.pop(inner, None) or path_in(above[-1], below[:-1]))
+                above.append(self._followed.pop(inner, "") or path_in(above[-1], below[:-1]))
                 levels.append((inner, prefix + below, iter(self._names(inner, above))))
 
     def _names(self, folder: str, above: Sequence[str]) -> list[str]:
