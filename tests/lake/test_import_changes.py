@@ -124,7 +124,7 @@ def test_a_source_that_lists_nothing_is_refused_unless_it_may(door: Door, tmp_pa
     before = world.main.branch("main")
     empty = door(world, tmp_path / "source", {}, "raw/")
     for terms in ({}, {"dry_run": True}):
-        with pytest.raises(EmptySourceError, match=r"lists no objects for 'raw/'.*Nothing was changed.*--allow-empty"):
+        with pytest.raises(EmptySourceError, match=r"lists no objects for 'raw/'.*Nothing was changed.*allow_empty"):
             empty(**terms)
     assert world.main.branch("main") == before
     rehearsed = empty(allow_empty=True, dry_run=True)

@@ -17,8 +17,8 @@ from graveler.history.graph import merge_base
 from graveler.lake.committing.recut import as_cut
 from graveler.lake.fsck.files import open_file
 from graveler.lake.fsck.history import History
-from graveler.lake.merging.merge import STRATEGY_KEY
-from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
+from graveler.lake.merging.merge import strategy_of
+from graveler.model import Commit, MetarangeName, SplitParameters
 from graveler.runtime.local import LocalRuntime
 from graveler.storage.immutable_files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
@@ -155,9 +155,10 @@ class Rebuilder:
         before, theirs, ours = (
             Tree.load(store, each.metarange) for each in (self._commits.get(base), source, destination)
         )
-        strategy = MergeStrategy(commit.metadata.get(STRATEGY_KEY, ""))
         split = split_of(destination, self._split)
-        return merge(before, as_cut(theirs, split_of(source, self._split), split), ours, split, strategy).tree
+        return merge(
+            before, as_cut(theirs, split_of(source, self._split), split), ours, split, strategy_of(commit)
+        ).tree
 
 
 class _Sound:

@@ -14,7 +14,7 @@ from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.blame import keys_of_prefix
 from graveler.lake.settings.rules import Intent
-from graveler.model import Commit, CommitID, MergePreview, MergeStrategies
+from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
 from graveler.requests.merging import Merge
 from graveler.tree.differ import differ
 from graveler.tree.merge import TreeConflict, preview
@@ -22,6 +22,7 @@ from graveler.tree.summary import TotalsCounter
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """The metadata key of a merge commit for its strategy; clients of lakeFS expect this name, and ``default`` for none."""
+_NONE: Final = "default"
 
 
 def merge(repository: RepositoryParts, request: Merge, context: Context) -> Commit:
@@ -33,7 +34,7 @@ def undertake_merge(repository: RepositoryParts, request: Merge, source_id: Comm
     """Return the undertaking of a merge. See :class:`graveler.requests.merging.Merge`. ``source_id`` is the source's commit at
     the time of the request, if that was earlier. No request yet."""
     source, destination, info = request.source, request.destination, request.info
-    metadata = {**info.metadata, STRATEGY_KEY: request.strategies.default.value or "default"}
+    metadata = {**info.metadata, STRATEGY_KEY: request.strategies.default.value or _NONE}
     message = info.message or f"Merge '{source}' into '{destination}'"
     landing = Landing(
         destination,
@@ -63,6 +64,12 @@ def undertake_merge(repository: RepositoryParts, request: Merge, source_id: Comm
         return choose
 
     return Undertaking(landing, begin, source, destination)
+
+
+def strategy_of(merged: Commit) -> MergeStrategy:
+    """Return the strategy of a merge commit, by its metadata. Those of earlier versions say nothing for none."""
+    named = merged.metadata.get(STRATEGY_KEY, _NONE)
+    return MergeStrategy.NONE if named == _NONE else MergeStrategy(named)
 
 
 def preview_merge(
