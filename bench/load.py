@@ -41,7 +41,7 @@ from bench.servers import (
     resident,
 )
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs/performance.md"
 SAMPLE = 10_000
 POPULAR = 100
 """Places of a listing that many ask for."""
@@ -236,7 +236,7 @@ def main() -> None:
         command = f"python -m bench.load --seconds {arguments.seconds:g} --rounds {arguments.rounds}"
         title = results.title(command)
         results.keep("python -m bench.load", title, f"{results.about()}\n\n{table(found)}")
-        results.show(README, "load", f"{title}.\n\n{readme(measured)}")
+        results.show(PAGE, "load", f"{title}.\n\n{short(measured)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -249,7 +249,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--clients", default="1,16", help="how many at once, with commas between (default %(default)s)")
     made.add_argument("--workers", type=int, default=2, help="processes of each server (default %(default)s)")
     made.add_argument("--checkout", type=Path, help="another checkout of graveler, whose server is measured beside")
-    made.add_argument("--write", action="store_true", help="put the tables into bench/RESULTS.md and README.md")
+    made.add_argument(
+        "--write", action="store_true", help="put the tables into bench/RESULTS.md and docs/performance.md"
+    )
     made.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
     return made
 
@@ -361,8 +363,8 @@ def line(name: str, clients: int, cells: dict[str, Cell]) -> Line:
     )
 
 
-def readme(measured: Results) -> str:
-    """The table of the README: what a reader wants to know of each operation. Of those with 1 and with 16 clients."""
+def short(measured: Results) -> str:
+    """The table of the page on performance: what readers want to know of each operation. Of those with 1 and with 16 clients."""
     lines = [
         "| over HTTP | 1 client: a second | p50, p99 ms | 16 clients: a second | p50, p99 ms | CPU ms | a bare server's |",
         "|---|--:|--:|--:|--:|--:|--:|",

@@ -101,8 +101,15 @@ def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -
         assert done.returncode == 0, f"{program}\n{done.stderr}"
 
 
-def test_the_readme_shows_a_session() -> None:
-    assert "README.md" in DOCUMENTS
+def test_the_readme_and_the_tutorial_show_sessions() -> None:
+    assert {"README.md", "docs/tutorial.md"} <= set(DOCUMENTS)
+
+
+def test_the_readme_takes_a_minute() -> None:
+    """At most eight commands, and the last is a merge."""
+    commands = [command for command, _, _ in session("README.md")]
+    assert len(commands) <= 8
+    assert commands[-1].startswith("graveler merge ")
 
 
 PAGES = sorted(

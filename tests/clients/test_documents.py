@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(python|bash) served\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("document", ["README.md", pytest.param("docs/clients.md", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("document", ["docs/tutorial.md", pytest.param("docs/clients.md", marks=pytest.mark.ci)])
 def test_the_clients_shown_work(document: str, served: Served, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / document).read_text())
     assert {language for language, _ in blocks} == {"python", "bash"}
