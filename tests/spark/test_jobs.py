@@ -85,7 +85,7 @@ def test_what_is_missing_is_said_before_spark_is_waited_for(tmp_path: Path, caps
     assert run_job(job, ["--lake", str(tmp_path / "lake"), "--repository", "other"]) == 3
     assert "repository 'other' does not exist" in capsys.readouterr().err
     assert run_job(job, ["--lake", str(tmp_path / "lake"), "--region", "x", "--repository", "repo"]) == 2
-    assert "--region is only for a lake on AWS" in capsys.readouterr().err
+    assert "region is only for a lake on AWS" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         run_job(job, ["--lake", str(tmp_path / "lake")])
 

@@ -18,6 +18,7 @@ from graveler.errors import (
     TouchedError,
 )
 from graveler.history.owners import Owners
+from graveler.lake.merging.merge import STRATEGY_KEY
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
@@ -58,7 +59,11 @@ def test_uncommitted_changes_elsewhere_cost_nothing(spark: SparkSession, reposit
     tx = write(spark, repository, lambda: repository.upload("main", "t0", b"2"), committer="ada")
     assert tx.merged == repository.commit_of("main")
     assert tx.merged is not None
-    assert (tx.merged.message, tx.merged.committer, dict(tx.merged.metadata)) == ("Mine", "ada", {"k": "v"})
+    assert (tx.merged.message, tx.merged.committer, dict(tx.merged.metadata)) == (
+        "Mine",
+        "ada",
+        {"k": "v", STRATEGY_KEY: "default"},
+    )
     write(spark, repository, lambda: repository.upload("main", "t/_note", b"3"), mode="append")
     assert ids(spark, repository) == sorted([*range(100, 105)] * 2)
     assert [one.path for one in repository.uncommitted("main").results] == ["elsewhere/a", "t/_note", "t0"]
@@ -82,7 +87,11 @@ def test_a_transaction_that_cannot_land_is_kept_and_lands_later(
     assert again.value.path == "t/stray"
     repository.reset("main")
     merged = graveler.spark.land(repository, hidden, committer="ada")
-    assert (merged.message, merged.committer, dict(merged.metadata)) == ("Mine", "ada", {"k": "v"})
+    assert (merged.message, merged.committer, dict(merged.metadata)) == (
+        "Mine",
+        "ada",
+        {"k": "v", STRATEGY_KEY: "default"},
+    )
     assert repository.tag("v1").commit_id == repository.commit_of("main").id == merged.id
     assert ids(spark, repository) == [*range(100, 105)]
     assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
@@ -165,7 +174,11 @@ def test_several_steps_join_one_transaction(spark: SparkSession, repository: Ope
         graveler.spark.land(repository, steps)
     repository.undo("main")
     merged = graveler.spark.land(repository, steps)
-    assert (merged.message, dict(merged.metadata), len(merged.parents)) == ("Nightly", {"k": "v"}, 1)
+    assert (merged.message, dict(merged.metadata), len(merged.parents)) == (
+        "Nightly",
+        {"k": "v", STRATEGY_KEY: "default"},
+        1,
+    )
     assert repository.tag("v1").commit_id == merged.id
     assert ids(spark, repository) == [0, 1, 2, 10, 11, 12]
     assert graveler.spark.read(spark, "lakefs://repo/main/u", lake=repository).count() == 7

@@ -27,6 +27,7 @@ from graveler.errors import (
 )
 from graveler.history.commits import CommitStore
 from graveler.lake.exporting.export_folder import MARKER
+from graveler.lake.merging.merge import STRATEGY_KEY
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
@@ -116,7 +117,11 @@ def test_what_a_transaction_writes_appears_at_once(
     merged = repository.commit_of("main")
     assert tx.merged == merged
     assert merged.parents[0] == before.id
-    assert (merged.message, merged.committer, dict(merged.metadata)) == ("Events", "writer", {"k": "v"})
+    assert (merged.message, merged.committer, dict(merged.metadata)) == (
+        "Events",
+        "writer",
+        {"k": "v", STRATEGY_KEY: "default"},
+    )
     assert repository.tag("v1").commit_id == merged.id
     assert scene.branches() == shown
 
