@@ -80,6 +80,16 @@ def test_a_hard_reset_to_a_relative_ref_moves_the_branch_once(call: Client) -> N
     assert opened.branch("main").commit_id == made[0].id
 
 
+def test_a_hard_reset_whose_answer_was_lost_is_not_done_again(call: Client) -> None:
+    opened = call.world.lake.repository("repo")
+    made = [opened.commit("main", str(number), allow_empty=True) for number in range(3)]
+    with answers_lost(RuntimeError("the process died here")):
+        assert call("PUT", f"{BRANCHES}/main/hard_reset", [("ref", "main~1")], None, KEY).status == 500
+    assert opened.branch("main").commit_id == made[1].id
+    assert call("PUT", f"{BRANCHES}/main/hard_reset", [("ref", "main~1")], None, KEY).status == 204
+    assert opened.branch("main").commit_id == made[1].id
+
+
 def test_an_answer_that_cannot_be_kept_is_given_all_the_same(call: Client, caplog: pytest.LogCaptureFixture) -> None:
     """Or the client would ask again for what was done."""
     opened = call.world.lake.repository("repo")

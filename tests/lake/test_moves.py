@@ -1,7 +1,9 @@
 """Hard reset, undo and rename: refs that move while others work on them."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Barrier
 
 import pytest
 
@@ -231,6 +233,36 @@ def test_branches_that_an_earlier_version_moved_are_counted_from_then_on() -> No
     fourth = commit(slow, {"k": "4"})
     assert [row.new for row in world.main.reflog("main")] == [fourth, ids[2], ids[1], *(row.new for row in before)]
     assert slow.undo("main").commit_id == ids[2]
+
+
+def test_a_hard_reset_with_a_request_id_moves_once_whatever_its_ref_is_relative_to() -> None:
+    world = World()
+    made = [commit(world.main, {"a": str(number)}) for number in range(4)]
+    for _ in range(3):
+        assert world.repository().hard_reset("main", "main~1", request_id="r").commit_id == made[2]
+    commit(world.main, {"b": "1"})
+    assert world.main.hard_reset("main", "main~1", request_id="r").commit_id == made[2], "its result, and no move"
+    assert texts(world.main) == {"a": "2", "b": "1"}
+    world.main.create_branch("other", made[3])
+    assert world.main.hard_reset("other", "other~1", request_id="r").commit_id == made[2], "another branch's log"
+    assert world.main.hard_reset("main", "main~1", request_id="s").commit_id == made[2]
+    assert world.main.hard_reset("main", "main~1", request_id="t").commit_id == made[1]
+
+
+def test_of_hard_resets_with_one_request_id_at_the_same_time_one_moves() -> None:
+    world = World()
+    made = [commit(world.main, {"a": str(number)}) for number in range(4)]
+    barrier = Barrier(4)
+
+    def reset() -> str:
+        repository = world.repository()
+        barrier.wait()
+        return repository.hard_reset("main", "main~1", request_id="r").commit_id
+
+    with ThreadPoolExecutor(4) as threads:
+        found = [future.result() for future in [threads.submit(reset) for _ in range(4)]]
+    assert set(found) == {made[2]}
+    assert world.main.branch("main").commit_id == made[2]
 
 
 def test_there_is_nothing_to_undo_on_a_new_branch() -> None:

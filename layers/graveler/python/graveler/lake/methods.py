@@ -100,9 +100,10 @@ class RequestMethods(Protocol):
         """See :class:`graveler.requests.refs.RenameBranch`."""
         return self.run(requests.refs.RenameBranch(old=old, new=new, force=force), Context(by=by))
 
-    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
+    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False, request_id: str = "") -> Branch:
         """See :class:`graveler.requests.refs.HardReset`."""
-        return self.run(requests.refs.HardReset(branch=branch, ref=ref, force=force), Context(by=by))
+        request = requests.refs.HardReset(branch=branch, ref=ref, request_id=request_id, force=force)
+        return self.run(request, Context(by=by))
 
     def undo(self, branch: str, *, by: str = "", force: bool = False, request_id: str = "") -> Branch:
         """See :class:`graveler.requests.refs.Undo`."""

@@ -100,8 +100,12 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_hard_reset(self, request: requests.HardReset, _: Context) -> Branch:
         """Move a branch. Two requests."""
-        goal = self.commit_of(request.ref).id
         path = (*self._base, "branches", request.branch, "hard_reset")
+        if request.request_id:  # the server knows a repeated request, whatever its ref is relative to
+            query: Query = {"ref": request.ref, "force": request.force}
+            self._connection.call("PUT", path, query, headers={"idempotency-key": request.request_id})
+            return self.branch(request.branch)
+        goal = self.commit_of(request.ref).id
         self._connection.call("PUT", path, {"ref": goal, "force": request.force})
         return Branch(request.branch, goal)
 

@@ -84,7 +84,9 @@ class RenameBranch(Request[Branch], frozen=True, kw_only=True):
 
 
 class HardReset(Request[Branch], frozen=True, kw_only=True):
-    """Move a branch to the commit of any ref. Later commits stay in the table, and :class:`Undo` goes back to them.
+    """Move a branch to the commit of any ref. Later commits stay in the table, and :class:`Undo` goes back to them. With a
+    ``request_id``, a repeated call moves nothing, also if ``ref`` is relative to the branch, and returns the result of the first
+    one, as long as the branch has moved fewer than a hundred times since.
 
     Cost: resolving, the branch; one table read for each token and shard to see that nothing is staged; the head's commit and
     metarange if something is; one transaction; nothing at all if the branch is there already. Waits for a commit in progress.
@@ -95,10 +97,11 @@ class HardReset(Request[Branch], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     refs: ClassVar = ("ref",)
-    repetition: ClassVar = Repetition.RESPONSE
+    repetition: ClassVar = Repetition.RESULT
 
     branch: str
     ref: str
+    request_id: str = ""
     force: bool = False
 
 

@@ -236,7 +236,9 @@ def hard_reset_branch(call: Call, repository: str, branch: str, query: HardReset
     opened = call.lake.repository(repository)
 
     def move() -> Response:
-        opened.hard_reset(branch, query.ref, by=call.committer, force=call.force(query.force))
+        opened.hard_reset(
+            branch, query.ref, by=call.committer, force=call.force(query.force), request_id=call.request_key
+        )
         return no_content()
 
     return once(call, move, lambda: None)

@@ -1,11 +1,13 @@
 """Moving a branch to an existing commit: hard reset and undo."""
 
+from collections.abc import Sequence
 from hashlib import sha256
 
 import msgspec
 
 from graveler.errors import NotFoundError, PreconditionError, RefNotFoundError
 from graveler.history.expressions import resolve
+from graveler.history.reflog import LogEntry
 from graveler.lake.committing.clean_heads import wait_for_clean_head
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
@@ -22,17 +24,18 @@ and rows of machines whose clocks are ahead."""
 def hard_reset(repository: RepositoryParts, request: HardReset, context: Context) -> Branch:
     """See :class:`graveler.requests.refs.HardReset`."""
     commit_id = resolve(request.ref, repository.refs, repository.commits).commit_id
-    return _move(repository, request.branch, commit_id, "hard reset", context.by, force=request.force)
+    run = _run_of(request.request_id)
+    if run and (done := _done_by(run, _moves(repository, request.branch))) is not None:  # after the ref was resolved
+        return Branch(request.branch, done)
+    return _move(repository, request.branch, commit_id, "hard reset", context.by, force=request.force, run=run)
 
 
 def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch:
     """See :class:`graveler.requests.refs.Undo`."""
-    branch, request_id = request.branch, request.request_id
-    run = sha256(request_id.encode()).hexdigest()[:32] if request_id else ""
+    branch, run = request.branch, _run_of(request.request_id)
     now = repository.branches.state(branch).commit_id
-    entries = repository.reflog.entries("branch", branch, _ROWS)
-    done = next((e.new for e in entries if run and e.event.operation_id == run), None)
-    if done is not None:
+    entries = _moves(repository, branch)
+    if run and (done := _done_by(run, entries)) is not None:
         return Branch(branch, done)
     newest = next((e for e in entries if e.new == now and e.old != now), None)
     if newest is None or newest.old is None:
@@ -41,6 +44,20 @@ def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch
             "nothing to undo; use a hard reset to a commit"
         )
     return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=now, run=run)
+
+
+def _run_of(request_id: str) -> str:
+    """Return the name in the reference log of what a request does; "" without an ID."""
+    return sha256(request_id.encode()).hexdigest()[:32] if request_id else ""
+
+
+def _moves(repository: RepositoryParts, branch: str) -> Sequence[LogEntry]:
+    return repository.reflog.entries("branch", branch, _ROWS)
+
+
+def _done_by(run: str, entries: Sequence[LogEntry]) -> CommitID | None:
+    """Return where a run has moved the branch; None if it did not."""
+    return next((entry.new for entry in entries if entry.event.operation_id == run), None)
 
 
 def _move(
