@@ -1,5 +1,6 @@
 """Imports that copy: files may change afterwards, in one commit, and nothing half-done is left."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -54,14 +55,18 @@ def test_what_was_imported_in_place_is_copied_later(tmp_path: Path) -> None:
     assert texts(world.main) == FILES
 
 
-def test_a_file_that_changes_meanwhile_stops_the_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("text", ["more than before, while it is being copied", "same 50"])
+def test_a_file_that_changes_meanwhile_stops_the_import(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = World()
     folder = write_files(tmp_path, FILES)
 
     def growing(file: Path) -> tuple[int, str]:
         found = size_and_md5(file)
         if file.name == "050":
-            file.write_text("more than before, while it is being copied")
+            file.write_text(text)
+            os.utime(file, ns=(1, 1))
         return found
 
     monkeypatch.setattr(module, "size_and_md5", growing)

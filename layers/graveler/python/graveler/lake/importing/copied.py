@@ -13,6 +13,7 @@ from graveler.daemon_pool import DaemonPool
 from graveler.errors import UnavailableError
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import Listing
+from graveler.lake.objects.noted_times import noted_time
 from graveler.lake.objects.uploads import size_and_md5
 from graveler.lake.parts import RepositoryParts
 from graveler.progress import ObjectProgress
@@ -27,9 +28,11 @@ _FILE: Final = "file://"
 def copied(
     repository: RepositoryParts, branch: str, listing: FolderListing, progress: ObjectProgress, *, write: bool
 ) -> Listing:
-    """Return a listing that copies each file of ``listing`` when its record is taken. Cost: each file read twice and an object
-    written. :class:`UnavailableError` for a file that changes meanwhile; what was copied until then is collected as garbage.
-    Without ``write`` nothing is copied: the records say what would be."""
+    """Return a listing that copies each file of ``listing``, whose records note times, when its record is taken.
+
+    Cost: each file read twice and an object written. :class:`UnavailableError` for a file that changes meanwhile; what was copied
+    until then is collected as garbage. Without ``write`` nothing is copied: the records say what would be.
+    """
     stopped = Event()
 
     def copy(key: bytes, packed: bytes) -> tuple[bytes, bytes]:
@@ -39,7 +42,8 @@ def copied(
         if stopped.is_set():
             raise UnavailableError(f"stopped before {str(file)!r} was copied")
         name = repository.names.new(branch, entry.path, repository.clock.now())
-        if write and repository.objects.put(name, file).size != size:
+        stored = repository.objects.put(name, file).size if write else size
+        if stored != size or file.stat().st_mtime_ns != noted_time(entry.checksum):
             raise UnavailableError(f"{str(file)!r} changed while it was being copied; nothing was imported, try again")
         address = f"{repository.namespace}/{name}"
         return key, repository.pack(replace(entry, address=address, size=size, checksum=checksum))
