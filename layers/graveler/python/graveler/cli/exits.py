@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graveler.cli.terminal import Screen
 from graveler.cli.values import conflict_lines
@@ -20,9 +20,6 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
-
-if TYPE_CHECKING:
-    pass
 
 DEBUG: Final = "GRAVELER_DEBUG"
 """The variable that, set to 1, shows the traceback of an unexpected error."""

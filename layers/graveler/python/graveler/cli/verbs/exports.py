@@ -74,7 +74,7 @@ def export(
     screen = output()
     nothing = ExportReport(CommitID(""))
     try:
-        is_first = shows_progress(quiet=quiet) and (not folder.exists() or not any(folder.iterdir()))
+        is_first = shows_progress(quiet=quiet) and (not folder.is_dir() or not any(folder.iterdir()))
         total = repository.du(repository.commit_of(at.ref).id, at.path).size if is_first else None
         with counting("exporting", total, quiet=quiet) as progress:
             made = repository.export(

@@ -117,6 +117,7 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
         run.check_files()
     if dry_run:
         return run.estimate()
+    left_out = run.left_out()
     with target.claimed():
         if target.marker() != found:
             raise BusyError(f"another export to {str(target.root)!r} has finished meanwhile; export again")
@@ -126,7 +127,7 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
             removed = run.remove()
             written, size = run.write()
         target.mark(started.ended(goal))
-    return ExportReport(goal, written, removed, size, run.left_out())
+    return ExportReport(goal, written, removed, size, left_out)
 
 
 class _Step(msgspec.Struct, frozen=True):
