@@ -7,6 +7,7 @@ import pytest
 from graveler import errors
 from graveler.api.errors import status_and_error
 from graveler.cli.exits import exit_code, report
+from graveler.cli.hints import hint_for
 from graveler.errors import GravelerError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.operations.failures import kind_of, of_kind
@@ -25,7 +26,8 @@ def test_every_error_comes_back_so_that_each_face_can_tell_it(name: str, capsys:
     assert type(error) is getattr(errors, name)
     assert str(error) == "what was wrong"
     assert report(error) is exit_code(error)
-    assert capsys.readouterr().err.splitlines()[0].startswith("error: what was wrong")
+    hint = hint_for(error)
+    assert capsys.readouterr().err.partition("\n")[0] == f"error: what was wrong{f'. {hint}' if hint else ''}"
     assert "what was wrong" in repr(status_and_error(error)[1])
 
 

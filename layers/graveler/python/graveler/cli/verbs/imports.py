@@ -18,7 +18,7 @@ from graveler.cli.uris import parse_prefix
 from graveler.cli.values import commit_json, commit_line, count, human_size
 from graveler.errors import InvalidError
 
-_IN_PLACE = (
+IN_PLACE = (
     "the files stay where they are: whoever changes or deletes one damages the commits that have it. `graveler import --copy` "
     "keeps their bytes in the lake"
 )
@@ -215,7 +215,7 @@ def import_(
                 copy=copy,
             )
             if not (copy or dry_run) and os.access(sources[0], os.W_OK):
-                warn(_IN_PLACE)
+                warn(IN_PLACE)
     screen = output()
     changes = made.changes
     warn_of_links(made.skipped)
