@@ -50,7 +50,8 @@ def run(*arguments: object, stdin: bytes = b"") -> Result:
 def done(*arguments: object, stdin: bytes = b"") -> Result:
     """As :func:`run`, of a command that must succeed, and say nothing on stderr, but what each import of a folder says."""
     result = run(*arguments, stdin=stdin)
-    said = result.err.removeprefix(f"warning: {IN_PLACE}\n") if arguments[0] == "import" else result.err
+    imports = arguments[:1] in (("import",), ("demo",))
+    said = result.err.removeprefix(f"warning: {IN_PLACE}\n") if imports else result.err
     assert (result.code, said) == (0, ""), (arguments, result)
     return result
 

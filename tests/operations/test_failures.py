@@ -8,6 +8,7 @@ from graveler import errors
 from graveler.api.errors import status_and_error
 from graveler.cli.exits import exit_code, report
 from graveler.cli.hints import hint_for
+from graveler.cli.locations import forget_named
 from graveler.errors import GravelerError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.operations.failures import kind_of, of_kind
@@ -25,8 +26,9 @@ def test_every_error_comes_back_so_that_each_face_can_tell_it(name: str, capsys:
     assert error is not None
     assert type(error) is getattr(errors, name)
     assert str(error) == "what was wrong"
-    assert report(error) is exit_code(error)
+    forget_named()  # what the last command of another test opened
     hint = hint_for(error)
+    assert report(error) is exit_code(error)
     assert capsys.readouterr().err.partition("\n")[0] == f"error: what was wrong{f'. {hint}' if hint else ''}"
     assert "what was wrong" in repr(status_and_error(error)[1])
 
