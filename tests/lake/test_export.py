@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 from time import monotonic
+from unicodedata import normalize
 
 import msgspec
 import pytest
@@ -24,7 +25,7 @@ from graveler.errors import (
 )
 from graveler.lake.exporting.export import ModifiedExportError
 from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
-from graveler.lake.exporting.export_names import files_that_are_folders
+from graveler.lake.exporting.export_names import IS_ALIKE, FileNames, alike, files_that_are_folders, folds_case
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
@@ -336,6 +337,78 @@ def test_below_a_key_only_what_can_be_a_file_takes_its_place(tmp_path: Path) -> 
 def test_files_that_are_folders_are_found(names: set[str]) -> None:
     expected = {name for name in names if any(other.startswith(name + "/") for other in names)}
     assert set(files_that_are_folders(sorted(names))) == expected
+
+
+# File systems that ignore case
+
+
+@pytest.fixture
+def ignoring_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exports take the file system for one that ignores case, as macOS does; this machine has none."""
+    monkeypatch.setattr(
+        FileNames, "below", classmethod(lambda cls, *_: cls(255, 4000, frozenset((MARKER,)), folds=True))
+    )
+
+
+def folded(name: str) -> str:
+    return normalize("NFC", normalize("NFC", name).casefold())
+
+
+@given(st.sets(st.text("aAé/É\u0301e", min_size=1, max_size=5)))
+def test_names_that_differ_only_by_case_are_found(names: set[str]) -> None:
+    names -= set(files_that_are_folders(sorted(names)))
+    above = {folded(name[:at]) for name in names for at in range(1, len(name)) if name[at] == "/"}
+    ordered = sorted(names)
+    expected = [
+        name
+        for at, name in enumerate(ordered)
+        if folded(name) in above or folded(name) in {folded(other) for other in ordered[:at]}
+    ]
+    assert list(alike(lambda: ordered)) == expected
+
+
+@pytest.mark.usefixtures("ignoring_case")
+def test_names_that_differ_only_by_case_are_left_out(tmp_path: Path) -> None:
+    world = World()
+    first = to_state(world.main, {"a": "1", "b/x": "2", "c": "3"})
+    second = to_state(world.main, {"A": "4", "a": "1", "B": "5", "b/x": "2", "c": "3"})
+    third = to_state(world.main, {"a": "1", "B/y": "6", "b/x": "2", "c": "3"})
+    world.main.export(first, tmp_path)
+    report = world.main.export(second, tmp_path)
+    assert report.left_out == (("B", IS_ALIKE), ("a", IS_ALIKE))
+    assert (report.removed, report.written) == (1, 1)
+    assert held(tmp_path) == {"A": "4", "b/x": "2", "c": "3"}
+    assert world.main.export(second, tmp_path, verify=True).left_out == ()
+    report = world.main.export(third, tmp_path)
+    assert report.left_out == ()
+    assert held(tmp_path) == {"a": "1", "B/y": "6", "b/x": "2", "c": "3"}  # here the two folders are apart
+
+
+ALIKE = st.dictionaries(st.sampled_from(["a", "A", "a/b", "A/b", "a/B", "B", "b"]), st.sampled_from("12"))
+
+
+@given(st.lists(ALIKE, max_size=4))
+@settings(max_examples=examples(60), deadline=None)
+def test_exports_to_a_file_system_that_ignores_case_keep_one_of_each_name(states: list[dict[str, str]]) -> None:
+    world = World()
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        names = FileNames(255, 4000, frozenset((MARKER,)), folds=True)
+        patch.setattr(FileNames, "below", classmethod(lambda *_: names))
+        for state in states:
+            world.main.export(to_state(world.main, state), Path(name))
+            for path in set(files_that_are_folders(sorted(state))):
+                del state[path]
+            ordered = sorted(state)
+            for path in list(alike(ordered.copy)):
+                del state[path]
+            assert held(Path(name)) == state
+
+
+def test_a_file_system_with_case_is_one(tmp_path: Path) -> None:
+    (tmp_path / "Folder").mkdir()
+    assert not folds_case(tmp_path / "Folder")
+    (tmp_path / "fOLDER").mkdir()
+    assert not folds_case(tmp_path / "Folder")
 
 
 # Interruption

@@ -252,7 +252,8 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, quiet: bool,
     repository = open_repository(lake, at.repository)
     screen = output()
     stop = Event()
-    left_out = unwritable(repository.objects(at.ref, at.path), at.path, FileNames.below(folder.absolute(), frozenset()))
+    names = FileNames.below(folder.absolute(), frozenset())
+    left_out = unwritable(lambda: repository.objects(at.ref, at.path), at.path, names)
     writable = (entry for entry in repository.objects(at.ref, at.path) if entry.path not in left_out)
     total = repository.du(at.ref, at.path).size if shows_progress(quiet=quiet) else None
     files = size = 0

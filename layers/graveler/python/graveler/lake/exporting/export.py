@@ -11,6 +11,7 @@ object. Both follow from a commit alone, so the files that a commit stands for a
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from functools import lru_cache, partial
 from hashlib import md5
@@ -42,9 +43,11 @@ from graveler.lake.exporting.export_folder import (
     same_bytes,
 )
 from graveler.lake.exporting.export_names import (
+    IS_ALIKE,
     IS_FOLDER,
     FileNames,
     files_that_are_folders,
+    unwritable,
 )
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.reader import RepositoryReader
@@ -168,6 +171,7 @@ class _Run:
         self._stopped = Event()
         self._names = FileNames.below(target.root, OWN_NAMES)
         self._object_at = lru_cache(_KNOWN_FOLDERS)(self._look_up)
+        self._same_names: dict[CommitID, AbstractSet[str]] = {}
         self._pairs: dict[tuple[CommitID | None, CommitID], Mapping[str, tuple[bool, bool]]] = {}
 
     # Passes
@@ -179,7 +183,10 @@ class _Run:
         for path, _, _, after in self._differences(self._base, self._goal):
             if after is not None and (problem := self._names.problem_of(after, self._prefix)) is not None:
                 found[path] = problem
-        found |= {path: IS_FOLDER for path, (_, now) in self._contested(self._base, self._goal).items() if now}
+        was, now = self._alike(self._base), self._alike(self._goal)
+        contested = self._contested(self._base, self._goal)
+        found |= {path: IS_FOLDER for path, (_, left_out) in contested.items() if left_out and path not in now}
+        found |= dict.fromkeys(now - was, IS_ALIKE)
         return tuple(sorted(found.items()))
 
     def check_files(self) -> None:
@@ -297,12 +304,26 @@ class _Run:
     # Names
 
     def _contested(self, left: CommitID | None, right: CommitID) -> Mapping[str, tuple[bool, bool]]:
-        """Return the objects that are also a folder of another one, in either commit, as far as that may have changed between
-        them: whether they are in the first and in the second."""
+        """Return the objects that cannot be files beside another one, in either commit, as far as that may have changed between
+        them: whether that is so in the first and in the second."""
         known = self._pairs.get((left, right))
         if known is None:
-            found = self._new_folders(right) if left is None else self._changed_folders(left, right)
-            known = self._pairs[left, right] = dict(found)
+            found = dict(self._new_folders(right) if left is None else self._changed_folders(left, right))
+            was, now = self._alike(left), self._alike(right)
+            for path in was | now:
+                before, after = found.get(path, (False, False))
+                found[path] = before or path in was, after or path in now
+            known = self._pairs[left, right] = found
+        return known
+
+    def _alike(self, commit: CommitID | None) -> AbstractSet[str]:
+        """Return the objects of a commit whose file would be that of another one, if the file system ignores case."""
+        if commit is None or not self._names.folds:
+            return frozenset()
+        known = self._same_names.get(commit)
+        if known is None:
+            left_out = unwritable(lambda: self._repository.objects(commit, self._prefix), self._prefix, self._names)
+            known = self._same_names[commit] = frozenset(path for path, why in left_out.items() if why == IS_ALIKE)
         return known
 
     def _new_folders(self, commit: CommitID) -> Iterator[tuple[str, tuple[bool, bool]]]:
@@ -323,7 +344,7 @@ class _Run:
                     if self._object_at(left, above) or self._object_at(right, above):
                         yield above, self._are_folders(left, right, above)
                     at = path.find("/", at + 1)
-            elif not self._interrupted and not self._folder.is_folder(name):
+            elif not (self._interrupted or self._names.folds or self._folder.is_folder(name)):
                 continue  # nothing is below it, nor was
             yield path, self._are_folders(left, right, path)
 

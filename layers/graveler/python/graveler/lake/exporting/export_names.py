@@ -1,17 +1,20 @@
 """Keys that can be names of files, all of them side by side in one folder."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
+from unicodedata import normalize
 
 import msgspec
+import xxhash
 
 from graveler.errors import InvalidError
 from graveler.model import ObjectEntry
 
 IS_FOLDER: Final = "is also a folder of another object"
 IS_MARKER: Final = "is an empty folder marker"
+IS_ALIKE: Final = "differs from another object only by case, which this file system ignores"
 _NO_NAMES: Final = frozenset(("", ".", ".."))
 _SHOWN: Final = 10
 
@@ -33,11 +36,13 @@ class UnwritableKeysError(InvalidError):
 
 class FileNames(msgspec.Struct, frozen=True):
     """The limits of a file system: ``longest`` bytes in a name, ``room`` bytes in all names of a path together. ``reserved`` are
-    the names in the outermost folder that are not for objects."""
+    the names in the outermost folder that are not for objects. ``folds`` is whether names that differ only by case, or by the
+    Unicode composition of their characters, name the same file."""
 
     longest: int
     room: int
     reserved: frozenset[str]
+    folds: bool = False
 
     @classmethod
     def below(cls, folder: Path, reserved: frozenset[str]) -> "FileNames":
@@ -47,7 +52,7 @@ class FileNames(msgspec.Struct, frozen=True):
             at = at.parent
         # One byte for the slash behind the folder, one for the NUL that the limit includes.
         room = os.pathconf(at, "PC_PATH_MAX") - len(os.fsencode(folder)) - 2
-        return cls(os.pathconf(at, "PC_NAME_MAX"), room, reserved)
+        return cls(os.pathconf(at, "PC_NAME_MAX"), room, reserved, folds_case(at))
 
     def problem(self, name: str) -> str | None:
         """Return why an object cannot be the file ``name``, a path relative to the folder; None if it can."""
@@ -68,13 +73,26 @@ class FileNames(msgspec.Struct, frozen=True):
         return IS_MARKER if problem and entry.path.endswith("/") and not entry.size else problem
 
 
-def unwritable(entries: Iterable[ObjectEntry], prefix: str, names: FileNames) -> Mapping[str, str]:
+def folds_case(folder: Path) -> bool:
+    """Return whether the file system of an existing folder ignores the case of names, as macOS does by default. It looks for a
+    folder above under its own name in the other case, and writes nothing; False if no name there has letters."""
+    device = folder.stat().st_dev
+    for at in (folder, *folder.parents):
+        if at.parent == at or at.parent.stat().st_dev != device:
+            return False  # the name of a mount point belongs to the file system above
+        other = at.with_name(at.name.swapcase())
+        if other != at:
+            return other.exists() and other.samefile(at)
+    return False
+
+
+def unwritable(entries: Callable[[], Iterable[ObjectEntry]], prefix: str, names: FileNames) -> Mapping[str, str]:
     """Return those of the objects below ``prefix``, in the order of their paths, that cannot be files side by side: path and
-    reason."""
+    reason. Reads ``entries`` once; three times if the file system ignores case."""
     found: dict[str, str] = {}
 
     def possible() -> Iterator[str]:
-        for entry in entries:
+        for entry in entries():
             problem = names.problem_of(entry, prefix)
             if problem is None:
                 yield entry.path
@@ -83,7 +101,40 @@ def unwritable(entries: Iterable[ObjectEntry], prefix: str, names: FileNames) ->
 
     for path in files_that_are_folders(possible()):
         found[path] = IS_FOLDER
+    if names.folds:
+        found |= dict.fromkeys(alike(lambda: (one for one in possible() if one not in found)), IS_ALIKE)
     return found
+
+
+def alike(names: Callable[[], Iterable[str]]) -> Iterator[str]:
+    """Yield those of ``names`` that a file system that ignores case takes for an earlier one, or for a folder of another one.
+    No name is a folder of another one as it stands. Reads the names twice; memory for a number for each."""
+    files: set[int] = set()
+    folders: set[int] = set()
+    doubtful: set[int] = set()
+    for name in names():
+        key, *above = _folded_keys(name)
+        (doubtful if key in files else files).add(key)
+        folders.update(above)
+    doubtful |= files & folders
+    seen: set[int] = set()
+    for name in names() if doubtful else ():
+        key = _folded_keys(name)[0]
+        if key in doubtful:
+            if key in seen or key in folders:
+                yield name
+            seen.add(key)
+
+
+def _folded_keys(name: str) -> list[int]:
+    """Return a number that stands for the name without case, and one for each folder above it."""
+    folded = normalize("NFC", normalize("NFC", name).casefold())
+    keys = [xxhash.xxh3_128_intdigest(folded.encode(errors="surrogatepass"))]
+    at = folded.find("/")
+    while at > 0:
+        keys.append(xxhash.xxh3_128_intdigest(folded[:at].encode(errors="surrogatepass")))
+        at = folded.find("/", at + 1)
+    return keys
 
 
 def files_that_are_folders(names: Iterable[str]) -> Iterator[str]:
