@@ -15,6 +15,8 @@ from graveler.api.resources.unimplemented import OPERATIONS
 from graveler.api.routing import Router
 from graveler.lake.lake import Lake
 from graveler.requests.base import Permission
+from graveler.storage.keyring import SealingKeyLostError
+from graveler.storage.objects import NotPermittedError as StoreRefusedError
 from tests.api.support import Client, basic
 
 REPO = "/repositories/repo"
@@ -126,6 +128,8 @@ def test_what_goes_wrong_inside_is_logged_under_an_id_and_not_told(
         (errors.ForbiddenError("no"), 403, ""),
         (errors.CorruptError("broken"), 500, ""),
         (errors.UnavailableError("disk"), 503, ""),
+        (StoreRefusedError("may not"), 500, ""),
+        (SealingKeyLostError("gone"), 500, ""),
         (errors.AnswerLostError("lost"), 503, "the outcome is unknown"),
         (AuthenticationError(), 401, ""),
         (SourceNotAllowedError("s3://x"), 403, ""),
