@@ -13,6 +13,8 @@ SPARK_STAMP := $(SPARK_VENV)/.made-from-lock
 SPARK35_VENV := .venv-spark35
 SPARK35_STAMP := $(SPARK35_VENV)/.made-from-lock
 DEPLOY_STAMP := $(DEPLOY_VENV)/.made-from-lock
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/.made-from-lock
 CDK_STAMP := infra/node_modules/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +28,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup dist deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
+.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -76,6 +78,17 @@ $(SPARK35_STAMP): requirements-spark35.lock $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(SPARK35_VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+docs: $(DOCS_STAMP)  ## build the documentation site into build/docs/html; a broken link, or a page that the navigation lacks, is an error
+	@$(DOCS_VENV)/bin/python -m tests.make_site
+
+docs-tools: $(DOCS_STAMP)  ## make .venv-docs, with the generator of the documentation site
+
+$(DOCS_STAMP): requirements-docs.lock $(STAMP)
+	@echo "== making $(DOCS_VENV) from requirements-docs.lock"
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(DOCS_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes --compile-bytecode requirements-docs.lock
+	@touch $@
+
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
 	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)
 
@@ -95,6 +108,8 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	    --constraint requirements.lock pyproject.toml <(echo hatchling) -o requirements-demo.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
 	    --group deploy -o requirements-deploy.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --group docs -o requirements-docs.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients --extra spark --extra connect --constraint requirements.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
 	    pyproject.toml -o requirements-spark.lock
@@ -210,4 +225,4 @@ demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dat
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(DEPLOY_VENV) $(DOCS_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

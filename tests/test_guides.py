@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "layers/graveler/python/graveler"
 GUIDES = ("CONTRIBUTING.md", "docs/reading.md")
 
-MADE = {".venv", ".venv-spark", ".venv-spark35", ".venv-deploy", ".venv-newest"}
+MADE = {".venv", ".venv-spark", ".venv-spark35", ".venv-deploy", ".venv-docs", ".venv-newest"}
 """Environments, which `make` makes."""
 ENDINGS = (".py", ".md", ".json", ".toml", ".lock", ".txt")
 NAME = re.compile(r"\w+(\.\w+)*(\(\))?")

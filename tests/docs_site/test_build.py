@@ -1,0 +1,70 @@
+"""The site builds strictly, in its own environment, and planted faults fail the build with a message."""
+
+import fcntl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs_site.sources import ROOT
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.ci
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    """The interpreter of ``.venv-docs``."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "docs-tools.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers want it too
+        subprocess.run(["make", "docs-tools"], cwd=ROOT, check=True, timeout=PATIENCE)
+    return ROOT / ".venv-docs" / "bin" / "python"
+
+
+def build(python: Path, into: Path, planted: str = "") -> subprocess.CompletedProcess[str]:
+    """Build the site, with a page of a text if there is one."""
+    program = """
+import sys
+from pathlib import Path
+from tests import make_site
+from tests.docs_site import sources
+into, planted = Path(sys.argv[1]), sys.argv[2]
+if planted:
+    text = (sources.ROOT / "docs/verbs.md").read_text() + chr(10) + planted
+    whole = make_site.made
+    make_site.made = lambda: {**whole(), "docs/verbs.md": text}
+sys.exit(chr(10).join(make_site.build(into)) or 0)
+"""
+    command = [str(python), "-c", program, str(into), planted]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+
+def test_the_site_builds_and_has_every_page(python: Path, tmp_path: Path) -> None:
+    done = build(python, tmp_path / "site")
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {
+        path.relative_to(tmp_path / "site/pages").with_suffix("") for path in (tmp_path / "site/pages").rglob("*.md")
+    }
+    built = {
+        path.relative_to(tmp_path / "site/html").with_suffix("") for path in (tmp_path / "site/html").rglob("*.html")
+    }
+    assert {page.with_name("index") if page.name == "README" else page for page in pages} <= built
+    start = (tmp_path / "site/html/index.html").read_text()
+    assert "Git for a data lake, without a server" in start
+    assert "docs/tutorial.html" in start
+
+
+@pytest.mark.parametrize(
+    ("planted", "message"),
+    [
+        ("[a page](nowhere.md)", "page does not exist"),
+        ("[an anchor](format.md#nowhere)", "anchor does not exist"),
+        ("![a drawing](nowhere.svg)", "nowhere.svg: no such file"),
+        ("![a drawing](https://example.org/drawing.svg)", "loads https://example.org/drawing.svg from another host"),
+    ],
+)
+def test_a_fault_fails_the_build(planted: str, message: str, python: Path, tmp_path: Path) -> None:
+    done = build(python, tmp_path / "site", planted)
+    assert done.returncode == 1
+    assert message in done.stderr
