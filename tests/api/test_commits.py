@@ -155,6 +155,27 @@ def test_a_merge_is_refused_if_somebody_changed_what_has_to_be_untouched(call: C
     assert call("POST", merge, (), {"untouched": ["t/"]}).status == 200
 
 
+def test_a_merge_of_an_expected_commit(call: Client) -> None:
+    onto = commit(call, "main", {"a": b"1"})
+    branch(call, "dev")
+    checked = commit(call, "dev", {"b": b"1"})
+    later = commit(call, "dev", {"b": b"2"})
+    merge = f"{REPO}/refs/dev/merge/main"
+    for expects, ref, found in (
+        ({"expected_head": checked}, "dev", later),
+        ({"expected_head": later, "expected_destination": checked}, "main", onto),
+    ):
+        refused = call("POST", merge, (), expects)
+        assert refused.status == 412
+        document = refused.json()
+        assert (document["message"], document["code"]) == ("precondition failed", "unexpected_head")
+        assert document["detail"].startswith(f"'{ref}' is at commit {found[:16]} now")
+        assert (document["fields"]["ref"], document["fields"]["found"]) == (ref, found)
+    assert call("POST", merge, (), {"expected_head": "dev"}).status == 400
+    assert call("POST", merge, (), {"expected_head": later, "expected_destination": onto}).status == 200
+    assert call("GET", f"{REPO}/commits/main").json()["parents"] == [onto, later]
+
+
 def test_a_commit_that_has_expired_is_told_to_who_asks_whether_it_is_kept(call: Client) -> None:
     old = commit(call, "main", {"a": b"1"})
     opened = call.world.lake.repository("repo")

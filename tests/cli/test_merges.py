@@ -116,6 +116,38 @@ def test_a_merge_beside_uncommitted_changes(lake: Path) -> None:
     assert (both.code, "'b'" in both.err) == (5, True)
 
 
+def test_a_merge_of_an_expected_commit(lake: Path) -> None:
+    put("main", "a", "1")
+    onto = commit("main", "Base")
+    done("branch", "create", "lakefs://lake/audit")
+    put("audit", "b", "1")
+    checked = commit("audit", "Checked")
+    put("audit", "b", "2")
+    later = commit("audit", "Later")
+    merge = "merge", "lakefs://lake/audit", "main"
+    for more in ((), ("--dry-run",)):
+        moved = run(*merge, "--expect-head", checked[:12], *more)
+        assert (moved.code, moved.out) == (5, "")
+        assert moved.err == (
+            f"error: 'audit' is at commit {later[:16]} now, but the merge expected commit {checked[:16]}; nothing was changed. "
+            "Check the commit that is there now before you merge. `graveler log lakefs://lake/audit` shows what came since\n"
+        )
+        other = run(*merge, "--expect-head", later, "--expect-destination", checked, *more)
+        assert (other.code, f"'main' is at commit {onto[:16]} now" in other.err) == (5, True)
+    for no_commit in ("audit", "main~1", "", "abc"):
+        refused = run(*merge, "--expect-head", no_commit)
+        assert (
+            refused.code,
+            f"the ID of a commit, or its first digits, as `graveler log` shows it, not {no_commit!r}" in refused.err,
+        ) == (2, True)
+    assert run(*merge, "--expect-head", "0000").code == 3
+    done("branch", "create", f"lakefs://lake/{later[:9]}", "--source", "main")
+    assert run(*merge, "--expect-head", later[:9]).code == 2, "a branch has this name"
+    assert done(*merge, "--expect-head", later[:10], "--dry-run").out.startswith("merging audit into main")
+    done(*merge, "--expect-head", later[:10], "--expect-destination", onto)
+    assert head()["parents"] == [onto, later]
+
+
 def test_squash_and_empty_merges(lake: Path) -> None:
     done("branch", "create", "lakefs://lake/dev")
     put("dev", "x", "1")

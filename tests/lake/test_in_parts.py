@@ -20,6 +20,7 @@ from graveler.errors import (
     TooLateError,
     TooMuchWorkError,
     TouchedError,
+    UnexpectedHeadError,
 )
 from graveler.lake.committing.sealing import take_sealed
 from graveler.lake.context import Context
@@ -339,6 +340,10 @@ def test_refusals_are_those_of_one_call() -> None:
     world.main.reset("main")
     with pytest.raises(TouchedError, match="below '0001' in 'main'"):
         opened(world, ask_merge(world.main, unchanged_prefixes=("9", "0001"))).plan()
+    main, dev = world.main.branch("main").commit_id, world.main.branch("dev").commit_id
+    for expects in ({"expected_head": main}, {"expected_head": dev, "expected_destination": dev}):
+        with pytest.raises(UnexpectedHeadError, match="now, but the merge expected commit"):
+            opened(world, ask_merge(world.main, **expects)).plan()
     world.main.merge("dev", "main")
     with pytest.raises(NoChangesError, match="already has all commits"):
         opened(world, ask).plan()

@@ -6,6 +6,7 @@
 import os
 from contextlib import suppress
 from random import Random
+from threading import Event, Thread
 
 import pytest
 
@@ -16,11 +17,12 @@ from graveler.errors import (
     NoChangesError,
     RefNotFoundError,
     TouchedError,
+    UnexpectedHeadError,
 )
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, MergeStrategy, ObjectEntry
 from tests.lake import oracles
-from tests.lake.support import TINY, Before, DieAt, World, commit, died, messages, put, texts
+from tests.lake.support import TINY, Before, DieAt, World, commit, died, diverged, messages, put, texts
 from tests.support.instruments import Fault
 
 MERGES = int(os.environ.get("GRAVELER_MERGES", "240"))
@@ -336,6 +338,121 @@ def test_what_has_to_be_untouched_is_looked_at_on_each_head() -> None:
     assert set(texts(world.main, "main")) == {"t/a", "t/c", "t0", "u/a"}
     world.main.merge("dev", "main", unchanged_prefixes=["nothing/"])
     assert set(texts(world.main, "main")) == {"t/b", "t/c", "t0", "u/a"}
+
+
+def test_a_merge_brings_the_commit_that_is_expected_of_its_source_or_nothing() -> None:
+    world = diverged()
+    audited, head = world.main.branch("side").commit_id, world.main.branch("main").commit_id
+    later = commit(world.main, {"s": "unchecked"}, "side")
+    for source in ("side", "side@", later):
+        with pytest.raises(UnexpectedHeadError, match=f"{source!r} is at commit {later[:16]} now") as told:
+            world.main.merge(source, "main", expected_head=audited)
+        assert (told.value.ref, told.value.wanted, told.value.found) == (source, audited, later)
+    assert world.main.branch("main").commit_id == head
+    put(world.main, {"s": "uncommitted"}, "side")
+    merged = world.main.merge("side", "main", expected_head=CommitID(later))
+    assert merged.parents == (head, later)
+    assert texts(world.main) == {"a": "1", "m": "1", "s": "unchecked"}
+
+
+def test_a_merge_lands_on_the_head_that_is_expected_of_its_destination_or_not_at_all() -> None:
+    world = diverged()
+    before = world.main.branch("main").commit_id
+    checked = world.main.branch("side").commit_id
+
+    def merge(onto: CommitID, repository: OpenRepository = world.main) -> tuple[CommitID, ...]:
+        return repository.merge("side", "main", expected_head=checked, expected_destination=onto).parents
+
+    def move() -> None:
+        commit(world.repository(), {"m": "later"})
+
+    late = Before("tables.transact", 1, move)  # the head was read, and the merge is about to be published on it
+    with pytest.raises(UnexpectedHeadError, match="'main' is at commit") as told:
+        merge(before, world.repository(late))
+    assert late.reached
+    moved = world.main.branch("main").commit_id
+    assert (told.value.wanted, told.value.found) == (before, moved)
+    with pytest.raises(UnexpectedHeadError):
+        merge(before)
+    assert world.main.branch("main").commit_id == moved
+    assert merge(moved) == (moved, checked)
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_a_source_that_moves_while_its_expected_commit_is_merged_changes_nothing_about_it(moment: int) -> None:
+    world = diverged()
+    audited = world.main.branch("side").commit_id
+
+    def schedule(_: str, number: int) -> Fault:
+        if number == moment:
+            commit(world.main, {"s": "unchecked"}, "side")
+        return None
+
+    try:
+        merged = world.repository(schedule).merge("side", "main", expected_head=audited)
+    except UnexpectedHeadError:
+        assert "s" not in texts(world.main)
+    else:
+        assert merged.parents[1] == audited
+        assert texts(world.main)["s"] == "1"
+
+
+@pytest.mark.parametrize("expected", ["side", "v1", "", "c" * 12, "C" * 64])
+def test_what_is_no_commit_id_cannot_be_expected(expected: str) -> None:
+    world = diverged()
+    with pytest.raises(InvalidError, match="is not a whole commit ID"):
+        world.main.merge("side", "main", expected_head=CommitID(expected))
+    with pytest.raises(InvalidError, match="is not a whole commit ID"):
+        world.main.merge("side", "main", expected_destination=CommitID(expected))
+
+
+def test_a_repeated_merge_of_an_expected_commit_returns_the_first_one() -> None:
+    world = diverged()
+    audited, before = world.main.branch("side").commit_id, world.main.branch("main").commit_id
+
+    def merge() -> CommitID:
+        return world.main.merge(
+            "side", "main", request_id="once", expected_head=audited, expected_destination=before
+        ).id
+
+    first = merge()
+    commit(world.main, {"s": "2"}, "side")
+    commit(world.main, {"m": "2"})
+    assert merge() == first
+
+
+def test_a_publisher_beside_a_writer_never_publishes_what_it_did_not_check() -> None:
+    """One thread commits to a branch, and each good state follows a bad one. The other publishes what it finds good."""
+    world = diverged()
+    done = Event()
+    published: list[CommitID] = []
+
+    def write() -> None:
+        repository = world.repository()
+        for number in range(25):
+            commit(repository, {"s": f"bad {number}"}, "side")
+            commit(repository, {"s": f"good {number}"}, "side")
+        done.set()
+
+    def publish(repository: OpenRepository) -> None:
+        checked = repository.branch("side").commit_id
+        if texts(repository, checked)["s"].startswith("good"):
+            with suppress(UnexpectedHeadError, NoChangesError):
+                published.append(repository.merge("side", "main", expected_head=checked).id)
+
+    writer = Thread(target=write)
+    writer.start()
+    repository = world.repository()
+    while not done.is_set():
+        publish(repository)
+    writer.join()
+    publish(repository)
+    assert published
+    for merged in published:
+        assert texts(world.main, merged)["s"].startswith("good")
+        assert texts(world.main, f"{merged}^2") == {
+            key: text for key, text in texts(world.main, merged).items() if key != "m"
+        }
 
 
 def test_a_merge_commit_tells_what_it_did() -> None:

@@ -141,6 +141,8 @@ some_request: st.SearchStrategy[LongRequest] = st.one_of(
         squash=st.booleans(),
         unchanged_prefixes=st.tuples(some_text),
         application=st.none() | st.builds(Application, some_text, st.integers(0, 9)),
+        expected_head=st.none() | st.just(ID),
+        expected_destination=st.none() | st.just(ID),
     ),
     st.builds(Revert, branch=some_text, ref=some_text, parent_number=st.integers(0, 3), info=some_info),
     st.builds(CherryPick, branch=some_text, ref=some_text, info=some_info),

@@ -171,6 +171,23 @@ def test_a_merge_brings_changes_or_lists_conflicts(repo: Repository, main: Branc
     assert main.object("b").reader("r").read() == "dev"
 
 
+def test_a_merge_brings_the_commit_that_was_checked(repo: Repository, main: Branch) -> None:
+    dev = repo.branch("dev").create(main)
+    put(dev, "new", data="1")
+    checked, onto = dev.commit("checked"), main.head
+    put(dev, "new", data="2")
+    later = dev.commit("later")
+    with pytest.raises(graveler.UnexpectedHeadError, match=f"'dev' is at commit {later.id[:16]} now") as told:
+        dev.merge_into(main, expected_head=checked)
+    assert (told.value.ref, told.value.wanted, told.value.found) == ("dev", checked.id, later.id)
+    with pytest.raises(graveler.UnexpectedHeadError, match=f"'main' is at commit {onto.id[:16]} now"):
+        dev.merge_into(main, expected_head=later.id, expected_destination=checked)
+    with pytest.raises(graveler.InvalidError, match="'dev' is not a whole commit ID"):
+        dev.merge_into(main, expected_head=dev)
+    dev.merge_into(main, expected_head=later, expected_destination=onto)
+    assert main.get_commit().parents == (onto.id, later.id)
+
+
 def test_commits_are_taken_back_and_picked(repo: Repository, main: Branch) -> None:
     put(main, "c")
     second = main.commit("second")

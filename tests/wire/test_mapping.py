@@ -38,6 +38,8 @@ PAIRS: list[tuple[type[Struct], Struct]] = [
             unchanged_prefixes=("a/", "é'\""),
             application=Application("app", 3),
             beside_uncommitted=True,
+            expected_head=CommitID("c"),
+            expected_destination=CommitID("e"),
         ),
     ),
     (

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         RepositoryNotFoundError,
         TransactionGoneError,
         UnavailableError,
+        UnexpectedHeadError,
     )
     from graveler.model import (
         Change,
@@ -106,6 +107,7 @@ __all__ = [
     "Transaction",
     "TransactionGoneError",
     "UnavailableError",
+    "UnexpectedHeadError",
     "WriteableObject",
     "create",
     "open",

@@ -352,6 +352,22 @@ class MovedError(ConflictError):
         )
 
 
+class UnexpectedHeadError(PreconditionError):
+    """A merge expected another commit of its source, or of its destination; nothing was changed. ``ref`` names ``found`` now."""
+
+    code = "unexpected_head"
+    ref: str
+    wanted: str
+    found: str
+
+    def __init__(self, ref: str, wanted: str, found: str) -> None:
+        self.ref, self.wanted, self.found = ref, wanted, found
+        super().__init__(
+            f"{ref!r} is at commit {found[:16]} now, but the merge expected commit {wanted[:16]}; nothing was changed. Check the "
+            "commit that is there now before you merge"
+        )
+
+
 class NoChangesError(PreconditionError):
     """There is nothing to commit or to merge."""
 

@@ -19,6 +19,7 @@ from graveler.errors import (
     ParentNotFoundError,
     RefNotFoundError,
     RepositoryNotFoundError,
+    UnexpectedHeadError,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def hint_for(error: GravelerError) -> str:
             return ""
         case MergeConflictError():
             return WHAT_DECIDES
+        case UnexpectedHeadError() if repository:
+            return f"`graveler log {SCHEME}{repository}/{error.ref}` shows what came since"
         case EmptySourceError():
             return "`--allow-empty` allows it"
         case RepositoryNotFoundError():

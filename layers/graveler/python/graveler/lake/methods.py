@@ -292,6 +292,8 @@ class RequestMethods(Protocol):
         unchanged_prefixes: Sequence[str] = (),
         application: Application | None = None,
         beside_uncommitted: bool = False,
+        expected_head: CommitID | None = None,
+        expected_destination: CommitID | None = None,
     ) -> Commit:
         """See :class:`graveler.requests.merging.Merge`."""
         request = requests.merging.Merge(
@@ -305,6 +307,8 @@ class RequestMethods(Protocol):
             unchanged_prefixes=tuple(unchanged_prefixes),
             application=application,
             beside_uncommitted=beside_uncommitted,
+            expected_head=expected_head,
+            expected_destination=expected_destination,
         )
         return self.run(request, Context(progress=progress))
 

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from graveler import model
-from graveler.model import Application, MergeStrategies
+from graveler.model import Application, CommitID, MergeStrategies
 from graveler.requests.base import CommitInfo, Permission, Repetition, Request
 
 
@@ -19,13 +19,18 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     destination stay as they are, and refuse the merge only if it would change the same object, or below ``unchanged_prefixes``:
     that costs reading the staged changes twice.
 
+    With ``expected_head``, the ID of a commit that was checked, the merge brings exactly that commit, and is refused if the
+    source names another one by now. With ``expected_destination``, it is refused if the destination has another head when the
+    commit lands, so that the merged tree is one that the caller could foresee. Neither costs a request.
+
     Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges that
     are new, the metarange, unless it is the head's or the source's, and the commit record written; one transaction. Two table
     reads to see that nothing is staged at the destination (one for each token and shard); two transactions more if the staged
     changes have no effect.
 
     :class:`MergeConflictError` lists all conflicts, in key order, and nothing was changed; :class:`NoChangesError`,
-    :class:`DirtyBranchError`, :class:`BusyError`.
+    :class:`DirtyBranchError`, :class:`BusyError`; :class:`UnexpectedHeadError`, and :class:`InvalidError` for an expected commit
+    that is not a whole commit ID.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -44,6 +49,8 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     unchanged_prefixes: tuple[str, ...] = ()
     application: Application | None = None
     beside_uncommitted: bool = False
+    expected_head: CommitID | None = None
+    expected_destination: CommitID | None = None
 
 
 class Replay(Request[model.Commit], frozen=True, kw_only=True):

@@ -167,12 +167,16 @@ class Reference:
         strategy: MergeStrategy | MergeStrategies | str = MergeStrategy.NONE,
         squash_merge: bool = False,
         allow_empty: bool = False,
+        expected_head: "ReferenceType | None" = None,
+        expected_destination: "ReferenceType | None" = None,
         progress: ObjectProgress = no_object_progress,
     ) -> CommitID:
         """Merge this ref's changes into a branch and return the ID of the merge commit.
 
         ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one per prefix. ``progress`` is
-        called with numbers of objects of the merged tree, and their bytes; behind a server, never. Cost and errors as
+        called with numbers of objects of the merged tree, and their bytes; behind a server, never. ``expected_head`` is the
+        commit that was checked, or its ID: the merge brings exactly that one, or fails with :class:`UnexpectedHeadError` if this
+        ref names another one by now; ``expected_destination`` is the same for the branch. Cost and errors as
         :class:`Merge`: :class:`MergeConflictError` holds all conflicts and means that nothing changed.
         """
         return self._repository.verbs.merge(
@@ -184,6 +188,8 @@ class Reference:
             strategy=_strategy(strategy),
             squash=squash_merge,
             allow_empty=allow_empty,
+            expected_head=_id_of(expected_head),
+            expected_destination=_id_of(expected_destination),
             progress=progress,
         ).id
 
@@ -232,6 +238,10 @@ ReferenceType: TypeAlias = str | Reference | Commit
 def ref_of(reference: ReferenceType) -> str:
     """Return the ref's name."""
     return reference if isinstance(reference, str) else reference.id
+
+
+def _id_of(commit: "ReferenceType | None") -> CommitID | None:
+    return None if commit is None else CommitID(ref_of(commit))
 
 
 def _strategy(strategy: MergeStrategy | MergeStrategies | str) -> MergeStrategy | MergeStrategies:

@@ -146,7 +146,8 @@ class Merge(Struct, frozen=True):
     """The options of a merge. Graveler's own are: ``strategies``, by prefix, with ``strategy`` for all other paths;
     ``untouched``, prefixes below which the destination must be unchanged since the base, else 409; and ``application``: a version
     that the destination already has is not merged again. With ``beside_uncommitted``, uncommitted changes of the destination
-    block the merge only if it would change the same objects, or if they are below ``untouched``."""
+    block the merge only if it would change the same objects, or if they are below ``untouched``. ``expected_head`` and
+    ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit, 412."""
 
     message: str | None = None
     metadata: dict[str, str] | None = None
@@ -158,6 +159,8 @@ class Merge(Struct, frozen=True):
     unchanged_prefixes: list[str] | None = field(default=None, name="untouched")
     application: ApplicationVersion | None = None
     beside_uncommitted: bool | None = None
+    expected_head: CommitID | None = None
+    expected_destination: CommitID | None = None
 
 
 class MergeResult(Struct, frozen=True):

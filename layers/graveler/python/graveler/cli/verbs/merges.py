@@ -24,11 +24,11 @@ from graveler.cli.values import (
     count,
     human_size,
 )
-from graveler.errors import InvalidError, MergeConflictError
+from graveler.errors import InvalidError, MergeConflictError, UnexpectedHeadError
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
-    from graveler.model import Commit, MergePreview, MergeStrategies, Totals
+    from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, Totals
     from graveler.requests.merging import CherryPick, Revert
 
 Replayed = Annotated[
@@ -86,6 +86,20 @@ def merge(
             help="Keep BRANCH's uncommitted changes; fail only if the merge changes the same objects.",
         ),
     ] = False,
+    expect_head: Annotated[
+        str | None,
+        typer.Option(
+            "--expect-head",
+            metavar="COMMIT",
+            help="Merge this commit of SOURCE only; fail if SOURCE is at another one.",
+        ),
+    ] = None,
+    expect_destination: Annotated[
+        str | None,
+        typer.Option(
+            "--expect-destination", metavar="COMMIT", help="Fail if BRANCH is at another commit than this one."
+        ),
+    ] = None,
     message: Message = "",
     meta: Metadata = None,
     quiet: Quiet = False,
@@ -98,6 +112,10 @@ def merge(
     different ways, nothing is changed, all conflicts are listed, and the exit code is 4; the same goes for a dry run. A merge
     into a BRANCH with uncommitted changes fails, unless --beside-uncommitted is given.
 
+    If data is checked before it is published, --expect-head names the commit that was checked: the merge brings exactly that
+    commit, or fails with exit code 5 if SOURCE has moved since. With --expect-destination, the same goes for BRANCH, so that the
+    merged data are those that were checked and nothing else.
+
     \b
     Examples:
       graveler merge lakefs://quickstart/experiment main
@@ -105,6 +123,7 @@ def merge(
       graveler merge lakefs://quickstart/experiment main --strategy dest-wins
       graveler merge lakefs://quickstart/experiment main \\
         --strategy-for raw/=dest-wins --strategy-for raw/new/=source-wins
+      graveler merge lakefs://quickstart/audit main --expect-head 1eedb312535f
 
     \b
     JSON: one document {commit, conflicts}: commit as in `commit`, or null;
@@ -120,7 +139,11 @@ def merge(
     strategies = _strategies(strategy or "", strategy_for or [])
     repository = open_repository(lake, uri.repository)
     screen = output()
+    head = _expected(repository, "--expect-head", expect_head)
+    onto = _expected(repository, "--expect-destination", expect_destination)
     if dry_run:
+        _check_expected(repository, uri.ref, head)
+        _check_expected(repository, branch, onto)
         preview = repository.preview_merge(uri.ref, branch, strategies)
         _show_preview(screen, preview, uri.ref, branch, as_json=as_json)
         if preview.conflicts:
@@ -148,6 +171,8 @@ def merge(
             squash=squash,
             allow_empty=allow_empty,
             beside_uncommitted=beside_uncommitted,
+            expected_head=head,
+            expected_destination=onto,
             progress=progress,
         )
     what = "squashed" if squash else "merged"
@@ -267,6 +292,28 @@ def _say(screen: Screen, what: str, made: "Commit", *, as_json: bool) -> None:
         screen.json({"commit": commit_json(made), "conflicts": []})
     else:
         screen.line(commit_line(screen, what, made))
+
+
+def _expected(repository: "AnyRepository", option: str, text: str | None) -> "CommitID | None":
+    """Return the ID of the commit that an option names by its ID or the first digits of it. No request for a whole one. Names of
+    branches and tags are refused, as they move with what they are to be compared with."""
+    from graveler.history.commits import MIN_PREFIX_DIGITS, is_commit_id, is_hex
+    from graveler.model import CommitID
+
+    if text is None or is_commit_id(text):
+        return None if text is None else CommitID(text)
+    found = repository.commit_of(text).id if is_hex(text) and len(text) >= MIN_PREFIX_DIGITS else ""
+    if not found or not found.startswith(text):
+        raise InvalidError(
+            f"{option} takes the ID of a commit, or its first digits, as `graveler log` shows it, not {text!r}"
+        )
+    return CommitID(found)
+
+
+def _check_expected(repository: "AnyRepository", ref: str, wanted: "CommitID | None") -> None:
+    """Refuse a dry run as the merge would be refused. One lookup; nothing unless a commit is expected."""
+    if wanted is not None and (found := repository.commit_of(ref).id) != wanted:
+        raise UnexpectedHeadError(ref, wanted, found)
 
 
 def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":

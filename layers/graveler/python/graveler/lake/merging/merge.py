@@ -5,7 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from graveler.errors import InvalidError, NoChangesError, TouchedError
+from graveler.errors import InvalidError, NoChangesError, TouchedError, UnexpectedHeadError
+from graveler.history.commits import is_commit_id
 from graveler.history.graph import merge_base
 from graveler.lake.committing.landing import Landing
 from graveler.lake.context import Context
@@ -34,6 +35,9 @@ def undertake_merge(repository: RepositoryParts, request: Merge, source_id: Comm
     """Return the undertaking of a merge. See :class:`graveler.requests.merging.Merge`. ``source_id`` is the source's commit at
     the time of the request, if that was earlier. No request yet."""
     source, destination, info = request.source, request.destination, request.info
+    for expected in (request.expected_head, request.expected_destination):
+        if expected is not None and not is_commit_id(expected):
+            raise InvalidError(f"{expected!r} is not a whole commit ID, so a merge cannot expect it")
     metadata = {**info.metadata, STRATEGY_KEY: request.strategies.default.value or _NONE}
     message = info.message or f"Merge '{source}' into '{destination}'"
     landing = Landing(
@@ -54,8 +58,10 @@ def undertake_merge(repository: RepositoryParts, request: Merge, source_id: Comm
             if source_id is None
             else repository.branches.commit(source_id)
         )
+        _expect(source, request.expected_head, other)
 
         def choose(head: Commit) -> ThreeWay:
+            _expect(destination, request.expected_destination, head)
             base = _base(repository, source, other, destination, head, allow_empty=request.allow_empty)
             _check_unchanged(repository, source, destination, base, head, request.unchanged_prefixes)
             merged = () if request.squash or other.id == head.id else (other,)
@@ -87,6 +93,11 @@ def preview_merge(
         else:
             counter.add(item[1], item[2])
     return MergePreview(base.id, counter.totals(), tuple(conflicts))
+
+
+def _expect(ref: str, wanted: CommitID | None, found: Commit) -> None:
+    if wanted is not None and found.id != wanted:
+        raise UnexpectedHeadError(ref, wanted, found.id)
 
 
 def _check_unchanged(
