@@ -57,3 +57,29 @@ def test_a_log_is_of_the_commit_that_was_there_when_it_began(repo: Repository) -
     log = main.log()
     main.commit("later", allow_empty=True)
     assert [commit.message for commit in log] == ["Repository created"]
+
+
+def test_a_table_costs_the_page_that_comes_next(lake: CountedLake, repo: Repository, many: Branch) -> None:
+    head = many.head.id
+    before = lake.requests
+    listing = repo.ref(head).objects()
+    assert repr(listing) == f"Listing('objects of lakefs://demo/{head}')"
+    assert lake.requests == before, "a name costs nothing"
+    listing._repr_html_()
+    after_one = lake.requests
+    listing._repr_html_()
+    assert len(list(islice(listing, 900))) == 900
+    listing._repr_html_()
+    assert lake.requests == after_one
+    assert len(list(islice(listing, 90))) == 90
+    listing._repr_html_()
+    assert lake.requests == after_one + 1, "20 rows and whether more follow are in two pages"
+    assert len(list(listing)) == 1510
+    assert lake.requests == after_one + 2
+
+
+def test_a_loop_costs_nothing_for_its_table(repo: Repository) -> None:
+    listing = repo.ref("main").log()
+    assert iter(listing) is iter(listing) is not listing, "it runs on what joins the pages"
+    assert next(iter(listing)) is not None
+    assert next(listing, None) is None

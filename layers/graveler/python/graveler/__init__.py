@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from graveler.sdk.lake import Lake
     from graveler.sdk.lake import create_lake as create
     from graveler.sdk.lake import open_lake as open  # noqa: A004 - as in gzip, bz2, tarfile
+    from graveler.sdk.listing import Listing
     from graveler.sdk.reader import ObjectReader
     from graveler.sdk.reference import Reference
     from graveler.sdk.repository import Repository
@@ -87,6 +88,7 @@ __all__ = [
     "ImportManager",
     "InvalidError",
     "Lake",
+    "Listing",
     "MergeConflictError",
     "MergePreview",
     "MergeStrategies",
@@ -117,6 +119,7 @@ _SDK = {
     "Branch": "branch",
     "ImportManager": "importing",
     "Lake": "lake",
+    "Listing": "listing",
     "ObjectReader": "reader",
     "ObjectWriter": "writer",
     "Reference": "reference",

@@ -137,6 +137,14 @@ class Commit(Struct, frozen=True):
         """The ID of the contents, without the part of the file's name that pins addresses."""
         return MetarangeID(self.metarange.partition("-")[0])
 
+    def _repr_html_(self) -> str:
+        from graveler.markup import commit_fields, fields  # for notebooks
+
+        return fields(
+            "commit",
+            commit_fields(self.id, self.parents, self.message, self.committer, self.created, self.metadata),
+        )
+
 
 class ChangeType(str, Enum):
     """The kind of difference between an object's two states."""

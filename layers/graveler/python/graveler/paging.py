@@ -1,23 +1,75 @@
 """One lazy stream from pages: each page is fetched only when the reader gets there."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from itertools import chain
+from operator import length_hint
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from graveler.model import Page
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 def items(page_after: "Callable[[str], Page[T]]", limit: int | None = None, after: str | None = "") -> Iterator[T]:
     """Yield all results of a listing after ``after``, or ``limit`` of them. ``page_after`` returns the page after a position."""
-    left = limit
-    while after is not None:
-        page = page_after(after)
-        for result in page.results:
-            if left == 0:
-                return
-            if left is not None:
-                left -= 1
-            yield result
-        after = page.next_after
+    return chain.from_iterable(Pages(page_after, limit, after))
+
+
+class Pages(Generic[T_co]):
+    """The pages of a listing, each an iterator of its results, fetched when it is reached. Arguments as for :func:`items`.
+
+    :meth:`following` looks ahead: what it returns has yet to come, in the page that was taken last or in pages behind it. That
+    needs no count of the results taken, so each of them costs no Python code: ``chain.from_iterable(pages)`` joins the pages.
+    """
+
+    def __init__(
+        self, page_after: "Callable[[str], Page[T_co]]", limit: int | None = None, after: str | None = ""
+    ) -> None:
+        self._page_after = page_after
+        self._left = limit
+        self._after = after
+        self._taken: tuple[T_co, ...] = ()
+        self._rest: Iterator[T_co] = iter(self._taken)
+        self._ahead: deque[tuple[T_co, ...]] = deque()
+        self.begun = False
+        """Whether a page was taken."""
+
+    def __iter__(self) -> "Pages[T_co]":
+        return self
+
+    def __next__(self) -> Iterator[T_co]:
+        try:
+            more = bool(self._ahead) or self._fetch()
+        except BaseException:
+            self._after = None  # an iterator that raised has ended
+            raise
+        if not more:
+            raise StopIteration
+        self._taken = self._ahead.popleft()
+        self._rest = iter(self._taken)
+        self.begun = True
+        return self._rest
+
+    def following(self, amount: int) -> tuple[T_co, ...]:
+        """Return the next results, ``amount`` of them or all, without taking them. Fetches pages only as far as these need."""
+        found = self._taken[len(self._taken) - length_hint(self._rest) :][:amount]
+        for page in self._ahead:
+            found += page[: amount - len(found)]
+        while len(found) < amount and self._fetch():
+            found += self._ahead[-1][: amount - len(found)]
+        return found
+
+    def _fetch(self) -> bool:
+        """Fetch the next page, if there is one, and return whether there was."""
+        if self._after is None or self._left == 0:
+            return False
+        page = self._page_after(self._after)
+        results = page.results if self._left is None else page.results[: self._left]
+        if self._left is not None:
+            self._left -= len(results)
+        self._after = page.next_after
+        self._ahead.append(results)
+        return True

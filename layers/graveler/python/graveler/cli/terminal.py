@@ -10,6 +10,8 @@ import sys
 from collections.abc import Mapping
 from typing import Final, TextIO
 
+from graveler.readable import printable
+
 _CODES: Final = {
     "bold": "1",
     "dim": "2",
@@ -46,9 +48,7 @@ class Screen:
     @staticmethod
     def safe(text: str) -> str:
         """Return ``text`` on one line, without control characters, which could move the cursor or hide something."""
-        if text.isprintable():
-            return text
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+        return printable(text)
 
     def line(self, text: str = "") -> None:
         """Write a line."""

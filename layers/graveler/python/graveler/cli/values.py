@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from graveler.cli.terminal import Json, Screen
 from graveler.errors import InvalidError
 from graveler.lake.objects.noted_times import noted_time
+from graveler.readable import count as count
+from graveler.readable import human_size as human_size
 
 if TYPE_CHECKING:
     from graveler.access.permissions import Role
@@ -20,31 +22,12 @@ _MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "ye
 _SUMMED = {"prefix_changed": "with changes below"}
 
 
-def human_size(size: int) -> str:
-    """Return bytes as people read them: ``812 B``, ``3.4 MiB``."""
-    if size < 1024:
-        return f"{size} B"
-    amount, units = float(size), iter(("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))
-    unit = ""
-    while amount >= 1024 and (following := next(units, "")):
-        amount, unit = amount / 1024, following
-    return f"{amount:.1f} {unit}"
-
-
 def moment(seconds: int) -> str:
     """Return Unix seconds as local time."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     except (ValueError, OverflowError, OSError):
         return f"@{seconds}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return ``1 object``, ``2 objects``."""
-    if number == 1:
-        return f"1 {noun}"
-    plural = noun + "es" if noun.endswith(("ch", "x")) else noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
-    return f"{number:,} {plural}"
 
 
 def change_line(screen: Screen, change: "Change") -> str:

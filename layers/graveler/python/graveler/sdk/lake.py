@@ -1,6 +1,5 @@
 """The functions that open and create a lake, and the handle on one."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +9,7 @@ from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
 from graveler.lake.opening.location import create_at
 from graveler.locations import Named, find_lake, find_location, user_name
-from graveler.paging import items
+from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
 from graveler.sdk.repository import Repository
@@ -42,11 +41,16 @@ class Lake:
         """Return a handle on the repository of this name. It need not exist yet. No request."""
         return Repository(self._shared, repository_id, self.user)
 
-    def repositories(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Iterator[Repository]:
+    def repositories(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Listing[Repository]:
         """List the repositories by name. Cost: one table read per thousand, made as the listing is consumed."""
         amount = page_size(max_amount)
-        listing = items(lambda position: self.verbs.repositories(prefix, position, amount), max_amount, after)
-        return (self.repository(found.name) for found in listing)
+        return mapped(
+            "repositories",
+            lambda found: self.repository(found.name),
+            lambda position: self.verbs.repositories(prefix, position, amount),
+            max_amount,
+            after,
+        )
 
     @property
     def own(self) -> "OwnLake":

@@ -1,6 +1,6 @@
 """Read operations on any ref: objects, history, differences from another ref."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -16,9 +16,9 @@ from graveler.model import (
     MergeStrategy,
     ObjectEntry,
 )
-from graveler.paging import items
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
+from graveler.sdk.listing import Listing, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
 
@@ -34,7 +34,8 @@ class Reference:
     without its uncommitted changes, ``branch@{2026-06-01T12:00Z}`` its position at that time. A handle makes no request until a
     verb is called, which then may raise :class:`RefNotFoundError`.
 
-    Listings are lazy: each page is requested when it is reached. ``max_amount`` limits them, ``after`` starts after a path.
+    A :class:`Listing` is lazy: each page is requested when it is reached. ``max_amount`` limits it, and it starts after the path
+    ``after``.
     """
 
     def __init__(self, repository: RepositoryAccess, reference_id: str) -> None:
@@ -51,20 +52,25 @@ class Reference:
         """Name of the repository."""
         return self._repository.id
 
+    @property
+    def _url(self) -> str:
+        return f"lakefs://{self.repo_id}/{self._id}"
+
     def object(self, path: str) -> StoredObject:
         """Return a handle for reading an object of this ref. No request."""
         return StoredObject(self._repository, self._id, path)
 
     def objects(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
-    ) -> Iterator[ObjectEntry | CommonPrefix]:
+    ) -> Listing[ObjectEntry | CommonPrefix]:
         """List objects in the order of their paths' UTF-8 bytes; a ``delimiter`` rolls up those that share a common prefix.
 
         Each page of a branch shows the branch's state at that moment; list a commit to see one state. Cost: that of
         :meth:`OpenRepository.list_objects` per thousand.
         """
         amount = page_size(max_amount)
-        return items(
+        return listing(
+            f"objects of {self._url}",
             lambda position: self._repository.verbs.list_objects(
                 self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
             ),
@@ -86,7 +92,7 @@ class Reference:
         stop_at: "ReferenceType | None" = None,
         objects: Sequence[str] = (),
         prefixes: Sequence[str] = (),
-    ) -> Iterator[Commit]:
+    ) -> Listing[Commit]:
         """List the commits reachable from here, newest first, starting after the commit ``after``.
 
         ``since`` omits commits created earlier (a time, or Unix seconds), ``stop_at`` is the last commit listed; ``objects`` and
@@ -95,7 +101,8 @@ class Reference:
         """
         amount = page_size(max_amount)
         start = self.get_commit().id
-        return items(
+        return listing(
+            f"log of {self._url}",
             lambda position: self._repository.verbs.log(
                 start,
                 after=CommitID(position) if position else None,
@@ -128,7 +135,7 @@ class Reference:
         delimiter: str = "",
         *,
         type: DiffType = "three_dot",  # noqa: A002 - the name that the field has for it
-    ) -> Iterator[Change]:
+    ) -> Listing[Change]:
         """List what ``other_ref`` changed since its merge base with this ref: what merging it into this one would bring.
 
         With ``type="two_dot"``, list what turns this ref's commit into the other's. Both commits are resolved now, so all pages
@@ -138,7 +145,8 @@ class Reference:
         left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
         verbs = self._repository.verbs
         compare = verbs.compare if type == "three_dot" else verbs.diff
-        return items(
+        return listing(
+            f"diff of {self._url} and {ref_of(other_ref)}",
             lambda position: compare(left, right, prefix=prefix, after=position, delimiter=delimiter, amount=amount),
             max_amount,
             after,
@@ -228,7 +236,12 @@ class Reference:
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({f'lakefs://{self.repo_id}/{self._id}'!r})"
+        return f"{type(self).__name__}({self._url!r})"
+
+    def _repr_html_(self) -> str:
+        from graveler.sdk.tables import commit_card  # for notebooks
+
+        return commit_card(self._repository, f"{type(self).__name__.lower()} {self._url}", self._id)
 
 
 ReferenceType: TypeAlias = str | Reference | Commit

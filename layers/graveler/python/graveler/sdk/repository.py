@@ -1,13 +1,13 @@
 """The handle on a repository, and its handles on branches, tags and commits."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from graveler.anywhere import AnyRepository
 from graveler.errors import AlreadyExistsError, InvalidError
 from graveler.model import Repository as RepositoryProperties
-from graveler.paging import items
 from graveler.sdk.branch import Branch
+from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.reopening import SharedLake
@@ -146,20 +146,28 @@ class Repository:
 
     def branches(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", *, show_hidden: bool = False
-    ) -> Iterator[Branch]:
+    ) -> Listing[Branch]:
         """List the branches by name, without those of transactions. Cost: about one table read for each of 16 shards, per
         thousand."""
         amount = page_size(max_amount)
-        listing = items(
-            lambda position: self.verbs.branches(prefix, position, amount, show_hidden=show_hidden), max_amount, after
+        return mapped(
+            f"branches of {self._id}",
+            lambda found: self.branch(found.name),
+            lambda position: self.verbs.branches(prefix, position, amount, show_hidden=show_hidden),
+            max_amount,
+            after,
         )
-        return (self.branch(found.name) for found in listing)
 
-    def tags(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Iterator[Tag]:
+    def tags(self, max_amount: int | None = None, after: str = "", prefix: str = "") -> Listing[Tag]:
         """List the tags by name. Cost: about one table read for each of 16 shards, per thousand."""
         amount = page_size(max_amount)
-        listing = items(lambda position: self.verbs.tags(prefix, position, amount), max_amount, after)
-        return (self.tag(found.name) for found in listing)
+        return mapped(
+            f"tags of {self._id}",
+            lambda found: self.tag(found.name),
+            lambda position: self.verbs.tags(prefix, position, amount),
+            max_amount,
+            after,
+        )
 
     def log_graph(self, ref_id: str = "", amount: int = 30) -> "LogGraph":
         """Draw the latest commits that a ref (the default branch) reaches, as SVG, which notebooks show. Cost: that of
@@ -171,3 +179,8 @@ class Repository:
 
     def __repr__(self) -> str:
         return f"Repository({self._id!r})"
+
+    def _repr_html_(self) -> str:
+        from graveler.sdk.tables import repository_card  # for notebooks
+
+        return repository_card(self)

@@ -1,13 +1,13 @@
 """Writable refs: a branch, and the hidden branch of a transaction."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from graveler.errors import InvalidError
 from graveler.model import Change, Commit, ObjectEntry
-from graveler.paging import items
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
+from graveler.sdk.listing import Listing, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.stored import StoredObject, WriteableObject
@@ -25,11 +25,12 @@ class WritableReference(Reference):
 
     def uncommitted(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
-    ) -> Iterator[Change]:
+    ) -> Listing[Change]:
         """List the staged changes relative to the last commit, by path. Cost: that of :meth:`OpenRepository.uncommitted` per
         thousand."""
         amount = page_size(max_amount)
-        return items(
+        return listing(
+            f"uncommitted changes of {self._url}",
             lambda position: self._repository.verbs.uncommitted(
                 self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
             ),
@@ -59,6 +60,11 @@ class WritableReference(Reference):
             verbs.reset(self._id, prefix=path, by=by)
         else:
             verbs.reset(self._id, by=by)
+
+    def _repr_html_(self) -> str:
+        from graveler.sdk.tables import branch_card  # for notebooks
+
+        return branch_card(self._repository, f"{type(self).__name__.lower()} {self._url}", self._id)
 
 
 def commit_branch(

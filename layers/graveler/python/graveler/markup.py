@@ -1,0 +1,143 @@
+"""Values as HTML for notebooks: tables of escaped text, without scripts and without anything from elsewhere.
+
+Colours are chosen for light and for dark pages, and no background is set.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Final, NamedTuple, TypeAlias
+
+from graveler.readable import count, human_size, printable
+
+GREEN: Final = "#22863a"
+RED: Final = "#da3633"
+YELLOW: Final = "#9a6b00"
+GREY: Final = "#767676"
+"""Colours with a contrast of 4 or more to white and to nearly black."""
+
+_SHORT: Final = 12
+_LONGEST: Final = 72
+_LINES: Final = 20
+_LINE: Final = "1px solid rgba(128,128,128,.35)"
+_TABLE: Final = "border-collapse:collapse;overflow-wrap:anywhere;font-size:13px;margin:4px 0"
+_CAPTION: Final = "caption-side:top;text-align:left;padding:2px 8px;font-weight:bold;color:inherit"
+_ROW: Final = f'<tr style="border-bottom:{_LINE}">'
+_BOX: Final = (
+    "vertical-align:top;white-space:pre-wrap;padding:2px 8px"  # for each box, since notebooks have styles for them
+)
+_NOTE: Final = f"margin:2px 8px;font-size:12px;color:{GREY}"
+
+
+class Cell(NamedTuple):
+    """A line of text. ``title`` is shown when the mouse is above it; numbers stand at the ``right``; ``code`` has letters of one
+    width."""
+
+    text: str
+    title: str = ""
+    right: bool = False
+    code: bool = False
+    colour: str = ""
+
+
+Cells: TypeAlias = Cell | Sequence[Cell]
+"""The contents of one box of a table: a line, or several."""
+
+
+def table(caption: str, headings: Sequence[Cell], rows: Iterable[Sequence[Cells]], notes: Sequence[str] = ()) -> str:
+    """Return a table, with notes below it."""
+    head = "".join(f'<th scope="col" style="{_box(cell)}">{_text(cell)}</th>' for cell in headings)
+    body = [f"{_ROW}{''.join(map(_data, row))}</tr>" for row in rows]
+    parts = [f"<thead>{_ROW}{head}</tr></thead>", "<tbody>", *body, "</tbody>"] if body else []
+    return _whole(caption, parts, notes)
+
+
+def fields(caption: str, values: Mapping[str, Cells], notes: Sequence[str] = ()) -> str:
+    """Return a table of names and values, with notes below it."""
+    rows = [
+        f'{_ROW}<th scope="row" style="{_box(Cell(name))}">{_text(Cell(name))}</th>{_data(value)}</tr>'
+        for name, value in values.items()
+    ]
+    return _whole(caption, ["<tbody>", *rows, "</tbody>"] if rows else [], notes)
+
+
+def commit_fields(
+    commit_id: str, parents: Sequence[str], message: str, committer: str, created: int, metadata: Mapping[str, str]
+) -> dict[str, Cells]:
+    """Return the fields of a commit. ``created`` in Unix seconds."""
+    return {
+        "ID": short(commit_id),
+        "message": _first([Cell(line) for line in message.splitlines()], "line"),
+        "author": Cell(committer),
+        "date": Cell(f"{moment(created)} UTC"),
+        "parents": [short(parent) for parent in parents],
+        **({"metadata": entries(metadata)} if metadata else {}),
+    }
+
+
+def entries(metadata: Mapping[str, str]) -> Sequence[Cell]:
+    """Return the first entries of metadata."""
+    return _first([Cell(f"{key} = {value}") for key, value in metadata.items()], "entry")
+
+
+def short(commit_id: str) -> Cell:
+    """Return the beginning of a commit ID, with the whole one as its title."""
+    return Cell(commit_id[:_SHORT], title=commit_id, code=True)
+
+
+def subject(message: str) -> Cell:
+    """Return the first line of a message, with all of it as the title of one that has more."""
+    line = next(iter(message.splitlines()), "")
+    shown = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return Cell(shown, title="" if shown == message else message)
+
+
+def size(number: int | None) -> Cell:
+    """Return a number of bytes, with all its digits as the title. None is nothing."""
+    if number is None:
+        return Cell("", right=True)
+    return Cell(human_size(number), title=f"{number:,} bytes", right=True)
+
+
+def moment(seconds: int) -> str:
+    """Return Unix seconds as UTC; seconds that no calendar has as ``@seconds``."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds}"
+
+
+def _first(lines: Sequence[Cell], noun: str) -> Sequence[Cell]:
+    left = len(lines) - _LINES
+    return lines if left <= 0 else [*lines[:_LINES], Cell(f"and {count(left, noun)} more", colour=GREY)]
+
+
+def _whole(caption: str, parts: Sequence[str], notes: Sequence[str]) -> str:
+    below = "".join(f'<div style="{_NOTE}">{_escaped(note)}</div>' for note in notes)
+    return "\n".join(
+        [
+            f'<div><table style="{_TABLE}"><caption style="{_CAPTION}">{_escaped(caption)}</caption>',
+            *parts,
+            f"</table>{below}</div>",
+        ]
+    )
+
+
+def _data(cells: Cells) -> str:
+    lines = [cells] if isinstance(cells, Cell) else cells
+    return f'<td style="{_box(*lines)}">' + "\n".join(map(_text, lines)) + "</td>"
+
+
+def _box(*lines: Cell) -> str:
+    side = "right" if lines and lines[0].right else "left"
+    return f"text-align:{side};{_BOX}"
+
+
+def _text(cell: Cell) -> str:
+    style = ("font-family:monospace;" if cell.code else "") + (f"color:{cell.colour};" if cell.colour else "")
+    attributes = (f' style="{style}"' if style else "") + (f' title="{_escaped(cell.title)}"' if cell.title else "")
+    return f"<span{attributes}>{_escaped(cell.text)}</span>" if attributes else _escaped(cell.text)
+
+
+def _escaped(text: str) -> str:
+    return escape(printable(text))

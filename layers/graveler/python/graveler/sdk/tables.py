@@ -1,0 +1,180 @@
+"""What notebooks show of listings and handles: tables of the rows that come next, and of the fields of a ref or a repository."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from graveler.errors import GravelerError
+from graveler.markup import (
+    GREEN,
+    GREY,
+    RED,
+    YELLOW,
+    Cell,
+    Cells,
+    commit_fields,
+    entries,
+    fields,
+    moment,
+    short,
+    size,
+    subject,
+    table,
+)
+from graveler.model import (
+    Branch,
+    Change,
+    ChangeType,
+    Commit,
+    CommonPrefix,
+    ObjectEntry,
+    Repository,
+    Tag,
+    Totals,
+)
+from graveler.paging import Pages
+from graveler.readable import count, human_size
+from graveler.sdk.access import RepositoryAccess
+
+Row: TypeAlias = ObjectEntry | CommonPrefix | Change | Commit | Branch | Tag | Repository
+"""The values that are listed."""
+
+ROWS: Final = 20
+"""The number of rows that a table has at most."""
+
+_MARKS: Final = {
+    ChangeType.ADDED: ("+", GREEN),
+    ChangeType.REMOVED: ("-", RED),
+    ChangeType.CHANGED: ("~", YELLOW),
+    ChangeType.PREFIX_CHANGED: ("*", GREY),
+}
+
+
+def listing_table(name: str, pages: Pages[Row]) -> str:
+    """Return the table of the next rows of a listing, which it leaves there. Cost: the next page, unless it was requested
+    already. An error takes the place of the rows."""
+    try:
+        found = pages.following(ROWS + 1)
+    except GravelerError as error:
+        return fields(name, {}, [str(error)])
+    rows, begun = found[:ROWS], pages.begun
+    if not rows:
+        return fields(name, {}, ["nothing more" if begun else "nothing"])
+    whole = len(found) == len(rows)
+    if whole:
+        notes = [f"the last {len(rows)}" if begun else f"{len(rows)} in all"]
+    else:
+        notes = [f"{'next' if begun else 'first'} {len(rows)}; more follow"]
+    if sums := totals_text(_totals([row for row in rows if isinstance(row, Change)])):
+        notes.append(sums if whole and not begun else f"in these rows: {sums}")
+    return table(name, _headings(rows[0]), map(_cells, rows), notes)
+
+
+def repository_card(access: RepositoryAccess) -> str:
+    """Return the fields of a repository, and the head of its default branch. Cost: of the properties, and of one commit."""
+
+    def found() -> Mapping[str, Cells]:
+        stored = access.verbs.repository
+        head = access.verbs.commit_of(stored.default_branch)
+        metadata = access.verbs.metadata()
+        return {
+            "storage namespace": Cell(stored.namespace),
+            "default branch": Cell(stored.default_branch),
+            "head": [short(head.id), subject(head.message)],
+            "created": Cell(f"{moment(stored.created)} UTC"),
+            **({"metadata": entries(metadata)} if metadata else {}),
+        }
+
+    return _card(f"repository {access.id}", found)
+
+
+def commit_card(access: RepositoryAccess, what: str, ref: str) -> str:
+    """Return the fields of the commit that a ref points at. Cost: :meth:`OpenRepository.commit_of`."""
+    return _card(what, lambda: _fields_of(access.verbs.commit_of(ref)))
+
+
+def branch_card(access: RepositoryAccess, what: str, branch: str) -> str:
+    """Return the fields of a branch's last commit, and how many changes are uncommitted, if they are few. Cost:
+    :meth:`OpenRepository.commit_of`, and a page of :meth:`OpenRepository.uncommitted`."""
+
+    def found() -> Mapping[str, Cells]:
+        head = _fields_of(access.verbs.commit_of(branch))
+        staged = len(access.verbs.uncommitted(branch, amount=ROWS + 1).results)
+        shown = "none" if not staged else count(staged, "change") if staged <= ROWS else f"more than {ROWS} changes"
+        return {"head": head.pop("ID"), **head, "uncommitted": Cell(shown)}
+
+    return _card(what, found)
+
+
+def totals_text(totals: Totals) -> str:
+    """Return ``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
+    before, after = human_size(totals.changed_bytes_before), human_size(totals.changed_bytes_after)
+    parts = (
+        ("+", totals.added, human_size(totals.added_bytes)),
+        ("-", totals.removed, human_size(totals.removed_bytes)),
+        ("~", totals.changed, f"{before} → {after}"),
+    )
+    return "; ".join(f"{mark} {count(number, 'object')}, {sizes}" for mark, number, sizes in parts if number)
+
+
+def _card(what: str, found: Callable[[], Mapping[str, Cells]]) -> str:
+    """Return a table of fields; of an error's sentence, if they cannot be read: a handle may name what does not exist."""
+    try:
+        return fields(what, found())
+    except GravelerError as error:
+        return fields(what, {}, [str(error)])
+
+
+def _fields_of(commit: Commit) -> dict[str, Cells]:
+    return commit_fields(commit.id, commit.parents, commit.message, commit.committer, commit.created, commit.metadata)
+
+
+def _headings(row: Row) -> Sequence[Cell]:
+    if isinstance(row, ObjectEntry | CommonPrefix):
+        return Cell("path"), Cell("size", right=True), Cell("modified (UTC)"), Cell("content type")
+    if isinstance(row, Change):
+        return Cell(""), Cell("path"), Cell("before", right=True), Cell("after", right=True)
+    if isinstance(row, Commit):
+        return Cell("commit"), Cell("date (UTC)"), Cell("author"), Cell("message")
+    if isinstance(row, Repository):
+        return Cell("name"), Cell("storage namespace"), Cell("default branch"), Cell("created (UTC)")
+    return Cell("name"), Cell("commit")
+
+
+def _cells(row: Row) -> Sequence[Cells]:
+    if isinstance(row, ObjectEntry):
+        return Cell(row.path, code=True), size(row.size), Cell(moment(row.mtime)), Cell(row.content_type)
+    if isinstance(row, CommonPrefix):
+        return Cell(row.path, code=True), Cell("", right=True), Cell(""), Cell("")
+    if isinstance(row, Change):
+        mark, colour = _MARKS[row.type]
+        path = Cell(row.path, code=True, colour=colour)
+        return (
+            Cell(mark, title=row.type.value, code=True, colour=colour),
+            path,
+            _size_of(row.before),
+            _size_of(row.after),
+        )
+    if isinstance(row, Commit):
+        return short(row.id), Cell(moment(row.created)), Cell(row.committer), subject(row.message)
+    if isinstance(row, Repository):
+        return Cell(row.name), Cell(row.namespace), Cell(row.default_branch), Cell(moment(row.created))
+    return Cell(row.name), short(row.commit_id)
+
+
+def _size_of(entry: ObjectEntry | None) -> Cell:
+    return size(None if entry is None else entry.size)
+
+
+def _totals(changes: Sequence[Change]) -> Totals:
+    """Return the sums of changes; of a prefix that stands for many, none are known."""
+    total = Totals()
+    for change in changes:
+        before = 0 if change.before is None else change.before.size
+        after = 0 if change.after is None else change.after.size
+        if change.type is ChangeType.ADDED:
+            total += Totals(added=1, added_bytes=after)
+        elif change.type is ChangeType.REMOVED:
+            total += Totals(removed=1, removed_bytes=before)
+        elif change.type is ChangeType.CHANGED:
+            total += Totals(changed=1, changed_bytes_before=before, changed_bytes_after=after)
+    return total
