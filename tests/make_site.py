@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests.docs_site import http_api, python_api
 from tests.docs_site.built import faults
 from tests.docs_site.sources import ROOT, NavigationError, assemble
 
@@ -17,7 +18,7 @@ BUILT: Final = ROOT / "build" / "docs"
 
 def made() -> dict[str, str]:
     """Pages that are not in the repository: their text by their path."""
-    return {}
+    return python_api.pages() | http_api.pages()
 
 
 def build(into: Path) -> list[str]:
@@ -29,7 +30,7 @@ def build(into: Path) -> list[str]:
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", str(configuration)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
-        return [done.stdout]
+        return [done.stdout.partition("Traceback")[0].strip() or done.stdout]
     return faults(into / "html")
 
 

@@ -97,6 +97,8 @@ def assemble(into: Path, made: Mapping[str, str]) -> Path:
 
     project: dict[str, Any] = tomllib.loads(CONFIGURATION.read_text())["project"]
     project |= {"nav": items, "docs_dir": pages.name, "site_dir": "html"}
+    python = project["plugins"]["mkdocstrings"]["handlers"]["python"]
+    python["paths"] = [str(ROOT / path) for path in python["paths"]]
     configuration = into / "zensical.toml"
     configuration.write_text(f"project = {_toml(project)}\n")
     return configuration

@@ -53,6 +53,9 @@ def test_the_site_builds_and_has_every_page(python: Path, tmp_path: Path) -> Non
     start = (tmp_path / "site/html/index.html").read_text()
     assert "Git for a data lake, without a server" in start
     assert "docs/tutorial.html" in start
+    reference = (tmp_path / "site/html/docs/reference/python.html").read_text()
+    assert 'id="graveler.Branch.commit"' in reference
+    assert 'href="exceptions.html#graveler.errors.NoChangesError"' in reference
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,9 @@ def test_the_site_builds_and_has_every_page(python: Path, tmp_path: Path) -> Non
     [
         ("[a page](nowhere.md)", "page does not exist"),
         ("[an anchor](format.md#nowhere)", "anchor does not exist"),
+        ("[a reference][nowhere]", "unresolved autoref"),
+        ("[`a name`][graveler.nowhere]", "unresolved autoref"),
+        ("::: graveler.nowhere", "graveler.nowhere could not be found"),
         ("![a drawing](nowhere.svg)", "nowhere.svg: no such file"),
         ("![a drawing](https://example.org/drawing.svg)", "loads https://example.org/drawing.svg from another host"),
     ],

@@ -14,10 +14,11 @@ from tests.docs_site.sources import (
     navigation,
     written_out,
 )
+from tests.make_site import made
 
 
 def pages() -> list[str]:
-    return [name for name in copied() if name.endswith(".md")]
+    return [*(name for name in copied() if name.endswith(".md")), *made()]
 
 
 def test_the_navigation_names_every_page_once() -> None:
@@ -65,7 +66,7 @@ def test_lists_and_fences_keep_their_meaning(github: str, python: str) -> None:
 
 
 def test_the_sources_are_the_pages_and_a_configuration_that_names_them(tmp_path: Path) -> None:
-    configuration = assemble(tmp_path / "site", {})
+    configuration = assemble(tmp_path / "site", made())
     project = tomllib.loads(configuration.read_text())["project"]
     assert project["theme"]["font"] is False
     assert (tmp_path / "site" / project["docs_dir"] / "docs" / "openapi.json").is_file()

@@ -126,7 +126,10 @@ _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[i
     (ForbiddenError, _says(403)),
     (BusyError, _says(429, "too many tries")),  # every client retries it
     (CorruptError, _says(500)),
-    (StoreRefusedError, _says(500)),  # this and the next last until somebody sets the deployment right: no client should retry
+    (
+        StoreRefusedError,
+        _says(500),
+    ),  # this and the next last until somebody sets the deployment right: no client should retry
     (SealingKeyLostError, _says(500)),
     (AnswerLostError, _says(503, UNKNOWN_OUTCOME)),
     (UnavailableError, _says(503)),
