@@ -35,7 +35,7 @@ _EXTRAS: Final = ("api", "aws")
 _ELSEWHERE: Final = ("cli", "server", "spark")
 """Rooms that stay out: they run on a person's machine or a cluster, and their libraries are not in the layer."""
 
-COMMAND_LINE: Final = ("typer", "rich")
+COMMAND_LINE: Final = ("typer", "rich", "tomlkit")
 """Libraries of the plain installation that only the command line needs."""
 
 _SERVICES: Final = ("dynamodb", "kms", "s3", "sqs", "secretsmanager", "stepfunctions", "sts", "sso", "sso-oidc")

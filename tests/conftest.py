@@ -1,6 +1,7 @@
 """For the whole run: the order of the tests, Hypothesis on a busy machine, which tests are left to ``make test-all``, and at
 the end the number of cases that campaigns tried."""
 
+import os
 import signal
 from random import Random
 from typing import Any, Final
@@ -72,6 +73,7 @@ class _Deselected:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["GRAVELER_CONFIG"] = "/nowhere/graveler.toml"  # and not that of who runs the tests
     config.pluginmanager.register(_Deselected(config))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what is in its background so, and commands that tests interrupt would inherit it.

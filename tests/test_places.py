@@ -33,6 +33,7 @@ def nothing_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
     monkeypatch.chdir(tmp_path)
 

@@ -12,6 +12,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("GRAVELER_LAKE", "GRAVELER_DEBUG", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GRAVELER_USER", "tester")
+    monkeypatch.setenv("GRAVELER_CONFIG", str(tmp_path / "configuration/config.toml"))
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("GRAVELER_PAGER", "")

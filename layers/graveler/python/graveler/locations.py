@@ -1,17 +1,21 @@
 """The location of the lake, and the identity of the user: the only code that reads the environment and the working folder.
 
-Faces that run in a user's own process use it; a server does not.
+Faces that run in a user's own process use it; a server does not. Options and arguments come first; a profile that one of them
+names (``--profile``) counts as an option. Then come the variables of the environment, then the profile that GRAVELER_PROFILE
+names or the one called ``default`` (:mod:`graveler.configuration`), then lakectl's file (for keys only), then the working folder.
 """
 
 import getpass
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
+from graveler.configuration import PROFILE as PROFILE
+from graveler.configuration import Profile, find_profile
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
@@ -50,6 +54,9 @@ SEALING_KEY_FILE: Final = "GRAVELER_SEALING_KEY_FILE"
 KMS_KEY: Final = "GRAVELER_KMS_KEY"
 """Instead of that file: the ARN of the KMS key that has wrapped the sealing key."""
 
+REPO: Final = "GRAVELER_REPO"
+"""The default repository of commands, and perhaps its branch: ``sales`` or ``sales/main``."""
+
 USER: Final = "GRAVELER_USER"
 """The name of the committer."""
 
@@ -77,7 +84,8 @@ class Network:
 class ServedLake:
     """A lake behind the HTTP API of a server, and the access key for it; or, instead of a key, the ``token`` of a login,
     or a login with AWS's credentials (``by_aws``). ``host`` is the host name to send, if it is not the URL's own, and
-    ``name`` the one that is signed for AWS, if it is neither."""
+    ``name`` the one that is signed for AWS, if it is neither. ``profile`` is the name of the profile that named the server, or
+    had the key for it; None if neither."""
 
     url: str
     key_id: str = ""
@@ -87,6 +95,7 @@ class ServedLake:
     host: str | None = None
     name: str | None = None
     network: Network = Network()
+    profile: str | None = None
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -107,7 +116,8 @@ class Named:
     """The location of the lake according to options or arguments; None: not given. ``lake`` is a folder,
     ``dynamodb://table`` or a server's URL, ``tables`` and ``endpoint`` only the latter two; the others are for a lake on AWS.
     AWS's own configuration provides a missing ``region`` or endpoint URL. ``key`` is the access key for a server, its ID and its
-    secret; ``login`` may be ``aws`` instead. Without both, the environment decides."""
+    secret; ``login`` may be ``aws`` instead. Without both, the environment decides. ``profile`` is a profile of the configuration
+    file, for what the other fields leave open."""
 
     lake: str | None = None
     tables: str | None = None
@@ -121,6 +131,7 @@ class Named:
     kms_key: str | None = None
     key: tuple[str, str] | None = field(default=None, repr=False)
     login: str | None = None
+    profile: str | None = None
     by_options: bool = field(default=False, compare=False)
 
     def spelled(self, name: str) -> str:
@@ -135,18 +146,57 @@ class Named:
         return f"tables='{_TABLE}TABLE' and objects='s3://BUCKET/PREFIX' (or {TABLES} and {OBJECTS})"
 
 
+class _Found(NamedTuple):
+    """Who names the lake, and as what; and the profile, if it does."""
+
+    by: str
+    value: str
+    profile: Profile | None = None
+
+
+class DefaultPlace(NamedTuple):
+    """The default repository of commands and its branch, "" if not set; and who says so."""
+
+    repository: str
+    branch: str
+    by: str
+
+
+def find_default(named: Named | None = None) -> DefaultPlace | None:
+    """Find the default repository: of the profile in ``named``, else GRAVELER_REPO, else that of the profile in use. None without
+    one.
+
+    A profile's repository is one of its lake: where an option or a variable names another lake, it does not count. The names are
+    not checked. Errors as those of :func:`graveler.configuration.find_profile`, and :class:`InvalidError` for two lakes.
+    """
+    named = named or Named()
+    if named.profile is None and (text := os.environ.get(REPO)):
+        repository, _, branch = text.removeprefix("lakefs://").partition("/")
+        return DefaultPlace(repository, branch.removesuffix("/"), REPO)
+    profile = find_profile(named.profile)
+    if profile is None or not profile.repository:
+        return None
+    found = _named(named)
+    if found is not None and found.profile is None and (there := profile.location) is not None:
+        key, value = there
+        if not (_same_server(value, found.value) if key == "endpoint" else value == found.value):
+            return None
+    return DefaultPlace(profile.repository, profile.branch, f"profile {profile.name!r}")
+
+
 def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
-    """Find the lake: from ``named``, else from the environment, else in the nearest folder upward from the working folder.
+    """Find the lake: from ``named``, else from the environment, else from the profile in use, else in the nearest folder upward
+    from the working folder.
 
     A folder is a lake if it holds ``graveler.json``, or ``.graveler`` that does; a folder that is named need not be one yet.
     :class:`NotFoundError`, with what to do; :class:`InvalidError` if two locations are named, or half of one;
-    :class:`ForbiddenError` for a server without an access key.
+    :class:`ForbiddenError` for a server without an access key. Also the errors of :func:`graveler.configuration.find_profile`.
     """
     named = named or Named()
     found = _named(named)
-    if found is not None and _is_served(*found, named):
+    if found is not None and _is_served(found, named):
         _refuse_for_aws(named, found)
-        return _served(*found, named)
+        return _served(found, named)
     if named.login is not None:
         raise InvalidError(
             f"login {named.login!r} is only for a lake behind a server; name one with {named.spelled('endpoint')}, or leave the "
@@ -159,31 +209,47 @@ def find_location(named: Named | None = None) -> LakeLocation:
     """Find the lake like :func:`find_lake`, for work that needs the lake itself: :class:`InvalidError` if a server is named."""
     named = named or Named()
     found = _named(named)
-    if found is not None and _is_served(*found, named):
+    if found is not None and _is_served(found, named):
+        where = "in its folder" if found.profile is None else f"with {named.spelled('lake')} and its folder"
         raise InvalidError(
-            f"this works only on the lake itself, but {found[0]} {found[1]!r} names a server; run it where the lake is: in its "
-            f"folder, or with {named.on_aws}"
+            f"this works only on the lake itself, but {found.by} {found.value!r} names a server; run it where the lake is: "
+            f"{where}, or with {named.on_aws}"
         )
     return _own(named, found)
 
 
-def _named(named: Named) -> tuple[str, str] | None:
-    """Return the option or variable that names the location, and its value. Options take precedence, all of them."""
+def _named(named: Named) -> _Found | None:
+    """Return who names the location, and as what. Options take precedence, all of them."""
     given = ((named.spelled(name), getattr(named, name)) for name in ("lake", "tables", "endpoint"))
-    return _single(*given) or _single(*((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT)))
+    if found := _single(*given):
+        return found
+    chosen = find_profile(named.profile) if named.profile is not None else None
+    if chosen is not None and chosen.location is not None:
+        return _by_profile(chosen)
+    if found := _single(*((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT))):
+        return found
+    used = find_profile() if named.profile is None else None
+    return None if used is None else _by_profile(used)
 
 
-def _own(named: Named, found: tuple[str, str] | None) -> LakeLocation:
-    if found is not None and (found[0] in (named.spelled("tables"), TABLES) or found[1].startswith(_TABLE)):
-        return _aws(*found, named)
+def _by_profile(profile: Profile) -> _Found | None:
+    if profile.location is None:
+        return None
+    key, value = profile.location
+    return _Found(f"{key!r} of profile {profile.name!r}", value, profile)
+
+
+def _own(named: Named, found: _Found | None) -> LakeLocation:
+    if found is not None and (found.by in (named.spelled("tables"), TABLES) or found.value.startswith(_TABLE)):
+        return _aws(found, named)
     if found is None and named.objects is not None:
         objects, tables = named.spelled("objects"), named.spelled("tables")
         raise InvalidError(f"{objects} needs {tables}: a lake on AWS needs {named.on_aws}")
     _refuse_for_aws(named, found)
-    return FolderLake(_nearest(named) if found is None else _named_folder(*found))
+    return FolderLake(_nearest(named) if found is None else _named_folder(found))
 
 
-def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
+def _refuse_for_aws(named: Named, found: _Found | None) -> None:
     """Raise :class:`InvalidError` if an option is given that only makes sense for a lake on AWS."""
     for name in (
         "objects",
@@ -195,32 +261,84 @@ def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
         "kms_key",
     ):
         if getattr(named, name) is not None:
-            hint = f"; {found[0]} {found[1]!r} names another lake; name only one" if found else ""
+            hint = f"; {found.by} {found.value!r} names another lake; name only one" if found else ""
             raise InvalidError(f"{named.spelled(name)} is only for a lake on AWS, which needs {named.on_aws}{hint}")
 
 
-def _is_served(by: str, value: str, named: Named) -> bool:
-    return by in (named.spelled("endpoint"), ENDPOINT) or value.startswith(("http://", "https://"))
+def _is_served(found: _Found, named: Named) -> bool:
+    return found.by in (named.spelled("endpoint"), ENDPOINT) or found.value.startswith(("http://", "https://"))
 
 
-def _served(by: str, url: str, named: Named) -> ServedLake:
+def _served(found: _Found, named: Named) -> ServedLake:
     environ = os.environ
-    found = ServedLake(
-        url=url, host=environ.get(HOST) or None, name=environ.get(SERVER_NAME) or None, network=_network()
+    lake = ServedLake(
+        url=found.value,
+        host=environ.get(HOST) or None,
+        name=environ.get(SERVER_NAME) or None,
+        network=_network(),
+        profile=None if found.profile is None else found.profile.name,
     )
-    login = named.login or (None if named.key else environ.get(LOGIN))
-    if login:
-        if login != "aws":
-            raise InvalidError(f"cannot log in with {login!r}; use aws, with AWS credentials")
-        return replace(found, by_aws=True)
-    if named.key is None and (token := environ.get(TOKEN)):
-        return replace(found, token=token)
-    for key_id, secret in [named.key] if named.key else _access_keys(url):
+    if named.login is not None:
+        return _logged_in(lake, named.login)
+    if named.key is not None and all(named.key):
+        return replace(lake, key_id=named.key[0], secret=named.key[1])
+    chosen = find_profile(named.profile) if named.profile is not None else None
+    return (
+        _with_credentials_of(lake, chosen)
+        or _with_variables(lake)
+        or (_with_credentials_of(lake, found.profile or find_profile()) if chosen is None else None)
+        or _with_lakectls_key(lake)
+        or _without_key(found)
+    )
+
+
+def _logged_in(lake: ServedLake, login: str) -> ServedLake:
+    if login != "aws":
+        raise InvalidError(f"cannot log in with {login!r}; use aws, with AWS credentials")
+    return replace(lake, by_aws=True)
+
+
+def _with_credentials_of(lake: ServedLake, profile: Profile | None) -> ServedLake | None:
+    """Return the lake with the key or login of this profile; None without one. It goes to the profile's own server only."""
+    if profile is None or not _same_server(profile.endpoint, lake.url):
+        return None
+    if profile.login:
+        return replace(_logged_in(lake, profile.login), profile=profile.name)
+    if profile.key_id and profile.secret_key:
+        return replace(lake, key_id=profile.key_id, secret=profile.secret_key, profile=profile.name)
+    return None
+
+
+def _with_variables(lake: ServedLake) -> ServedLake | None:
+    """Return the lake with what the environment has for it: a login, a token, or a key; lakectl's only for its own server."""
+    environ = os.environ
+    if login := environ.get(LOGIN):
+        return _logged_in(lake, login)
+    if token := environ.get(TOKEN):
+        return replace(lake, token=token)
+    if (key_id := environ.get(KEY_ID)) and (secret := environ.get(SECRET)):
+        return replace(lake, key_id=key_id, secret=secret)
+    if _same_server(environ.get("LAKECTL_SERVER_ENDPOINT_URL", ""), lake.url):
+        key_id, secret = (environ.get(f"LAKECTL_CREDENTIALS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
         if key_id and secret:
-            return replace(found, key_id=key_id, secret=secret)
+            return replace(lake, key_id=key_id, secret=secret)
+    return None
+
+
+def _with_lakectls_key(lake: ServedLake) -> ServedLake | None:
+    """Return the lake with the key in lakectl's file, if it is for this server and no other."""
+    configured = _lakectl_settings()
+    if _same_server(configured.get("server.endpoint_url", ""), lake.url):
+        key_id, secret = (configured.get(f"credentials.{name}") for name in ("access_key_id", "secret_access_key"))
+        if key_id and secret:
+            return replace(lake, key_id=key_id, secret=secret)
+    return None
+
+
+def _without_key(found: _Found) -> NoReturn:
     raise ForbiddenError(
-        f"{by} {url!r} names a server, but there is no access key for it; set {KEY_ID} and {SECRET}, or {LOGIN}=aws to log in "
-        f"with AWS credentials, or configure this server in {_LAKECTL}"
+        f"{found.by} {found.value!r} names a server, but there is no access key for it; set {KEY_ID} and {SECRET}, or "
+        f"{LOGIN}=aws to log in with AWS credentials, or keep a key with `graveler login`, or configure this server in {_LAKECTL}"
     )
 
 
@@ -233,17 +351,6 @@ def _network() -> Network:
     proxies = {scheme: url for scheme in ("http", "https") if (url := environment.get(scheme) or fallback)}
     certificates = next(filter(None, map(os.environ.get, _CERTIFICATES)), "")
     return Network(proxies=proxies, no_proxy=environment.get("no", ""), certificates=certificates)
-
-
-def _access_keys(url: str) -> Iterator[tuple[str | None, str | None]]:
-    """Yield the possible access keys for a server: graveler's, or lakectl's if they are for this server and no other."""
-    environ = os.environ
-    yield environ.get(KEY_ID), environ.get(SECRET)
-    if _same_server(environ.get("LAKECTL_SERVER_ENDPOINT_URL", ""), url):
-        yield environ.get("LAKECTL_CREDENTIALS_ACCESS_KEY_ID"), environ.get("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY")
-    configured = _lakectl_settings()
-    if _same_server(configured.get("server.endpoint_url", ""), url):
-        yield configured.get("credentials.access_key_id"), configured.get("credentials.secret_access_key")
 
 
 def _same_server(one: str, other: str) -> bool:
@@ -279,18 +386,29 @@ def _lakectl_settings() -> dict[str, str]:
     }
 
 
-def _single(*candidates: tuple[str, str | None]) -> tuple[str, str] | None:
+def _single(*candidates: tuple[str, str | None]) -> _Found | None:
     """Return the one location that is given, and what names it. :class:`InvalidError` for two."""
-    given = [(by, value) for by, value in candidates if value is not None]
+    given = [_Found(by, value) for by, value in candidates if value is not None]
     if len(given) > 1:
-        raise InvalidError(f"{' and '.join(f'{by} {value!r}' for by, value in given)} name two lakes; name only one")
+        raise InvalidError(f"{' and '.join(f'{one.by} {one.value!r}' for one in given)} name two lakes; name only one")
     return given[0] if given else None
 
 
-def _aws(by: str, tables: str, named: Named) -> AwsLake:
-    objects = named.objects or os.environ.get(OBJECTS)
+def _aws(found: _Found, named: Named) -> AwsLake:
+    tables = found.value
+    objects = (
+        named.objects
+        or (found.profile.objects if found.profile is not None and named.profile is not None else "")
+        or os.environ.get(OBJECTS)
+        or (found.profile.objects if found.profile is not None else "")
+    )
     if not objects:
-        raise InvalidError(f"{by} needs {named.spelled('objects')}: a lake on AWS needs {named.on_aws}")
+        if found.profile is not None:
+            raise InvalidError(
+                f"{found.by} needs 'objects': add objects = \"s3://BUCKET/PREFIX\" to the profile, or give "
+                f"{named.spelled('objects')}"
+            )
+        raise InvalidError(f"{found.by} needs {named.spelled('objects')}: a lake on AWS needs {named.on_aws}")
     s3 = named.s3_endpoint_url or _endpoint("S3")
     dynamodb = named.dynamodb_endpoint_url or _endpoint("DYNAMODB")
     by_option = named.sealing_key_file or named.kms_key
@@ -324,12 +442,19 @@ def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
     return cache_folder() / f"lake-{lake.hexdigest()[:16]}"
 
 
-def _named_folder(by: str, name: str) -> Path:
-    if "://" in name:
+def _named_folder(found: _Found) -> Path:
+    if "://" in found.value:
         raise InvalidError(
-            f"{by} {name!r} does not name a lake; name a folder, {_TABLE}TABLE for one on AWS, or a server's URL"
+            f"{found.by} {found.value!r} does not name a lake; name a folder, {_TABLE}TABLE for one on AWS, or a server's URL"
         )
-    folder = Path(name)
+    folder = Path(found.value)
+    if found.profile is not None:
+        try:
+            folder = folder.expanduser()
+        except RuntimeError:
+            raise InvalidError(
+                f"{found.by} {found.value!r} names a user without a home folder; write the whole path"
+            ) from None
     return lake_in(folder) or folder
 
 

@@ -59,6 +59,9 @@ Environment:
                     a lake behind a server, like --endpoint; if no key is given,
                     LAKECTL_CREDENTIALS_… or ~/.lakectl.yaml is used, provided
                     that it is for this server
+  GRAVELER_PROFILE  the profile to use of the configuration file, like --profile;
+                    default: the one called default
+  GRAVELER_CONFIG   the configuration file; default: ~/.config/graveler/config.toml
   GRAVELER_LOGIN    aws: log in with AWS credentials instead, like --login
   GRAVELER_SESSION_TOKEN
                     or use a token printed by `graveler login`
@@ -170,6 +173,14 @@ def root(
             "--login",
             metavar="HOW",
             help="How to log in to the server: aws, with AWS credentials. [default: GRAVELER_LOGIN]",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            help="A profile of the configuration file. [default: GRAVELER_PROFILE, or default]",
         ),
     ] = None,
     version: Annotated[

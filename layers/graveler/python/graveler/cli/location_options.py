@@ -3,7 +3,16 @@
 from copy import copy
 from typing import Any, Final
 
-_NAMES: Final = ("objects", "tables", "endpoint", "region", "s3_endpoint_url", "dynamodb_endpoint_url", "login")
+_NAMES: Final = (
+    "objects",
+    "tables",
+    "endpoint",
+    "region",
+    "s3_endpoint_url",
+    "dynamodb_endpoint_url",
+    "login",
+    "profile",
+)
 _SHOWN: Final = "objects"
 """The one in each command's help: a table that --lake names is nothing without it."""
 

@@ -1,7 +1,8 @@
 """The lake that handles share, and how it is opened again in another process.
 
-A pickled handle holds the lake's address: a folder, a table with its place in S3, or a server's URL. It holds no key, token or
-proxy, which the other process takes from its own environment. The lake is opened there when the first verb needs it: an error
+A pickled handle holds the lake's address: a folder, a table with its place in S3, or a server's URL, with the name of the profile
+that had the key for it. It holds no key, token or proxy, which the other process takes from its own configuration file or
+environment. The lake is opened there when the first verb needs it: an error
 while a worker unpickles its task would end the worker, and its message would be lost. A process opens each lake once, however
 many handles reach it.
 """
@@ -14,6 +15,7 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from graveler.anywhere import AnyLake
+from graveler.configuration import profile_names
 from graveler.errors import ForbiddenError
 from graveler.forks import new_lock
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
@@ -32,20 +34,26 @@ class ServerAddress:
     host: str | None
     name: str | None
     by_aws: bool
+    profile: str | None = None
 
     def __str__(self) -> str:
         return self.url
 
     def found(self) -> ServedLake:
-        """Return the server with this process's credentials. :class:`ForbiddenError` if there are none."""
+        """Return the server with this process's credentials: those of the profile, if there is one of this name here.
+        :class:`ForbiddenError` if there are none."""
+        login = "aws" if self.by_aws else None
         try:
-            found = find_lake(Named(endpoint=self.url, login="aws" if self.by_aws else None))
+            found = find_lake(Named(endpoint=self.url, login=login, profile=self._profile_here()))
         except ForbiddenError as error:
             raise ForbiddenError(
                 f"a handle on the lake at {self.url!r} came from another process, and handles carry no credentials: {error}"
             ) from None
         assert isinstance(found, ServedLake)
         return replace(found, host=self.host or found.host, name=self.name or found.name)
+
+    def _profile_here(self) -> str | None:
+        return self.profile if self.profile in profile_names() else None
 
 
 Address: TypeAlias = FolderLake | AwsLake | ServerAddress
@@ -60,7 +68,9 @@ def address_of(location: FolderLake | AwsLake | ServedLake) -> Address | None:
         return None if any(url is not None and _has_secret(url) for url in urls) else location
     if _has_secret(location.url):
         return None
-    return ServerAddress(url=location.url, host=location.host, name=location.name, by_aws=location.by_aws)
+    return ServerAddress(
+        url=location.url, host=location.host, name=location.name, by_aws=location.by_aws, profile=location.profile
+    )
 
 
 def _has_secret(url: str) -> bool:

@@ -273,6 +273,7 @@ def _named(
         s3_endpoint_url=s3_endpoint_url or lake.s3_endpoint_url,
         dynamodb_endpoint_url=dynamodb_endpoint_url or lake.dynamodb_endpoint_url,
         cache=cache,
+        profile=lake.profile,
         by_options=True,
     )
 
