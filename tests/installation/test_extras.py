@@ -24,6 +24,7 @@ with uploaded("multipart/form-data; boundary=x", form) as (body, _):
 from pathlib import Path
 from graveler.lake.opening.location import AwsLake, open_at
 open_at(AwsLake(objects="s3://bucket/lake", tables="dynamodb://lake", cache=Path("cache"), region="eu-central-1"))""",
+    "fsspec": "import graveler.filesystem; graveler.filesystem.GravelerFileSystem",
     "listing": "from graveler.retention.report import check_possible; check_possible()",
     "remote": """
 from graveler.locations import ServedLake
@@ -42,6 +43,7 @@ with suppress(InvalidError):  # what it says of the host shows that it got that 
 PROVIDES: Final = {
     "": set(),
     "cli": set(),
+    "fsspec": {"fsspec"},
     "listing": {"listing"},
     "api": {"api"},
     "server": {"server", "api"},

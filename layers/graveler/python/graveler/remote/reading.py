@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.lake.objects.checked import OpenedObject
 from graveler.model import (
     Branch,
@@ -159,10 +159,29 @@ class RemoteReader:
             yield from (item for item in page.results if isinstance(item, ObjectEntry))
             after = page.next_after
 
+    def view(self, ref: str) -> "RemoteView":
+        """Return a ref for several reads. Of a commit they all show one state; of a branch each request shows that of its time.
+        No request."""
+        return RemoteView(self, ref)
+
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
         """Count objects and bytes."""
         query: Query = {"prefix": prefix, "delimiter": delimiter}
         return self._connection.get((*self._base, "refs", ref, "usage"), differences.UsageDocument, query).value()
+
+    def signed_url(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
+        """Return a URL with which anyone may read an object's bytes, for as long as the server's settings say, whatever
+        ``expires_in`` is. Cost: one request, unless a URL that stays valid for a minute is at hand. :class:`UnavailableError` if
+        its store has no such URLs."""
+        del expires_in
+        return self._transfers.url(ref, entry)
+
+    def native(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
+        """Return a :meth:`signed_url`, the only place of an object's bytes that a client can use by itself."""
+        return self.signed_url(ref, entry, expires_in)
+
+    def open_file(self, ref: str, entry: ObjectEntry) -> None:
+        """Return None: no object behind a server is a file here."""
 
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of an object, in pieces. Cost: two requests and one object read."""
@@ -178,7 +197,10 @@ class RemoteReader:
     def open_object(self, ref: str, path: str) -> OpenedObject:
         """Return an object as of now, with the functions that read it. Cost: two requests, and one object read per read. After a
         presigned URL has expired a new one is requested: :class:`BusyError` then if the object was replaced meanwhile."""
-        entry = self.stat(ref, path)
+        return self.opened(ref, self.stat(ref, path))
+
+    def opened(self, ref: str, entry: ObjectEntry) -> OpenedObject:
+        """Return an object that was looked up in ``ref`` as :meth:`open_object` does. Cost: one request."""
         self._transfers.prepare(ref, entry)
         return OpenedObject(
             ref,
@@ -357,3 +379,28 @@ def _decided(strategies: MergeStrategies, path: str) -> MergeStrategy:
     """Return the strategy for a path: that of the longest matching prefix."""
     fitting = [(len(prefix), strategy) for prefix, strategy in strategies.by_prefix if path.startswith(prefix)]
     return max(fitting, key=lambda found: found[0])[1] if fitting else strategies.default
+
+
+class RemoteView:
+    """The reads of :class:`graveler.lake.reading.view.View`, behind the HTTP API, which has no states of branches."""
+
+    def __init__(self, reader: RemoteReader, ref: str) -> None:
+        self.ref = ref
+        self._reader = reader
+
+    def get(self, path: str) -> ObjectEntry | None:
+        """Return the metadata of an object; None if there is none. Cost: one request."""
+        try:
+            return self._reader.stat(self.ref, path)
+        except ObjectNotFoundError:
+            return None
+
+    def list_objects(
+        self, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = PAGE
+    ) -> Page[ObjectEntry | CommonPrefix]:
+        """List objects by path. Cost: one request."""
+        return self._reader.list_objects(self.ref, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+
+    def objects(self, prefix: str = "") -> Iterator[ObjectEntry]:
+        """Yield all objects whose path begins with ``prefix``. Cost: one request per thousand."""
+        return self._reader.objects(self.ref, prefix)

@@ -86,6 +86,13 @@ class Transfers:
         if entry.size and self._presigned():
             self._url(ref, entry)
 
+    def url(self, ref: str, entry: ObjectEntry) -> str:
+        """Return a URL for reading this version of the object. Cost: one request, unless a cached one is valid.
+        :class:`UnavailableError` if the server offers none."""
+        if not self._presigned():
+            raise UnavailableError("the server offers no presigned URLs, since its object store has none")
+        return self._url(ref, entry)
+
     def _presigned(self) -> bool:
         if self._presigns is None:
             self._presigns = self._connection.get(("config",), Config).storage_config.pre_sign_support

@@ -47,7 +47,10 @@ from graveler.tree.rendered import Rendering
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from graveler.lake.reading.summary import Level, Summary, Usage
+    from graveler.lake.reading.view import View
 
 T = TypeVar("T")
 
@@ -285,6 +288,13 @@ class RepositoryReader:
                 return
             after = page.next_after
 
+    def view(self, ref: str) -> "View":
+        """Return one state of a ref, for several reads. Cost: resolving."""
+        from graveler.lake.reading.view import View  # for programs that list at length
+
+        snapshot, commit_id = self._state(ref)
+        return View(ref, commit_id, snapshot, self._codec)
+
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
         """Return the number and bytes of the objects whose path begins with ``prefix``; with a ``delimiter`` also for each common
         prefix, and directly in the prefix.
@@ -321,6 +331,11 @@ class RepositoryReader:
         objects, key = self._locate(entry.address)
         return objects.presign(key, "GET", expires_in, Noted(entry.size, md5_of(entry)))
 
+    def signed_url(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
+        """Return :meth:`url` of an object that was looked up in ``ref``."""
+        del ref
+        return self.url(entry, expires_in)
+
     def bytes_in(
         self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None, *, verify: bool = True
     ) -> Iterator[bytes]:
@@ -341,6 +356,29 @@ class RepositoryReader:
             self.expect_kept(ref)
             raise BytesGoneError(entry.path, ref, entry.address) from None
 
+    def open_file(self, ref: str, entry: ObjectEntry) -> "FileIO | None":
+        """Return an object that was looked up in ``ref`` as an open file, which the caller closes; None if its store is not a
+        folder. Cost: one open. Errors as :meth:`bytes_in`; nothing is verified."""
+        from graveler.storage.folder_objects import FolderObjects  # not for lakes on AWS
+
+        objects, key = self._locate(entry.address)
+        if not isinstance(objects, FolderObjects):
+            return None
+        try:
+            return objects.open_object(key)[1]
+        except ObjectMissingError:
+            self.expect_kept(ref)
+            raise BytesGoneError(entry.path, ref, entry.address) from None
+
+    def native(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
+        """Return where the bytes of an object that was looked up in ``ref`` are, for programs that read by themselves: the path
+        of a file, or a URL ``s3://…``, for which they need credentials of their own. No request."""
+        del ref, expires_in  # the place stays; a server's URLs do not
+        from graveler.storage.folder_objects import FolderObjects
+
+        objects, key = self._locate(entry.address)
+        return objects.name_of(key) if isinstance(objects, FolderObjects) else f"{objects.namespace}/{key}"
+
     def expect_kept(self, ref: str) -> None:
         """Refuse a ref whose commit has expired. Cost: resolving, one table read; no more for a branch.
         :class:`ExpiredCommitError`."""
@@ -356,7 +394,10 @@ class RepositoryReader:
     def open_object(self, ref: str, path: str) -> OpenedObject:
         """Open an object as it is now; its later reads, as :meth:`bytes_in`, do not depend on what ``ref`` then has at the path.
         A caller that reads all of it compares the MD5. Cost: :meth:`stat`, and one object read each time."""
-        entry = self.stat(ref, path)
+        return self.opened(ref, self.stat(ref, path))
+
+    def opened(self, ref: str, entry: ObjectEntry) -> OpenedObject:
+        """Return an object that was looked up in ``ref`` as :meth:`open_object` does. No request."""
         return OpenedObject(
             ref,
             entry,

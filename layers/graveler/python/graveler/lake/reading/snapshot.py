@@ -30,6 +30,11 @@ class Snapshot:
         self._tree: Tree | None = None
         self._staged = staged.reader(tokens)
 
+    @property
+    def is_staged(self) -> bool:
+        """Whether the state has staged changes, or may have some."""
+        return bool(self._staged)
+
     def _committed(self) -> Tree:
         # Not cached_property: before Python 3.12 it holds a lock of the whole class while it loads.
         if self._tree is None:

@@ -1,0 +1,48 @@
+"""The lake's errors as the exceptions that programs expect of files."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    CorruptError,
+    ForbiddenError,
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
+from graveler.storage.objects import NotPermittedError
+
+_NUMBERS: Final[tuple[tuple[type[GravelerError], int], ...]] = (
+    (NotFoundError, errno.ENOENT),
+    (AlreadyExistsError, errno.EEXIST),
+    (ForbiddenError, errno.EACCES),
+    (NotPermittedError, errno.EACCES),
+    (BusyError, errno.EBUSY),
+    (CorruptError, errno.EIO),
+    (UnavailableError, errno.EIO),
+)
+"""The number of each class, from which Python chooses ``FileNotFoundError``, ``PermissionError`` and so on. The first that
+matches counts."""
+
+
+def as_os_error(error: GravelerError, path: str) -> Exception:
+    """Return Python's own exception for an error: an ``OSError`` of the right class, ``ValueError`` for an invalid argument. A
+    conflict, or a condition that does not hold, has none: the error itself."""
+    for kind, number in _NUMBERS:
+        if isinstance(error, kind):
+            return OSError(number, str(error), path)
+    return ValueError(f"{error}: {path!r}") if isinstance(error, InvalidError) else error
+
+
+@contextmanager
+def told(path: str) -> Iterator[None]:
+    """Raise the lake's errors as those of files; the original is the ``__cause__``."""
+    try:
+        yield
+    except GravelerError as error:
+        raise as_os_error(error, path) from error

@@ -1,0 +1,97 @@
+"""The lake behind a filesystem: opened when it is first needed, with refs resolved as its options say."""
+
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from graveler.errors import ForbiddenError, InvalidError, RefNotFoundError
+from graveler.forks import new_lock
+from graveler.sdk.lake import Lake, open_lake
+from graveler.sdk.repository import Repository
+
+if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
+
+
+class LakeOptions(TypedDict, total=False):
+    """The storage options that say where the lake is: the arguments of :func:`graveler.open`."""
+
+    objects: str | None
+    region: str | None
+    s3_endpoint_url: str | None
+    dynamodb_endpoint_url: str | None
+    user: str | None
+    login: Literal["aws"] | None
+
+
+class OpenedLake:
+    """The repositories of one lake. ``snapshot`` fixes the commit of each ref when it is first read. Safe to share between
+    threads; survives a fork."""
+
+    def __init__(self, location: "str | Path | None", options: LakeOptions, *, snapshot: bool) -> None:
+        self._location = location
+        self._options = options
+        self._snapshot = snapshot
+        self._lock: Lock = new_lock()
+        self._lake: Lake | None = None
+        self._repositories: dict[str, Repository] = {}
+        self._commits: dict[tuple[str, str], str] = {}
+
+    @property
+    def lake(self) -> Lake:
+        """The lake. Errors as :func:`graveler.open`."""
+        with self._lock:
+            if self._lake is None:
+                self._lake = open_lake(self._location, **self._options)
+            return self._lake
+
+    def repository(self, name: str) -> Repository:
+        """Return a repository, which need not exist. No request."""
+        found = self._repositories.get(name)
+        if found is None:
+            found = self._repositories[name] = self.lake.repository(name)
+        return found
+
+    def verbs(self, name: str) -> "AnyRepository":
+        """Return the operations of a repository. Cost: one table read, the first time."""
+        return self.repository(name).verbs
+
+    def reading(self, repository: str, ref: str) -> str:
+        """Return the ref to read for ``ref``: itself, or the commit that it had first with ``snapshot``."""
+        if not self._snapshot:
+            return ref
+        commit = self._commits.get((repository, ref))
+        if commit is None:
+            found = self.verbs(repository).commit_of(ref).id
+            with self._lock:
+                commit = self._commits.setdefault((repository, ref), found)
+        return commit
+
+    def expect_branch(self, repository: str, ref: str, doing: str) -> None:
+        """Refuse to write to what is not a branch. Cost: a table read, two if it is none. :class:`ForbiddenError` for another
+        ref, :class:`RefNotFoundError`."""
+        verbs = self.verbs(repository)
+        try:
+            verbs.branch(ref)
+        except (RefNotFoundError, InvalidError):  # ``main~1`` is no name of a branch
+            verbs.commit_of(ref)
+            raise ForbiddenError(
+                f"{doing}: {ref!r} is not a branch, and only branches can be written to; create one, then write to it"
+            ) from None
+
+    def close(self) -> None:
+        """Release files and connections; the next use opens the lake again."""
+        with self._lock:
+            lake, self._lake = self._lake, None
+            self._repositories.clear()
+        if lake is not None:
+            lake.close()
+
+
+def lake_options(given: dict[str, Any]) -> LakeOptions:
+    """Return those of the storage options that say where the lake is, and take them out of ``given``."""
+    found: LakeOptions = {}
+    for name in LakeOptions.__annotations__:
+        if name in given:
+            found[name] = given.pop(name)  # type: ignore[literal-required]
+    return found

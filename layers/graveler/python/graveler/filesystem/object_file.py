@@ -1,0 +1,211 @@
+"""An object as a file for reading, which several threads may use at once."""
+
+import io
+import os
+from collections.abc import Callable
+from io import FileIO
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Final
+
+from graveler.filesystem.failures import told
+from graveler.lake.objects.checked import OpenedObject, damaged
+from graveler.model import ObjectEntry
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+BLOCK: Final = 1 << 20
+"""Bytes that a small read fetches of an object that is not a local file."""
+FILE_BLOCK: Final = 1 << 16
+"""The same for a local file."""
+
+Fetch = Callable[[int, int], bytes]
+"""Returns exactly so many bytes from a position, all of them inside the object."""
+
+
+def pieces_of_file(file: FileIO, entry: ObjectEntry, ref: str) -> Fetch:
+    """Return a function that reads an open file, at any position and from any thread. :class:`DamagedObjectError` if it is
+    shorter than recorded."""
+    descriptor = file.fileno()
+
+    def fetch(start: int, length: int) -> bytes:
+        found = os.pread(descriptor, length, start)
+        if len(found) == length:
+            return found
+        pieces = [found]
+        while found and (left := length - sum(map(len, pieces))):  # one call returns 2 GiB at most
+            found = os.pread(descriptor, left, start + length - left)
+            pieces.append(found)
+        whole = b"".join(pieces)
+        if len(whole) < length:
+            raise damaged(entry, ref, f"{start + len(whole):,} bytes")
+        return whole
+
+    return fetch
+
+
+def pieces_of_object(opened: OpenedObject) -> Fetch:
+    """Return a function that reads an object from its store, one object read for each call. :class:`DamagedObjectError` if it is
+    shorter than recorded."""
+
+    def fetch(start: int, length: int) -> bytes:
+        found = b"".join(opened.read(start, length))
+        if len(found) != length:
+            raise damaged(opened.entry, opened.ref, f"{start + len(found):,} bytes")
+        return found
+
+    return fetch
+
+
+class ObjectFile(io.BufferedIOBase):
+    """The bytes of one object as of its opening: later changes staged at its path do not show.
+
+    ``tell``, ``seek`` and ``read`` are those of any file. In addition, a ``read`` that follows a ``seek`` in the same thread
+    reads at that position whatever other threads did in between: DuckDB reads one file object from several threads, always in
+    these two steps. Reads of fewer than ``block_size`` bytes fetch a whole block. Cost: one object read for each, none for a
+    local file.
+    """
+
+    mode = "rb"
+
+    def __init__(
+        self,
+        entry: ObjectEntry,
+        name: str,
+        info: dict[str, Any],
+        fetch: Fetch,
+        block_size: int,
+        file: FileIO | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.path = name
+        self.size = entry.size
+        self.details = info
+        self.blocksize = block_size
+        self._fetch = fetch
+        self._position = 0
+        self._sought: dict[int, int] = {}
+        """Positions by thread: of the last seek, until its next read."""
+        self._mover: int | None = None
+        """The thread whose seek the position is from, until any read."""
+        self._block: tuple[int, bytes] = (0, b"")
+        self._file = file
+        """The local file, which is closed together with this one."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether reads take a local file's time, and not a network's."""
+        return self._file is not None
+
+    def at(self, start: int, length: int) -> bytes:
+        """Return the bytes from a position, without regard to any other. Fewer only at the end."""
+        self._check_open()
+        return self._bytes(start, min(length, self.size - start))
+
+    def info(self) -> dict[str, Any]:
+        """Return what the filesystem's ``info`` returned when the file was opened. No request."""
+        return self.details
+
+    def readable(self) -> bool:
+        """See :class:`io.IOBase`."""
+        return True
+
+    def seekable(self) -> bool:
+        """See :class:`io.IOBase`."""
+        return True
+
+    def tell(self) -> int:
+        """See :class:`io.IOBase`."""
+        self._check_open()
+        return self._sought.get(get_ident(), self._position)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """See :class:`io.IOBase`. No request."""
+        self._check_open()
+        if whence == io.SEEK_CUR:
+            offset += self.tell()
+        elif whence == io.SEEK_END:
+            offset += self.size
+        elif whence != io.SEEK_SET:
+            raise ValueError(f"whence is {whence}; give 0 (start), 1 (here) or 2 (end)")
+        if offset < 0:
+            raise ValueError(f"position {offset} is before the beginning of {self.name!r}")
+        self._mover = get_ident()
+        self._position = self._sought[self._mover] = offset
+        return offset
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return ``size`` bytes, fewer only at the end; all that is left without a size."""
+        start = self._start()
+        left = max(0, self.size - start)
+        length = left if size is None or size < 0 else min(size, left)
+        found = self._bytes(start, length)
+        self._position = start + length
+        return found
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, as many as one fetch brings."""
+        return self.read(self.blocksize if size < 0 else size)
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        """See :class:`io.BufferedIOBase`."""
+        view = memoryview(buffer).cast("B")
+        found = self.read(len(view))
+        view[: len(found)] = found
+        return len(found)
+
+    def readinto1(self, buffer: "WriteableBuffer", /) -> int:
+        """See :class:`io.BufferedIOBase`."""
+        return self.readinto(buffer)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """See :class:`io.IOBase`."""
+        limit = self.size if size is None or size < 0 else size
+        start, length = self._start(), 0
+        pieces: list[bytes] = []
+        while piece := self._bytes(
+            start + length, min(self.blocksize // 8, limit - length, self.size - start - length)
+        ):
+            end = piece.find(b"\n") + 1
+            pieces.append(piece[:end] if end else piece)
+            length += len(pieces[-1])
+            if end:
+                break
+        self._position = start + length
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Release the file. Reads that other threads have begun fail."""
+        if not self.closed and self._file is not None:
+            self._file.close()
+        self._block = (0, b"")
+        super().close()
+
+    def _start(self) -> int:
+        """Return where this thread's next read begins."""
+        self._check_open()
+        me, mover, self._mover = get_ident(), self._mover, None
+        own = self._sought.pop(me, None)
+        if own is not None:
+            return own
+        if mover is not None:  # it moved, and left the reading to this thread
+            self._sought.pop(mover, None)
+        return self._position
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        if length <= 0:
+            return b""
+        at, block = self._block
+        if at <= start and start + length <= at + len(block):
+            return block[start - at : start - at + length]
+        with told(self.name):
+            if length >= self.blocksize:
+                return self._fetch(start, length)
+            block = self._fetch(start, min(self.blocksize, self.size - start))
+        self._block = start, block
+        return block[:length]
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError(f"the file {self.name!r} is closed")

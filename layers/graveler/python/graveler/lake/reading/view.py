@@ -1,0 +1,70 @@
+"""One state of a ref for several reads, none of which sees commits that are made meanwhile."""
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from graveler.errors import PreconditionError
+from graveler.lake.reading.snapshot import Snapshot
+from graveler.lake.text import utf8
+from graveler.model import CommitID, CommonPrefix, ObjectEntry, Page
+from graveler.tree.record import RecordCodec, encode_key
+
+LONGEST: Final = 600
+"""Seconds for which the state of a branch may be read: staged changes that a commit took are deleted 15 minutes later."""
+
+_PAGE: Final = 1000
+
+
+class View:
+    """A ref as it was when the view was made: of a branch its commit ``commit_id``, and the tokens under which changes were
+    staged. Changes that are staged meanwhile may show; commits, merges and resets do not. For one thread at a time. Of a branch's
+    name alone it can be used for :data:`LONGEST` seconds: :class:`PreconditionError` later."""
+
+    def __init__(self, ref: str, commit_id: CommitID, snapshot: Snapshot, codec: RecordCodec) -> None:
+        self.ref = ref
+        self.commit_id = commit_id
+        self._snapshot = snapshot
+        self._codec = codec
+        self._until = time.monotonic() + LONGEST if snapshot.is_staged else None
+
+    def get(self, path: str) -> ObjectEntry | None:
+        """Return the metadata of an object; None if there is none. Cost as :meth:`RepositoryReader.stat`, without resolving."""
+        self._expect_valid()
+        key = encode_key(path)
+        packed = self._snapshot.get(key)
+        return None if packed is None else self._codec.decode(key, packed, path)
+
+    def list_objects(
+        self, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = _PAGE
+    ) -> Page[ObjectEntry | CommonPrefix]:
+        """List as :meth:`RepositoryReader.list_objects`. Costs the same, without resolving."""
+        self._expect_valid()
+        page = self._snapshot.page(
+            prefix=utf8("prefix", prefix),
+            after=utf8("after", after),
+            delimiter=utf8("delimiter", delimiter),
+            amount=amount,
+        )
+        records = [(key, packed) for key, packed in zip(page.keys, page.packed, strict=True) if packed is not None]
+        made = iter(self._codec.decode_many(ObjectEntry, records))
+        results = tuple(
+            CommonPrefix(key.decode()) if packed is None else next(made)
+            for key, packed in zip(page.keys, page.packed, strict=True)
+        )
+        return Page(results, page.keys[-1].decode() if page.more and page.keys else None, (self.commit_id,))
+
+    def objects(self, prefix: str = "") -> Iterator[ObjectEntry]:
+        """Yield all objects whose path begins with ``prefix``, in the order of their UTF-8 bytes."""
+        after: str | None = ""
+        while after is not None:
+            page = self.list_objects(prefix=prefix, after=after)
+            yield from (item for item in page.results if isinstance(item, ObjectEntry))
+            after = page.next_after
+
+    def _expect_valid(self) -> None:
+        if self._until is not None and time.monotonic() > self._until:
+            raise PreconditionError(
+                f"reading {self.ref!r} took longer than {LONGEST // 60} minutes, for which its staged changes are kept as they "
+                "were; read a commit or a tag instead, or commit first"
+            )

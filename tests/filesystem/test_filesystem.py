@@ -1,0 +1,287 @@
+"""The filesystem on each kind of lake: what fsspec's own suite does not ask."""
+
+import asyncio
+import os
+import pickle
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from graveler.errors import ObjectNotFoundError
+from graveler.filesystem.filesystem import GravelerFileSystem
+from graveler.sdk.branch import Branch
+from tests.filesystem.conftest import new_repository
+
+
+def branch_of(fs: GravelerFileSystem, branch: str) -> Branch:
+    repository, name = branch.split("/")
+    return fs.opened.repository(repository).branch(name)
+
+
+def test_it_is_known_by_its_protocol(folder_options: dict[str, Any]) -> None:
+    assert type(fsspec.filesystem("graveler", **folder_options)) is GravelerFileSystem
+
+
+def test_every_level_can_be_listed(fs: GravelerFileSystem, branch: str) -> None:
+    repository = branch.removesuffix("/main")
+    fs.pipe({f"{branch}/a/1": b"1", f"{branch}/a/b/2": b"22", f"graveler://{branch}/a.txt": b"333"})
+    branch_of(fs, branch).commit("Three")
+    fs.opened.repository(repository).tag("v1").create("main")
+    assert repository in fs.ls("", detail=False)
+    assert fs.ls(f"graveler://{repository}", detail=False) == [f"{repository}/main", f"{repository}/v1"]
+    for ref in ("main", "v1", "main~0", "main@"):
+        at = f"{repository}/{ref}"
+        assert fs.ls(at, detail=False) == [f"{at}/a", f"{at}/a.txt"]
+        assert fs.find(at) == [f"{at}/a.txt", f"{at}/a/1", f"{at}/a/b/2"]
+        assert fs.find(at, withdirs=True, maxdepth=2) == [at, f"{at}/a", f"{at}/a.txt", f"{at}/a/1", f"{at}/a/b"]
+        assert fs.glob(f"{at}/**/[12]") == [f"{at}/a/1", f"{at}/a/b/2"]
+        assert list(fs.walk(at)) == [(at, ["a"], ["a.txt"]), (f"{at}/a", ["b"], ["1"]), (f"{at}/a/b", [], ["2"])]
+        assert [top for top, _, _ in fs.walk(at, topdown=False)] == [f"{at}/a/b", f"{at}/a", at]
+        assert (fs.du(at), fs.du(f"{at}/a"), fs.du(f"{at}/a.txt")) == (6, 3, 3)
+        assert fs.du(f"{at}/a", total=False) == {f"{at}/a/1": 1, f"{at}/a/b/2": 2}
+        assert fs.cat(f"{at}/a/b/*") == {f"{at}/a/b/2": b"22"}
+    assert fs.find(f"{branch}/a.txt") == [f"{branch}/a.txt"]
+    assert fs.find(f"{branch}/none") == []
+    assert fs.find(f"{branch}/a", prefix="b/") == [f"{branch}/a/b/2"]
+
+
+def test_an_object_is_described(fs: GravelerFileSystem, branch: str) -> None:
+    path = f"{branch}/x.csv"
+    before = datetime.now(UTC).replace(microsecond=0)
+    fs.pipe_file(path, b"a,b\n", metadata={"k": "v"})
+    info = fs.info(path)
+    assert (info["name"], info["size"], info["type"]) == (path, 4, "file")
+    assert (info["content_type"], info["metadata"]) == ("text/csv", {"k": "v"})
+    assert (fs.size(path), fs.isfile(path), fs.isdir(path), fs.isdir(branch)) == (4, True, False, True)
+    assert before <= fs.modified(path) == fs.created(path)
+    known = fs.checksum(path), fs.ukey(path)
+    assert known == (fs.checksum(path), fs.ukey(path))
+    fs.pipe_file(path, b"a,c\n")
+    assert known[0] != fs.checksum(path)
+    assert known[1] != fs.ukey(path)
+
+
+def test_parts_are_those_of_the_bytes(fs: GravelerFileSystem, branch: str) -> None:
+    data = bytes(range(256)) * 40
+    paths = [f"{branch}/{n}" for n in range(3)]
+    fs.pipe(dict.fromkeys(paths, data))
+    parts = [(None, None), (0, 10), (-10, None), (5, -5), (10_000, 20_000), (20, 10), (20_000, None)]
+    for start, end in parts:
+        assert fs.cat_file(paths[0], start, end) == data[start:end]
+    starts, ends = zip(*parts, strict=True)
+    several = [paths[n % 3] for n in range(len(parts))]
+    assert fs.cat_ranges(several, starts, ends) == [data[start:end] for start, end in parts]
+    found = fs.cat_ranges([paths[0], f"{branch}/none"], 0, 2)
+    assert found[0] == data[:2]
+    assert isinstance(found[1], FileNotFoundError)
+    with pytest.raises(FileNotFoundError):
+        fs.cat_ranges([f"{branch}/none"], 0, 2, on_error="raise")
+    with pytest.raises(ValueError, match="2 paths, 1 starts"):
+        fs.cat_ranges(paths[:2], [1], [2])
+
+
+def test_a_file_shows_the_object_as_it_was_opened(fs: GravelerFileSystem, branch: str) -> None:
+    path = f"{branch}/x"
+    fs.pipe_file(path, b"one\ntwo\n")
+    with fs.open(path) as file:
+        fs.pipe_file(path, b"another")
+        assert file.readlines() == [b"one\n", b"two\n"]
+    with fs.open(path, "r") as text:
+        assert text.read() == "another"
+
+
+def test_what_is_written_appears_as_a_whole_or_never(fs: GravelerFileSystem, branch: str) -> None:
+    path = f"{branch}/x"
+    with fs.open(path, "wb") as file:
+        file.write(b"new")
+        assert not fs.exists(path)
+    assert fs.cat(path) == b"new"
+    for mode, data in (("wb", b"half"), ("w", "half")):
+        with pytest.raises(KeyError), fs.open(path, mode) as file:  # noqa: PT012
+            file.write(data)
+            raise KeyError
+    assert fs.cat(path) == b"new"
+    with pytest.raises(FileExistsError):
+        fs.open(path, "xb")
+    with pytest.raises(FileExistsError):
+        fs.pipe_file(path, b"", mode="create")
+    racing = fs.open(f"{branch}/race", "xb")
+    fs.pipe_file(f"{branch}/race", b"first")
+    with pytest.raises(FileExistsError):
+        racing.close()
+    assert fs.cat(f"{branch}/race") == b"first"
+    for mode in ("ab", "r+b"):
+        with pytest.raises(ValueError, match="written as a whole"):
+            fs.open(path, mode)
+
+
+def test_objects_move_and_go(fs: GravelerFileSystem, branch: str) -> None:
+    fs.pipe({f"{branch}/d/{n}": str(n).encode() for n in range(5)})
+    address = fs.info(f"{branch}/d/0")["address"]
+    fs.mv(f"{branch}/d/0", f"{branch}/e")
+    fs.cp(f"{branch}/e", f"{branch}/f")
+    assert [fs.info(f"{branch}/{name}")["address"] for name in "ef"] == [address, address]
+    assert fs.find(f"{branch}/d") == [f"{branch}/d/{n}" for n in range(1, 5)]
+    fs.mv(f"{branch}/d", f"{branch}/g", recursive=True)
+    assert not fs.exists(f"{branch}/d")
+    with pytest.raises(IsADirectoryError):
+        fs.rm(f"{branch}/g")
+    with pytest.raises(FileNotFoundError):
+        fs.rm(f"{branch}/none")
+    with pytest.raises(ValueError, match="no path of an object"):
+        fs.rm(branch, recursive=True)
+    fs.rm([f"{branch}/g", f"{branch}/e"], recursive=True)
+    assert fs.find(branch) == [f"{branch}/f"]
+
+
+def test_copies_between_repositories_have_the_same_bytes(
+    fs: GravelerFileSystem, branch: str, storage_options: dict[str, Any]
+) -> None:
+    other = f"{new_repository(storage_options)}/main"
+    fs.pipe_file(f"{branch}/x.csv", b"a,b\n", metadata={"k": "v"})
+    fs.cp_file(f"{branch}/x.csv", f"{other}/y")
+    assert fs.cat(f"{other}/y") == b"a,b\n"
+    assert (fs.info(f"{other}/y")["content_type"], fs.info(f"{other}/y")["metadata"]) == ("text/csv", {"k": "v"})
+
+
+def test_errors_are_those_of_files(fs: GravelerFileSystem, branch: str) -> None:
+    repository = branch.removesuffix("/main")
+    fs.pipe_file(f"{branch}/x", b"1")
+    branch_of(fs, branch).commit("One")
+    fs.opened.repository(repository).tag("v1").create("main")
+    for path in (f"{branch}/none", f"{repository}/none/x", "none-such/main/x", f"{repository}/main~7/x"):
+        for look in (fs.info, fs.ls, fs.cat_file, fs.open, fs.modified):
+            with pytest.raises(FileNotFoundError):
+                look(path)
+        assert not fs.exists(path)
+    with pytest.raises(FileNotFoundError) as raised:
+        fs.info(f"{branch}/none")
+    assert isinstance(raised.value.__cause__, ObjectNotFoundError)
+    assert raised.value.filename == f"{branch}/none"
+    for ref in ("v1", "main~0", branch_of(fs, branch).head.id):
+        with pytest.raises(PermissionError, match="is not a branch"):
+            fs.pipe_file(f"{repository}/{ref}/x", b"")
+    for write in (fs.pipe_file, lambda path, _: fs.open(path, "wb")):
+        with pytest.raises(FileNotFoundError):
+            write(f"{repository}/none/x", b"")
+    with pytest.raises(IsADirectoryError):
+        fs.cat_file(branch)
+    with pytest.raises(IsADirectoryError):
+        fs.modified(branch)
+
+
+def test_downloads_appear_as_a_whole(fs: GravelerFileSystem, branch: str, tmp_path: Path) -> None:
+    data = os.urandom(3 << 20)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.bin").write_bytes(data)
+    callback = fsspec.callbacks.Callback()
+    fs.put_file(str(tmp_path / "in" / "x.bin"), f"{branch}/x.bin", callback=callback)
+    assert (callback.size, callback.value) == (len(data), len(data))
+    fs.get(branch, str(tmp_path / "out"), recursive=True)
+    assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == ["x.bin"]
+    with (tmp_path / "stream").open("wb") as stream:
+        fs.get_file(f"{branch}/x.bin", stream)
+    assert (tmp_path / "stream").read_bytes() == data
+
+
+def test_a_snapshot_stays_what_it_was(fs: GravelerFileSystem, branch: str, storage_options: dict[str, Any]) -> None:
+    fs.pipe_file(f"{branch}/x", b"1")
+    branch_of(fs, branch).commit("One")
+    fixed = GravelerFileSystem(**storage_options, snapshot=True, skip_instance_cache=True)
+    assert fixed.cat(f"{branch}/x") == b"1"
+    fs.pipe_file(f"{branch}/x", b"2")
+    fs.pipe_file(f"{branch}/y", b"2")
+    branch_of(fs, branch).commit("Two")
+    assert (fixed.cat(f"{branch}/x"), fs.cat(f"{branch}/x")) == (b"1", b"2")
+    assert (fixed.find(branch), fs.find(branch)) == ([f"{branch}/x"], [f"{branch}/x", f"{branch}/y"])
+    fixed.opened.close()
+
+
+def test_an_instance_pickles_without_secrets(
+    fs: GravelerFileSystem, branch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs.pipe_file(f"{branch}/x", b"1")
+    pickled = pickle.dumps(fs)
+    for name in ("GRAVELER_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY"):
+        assert os.environ.get(name, "no such variable").encode() not in pickled
+    script = f"import pickle, sys; fs = pickle.load(sys.stdin.buffer); print(fs.cat({branch + '/x'!r}))"
+    run = subprocess.run([sys.executable, "-c", script], input=pickled, capture_output=True, check=True)
+    assert run.stdout.decode().strip() == "b'1'"
+
+
+def test_a_forked_process_reads_on(fs: GravelerFileSystem, branch: str) -> None:
+    fs.pipe_file(f"{branch}/x", b"1")
+    assert fs.cat(f"{branch}/x") == b"1"
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, fs.cat(f"{branch}/x"))
+        finally:
+            os._exit(0)
+    os.close(write)
+    assert os.read(read, 10) == b"1"
+    os.close(read)
+    os.waitpid(child, 0)
+
+
+def test_its_asynchronous_methods_do_the_same(
+    branch: str, storage_options: dict[str, Any], fs: GravelerFileSystem
+) -> None:
+    async def work() -> None:
+        own = GravelerFileSystem(**storage_options, asynchronous=True, skip_instance_cache=True)
+        await own._pipe_file(f"{branch}/a/x", b"12345")
+        await own._pipe({f"{branch}/a/y": b"1", f"{branch}/z": b"2"})
+        assert await own._cat_file(f"{branch}/a/x", 1, 3) == b"23"
+        assert await own._cat_ranges([f"{branch}/a/x"], [0], [2]) == [b"12"]
+        assert await own._find(branch) == [f"{branch}/a/x", f"{branch}/a/y", f"{branch}/z"]
+        assert await own._glob(f"{branch}/*/x") == [f"{branch}/a/x"]
+        assert [top async for top, _, _ in own._walk(branch)] == [branch, f"{branch}/a"]
+        assert (await own._info(f"{branch}/z"))["size"] == 1
+        assert await own._exists(f"{branch}/z")
+        async with await own.open_async(f"{branch}/w", "wb") as file:
+            assert await file.write(b"async") == 5
+        async with await own.open_async(f"{branch}/w") as file:
+            file.seek(1)
+            assert (await file.read(), file.tell()) == (b"sync", 5)
+        await own._rm(branch + "/a", recursive=True)
+        assert await own._ls(branch, detail=False) == [f"{branch}/w", f"{branch}/z"]
+
+    asyncio.run(work())
+    assert fs.ls(branch, detail=False) == [f"{branch}/w", f"{branch}/z"]
+
+
+def test_a_url_for_anyone_where_the_store_has_them(fs: GravelerFileSystem, branch: str) -> None:
+    import urllib3
+
+    fs.pipe_file(f"{branch}/x", b"12345")
+    if str(fs.storage_options["lake"]).startswith("/"):
+        with pytest.raises(OSError, match="URL"):
+            fs.sign(f"{branch}/x")
+        return
+    with urllib3.PoolManager() as pool:
+        assert pool.request("GET", fs.sign(f"{branch}/x", 60)).data == b"12345"
+
+
+def test_native_places_are_of_one_commit(fs: GravelerFileSystem, branch: str) -> None:
+    fs.pipe({f"{branch}/t/{n}.csv": str(n).encode() for n in range(3)})
+    branch_of(fs, branch).commit("Three")
+    fs.pipe_file(f"{branch}/t/9.csv", b"not committed")
+    found = fs.native(f"{branch}/t/*.csv")
+    assert len(found) == 3
+    assert fs.native([f"{branch}/t/1.csv", f"graveler://{branch}/t"])[0] == found[1]
+    assert fs.native(f"{branch}/t") == found
+    with pytest.raises(FileNotFoundError):
+        fs.native(f"{branch}/t/*.parquet")
+    with pytest.raises(FileNotFoundError):
+        fs.native(f"{branch}/t/9.csv")
+    if str(fs.storage_options["lake"]).startswith("/"):
+        assert [Path(path).read_text() for path in found] == ["0", "1", "2"]
+    else:
+        scheme = "s3://" if str(fs.storage_options["lake"]).startswith("dynamodb") else "http://"
+        assert all(one.startswith(scheme) for one in found)
