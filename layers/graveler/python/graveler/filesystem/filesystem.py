@@ -58,9 +58,9 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     have in common: making an empty one does nothing.
 
     Storage options: ``lake`` is a folder, ``dynamodb://table`` or ``https://host``, by default what :func:`graveler.open` finds;
-    ``objects``, ``region``, ``s3_endpoint_url``, ``dynamodb_endpoint_url``, ``user`` and ``login`` are its other arguments. With
-    ``snapshot``, the instance reads each ref at the commit that it had when it was first read, without uncommitted changes.
-    Credentials come from the environment, and are never part of a pickle.
+    ``objects``, ``region``, ``s3_endpoint_url``, ``dynamodb_endpoint_url``, ``user``, ``login`` and ``profile`` are its other
+    arguments. With ``snapshot``, the instance reads each ref at the commit that it had when it was first read, without
+    uncommitted changes. Credentials come from the environment or the profile, and are never part of a pickle.
 
     Nothing is cached but what a commit ID names, so every call sees what others wrote before. One ``find``, ``glob`` or ``walk``
     reads a branch's commit once: commits made meanwhile do not show, changes staged meanwhile may. On a branch behind a server,

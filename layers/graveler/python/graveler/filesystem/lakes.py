@@ -22,6 +22,7 @@ class LakeOptions(TypedDict, total=False):
     dynamodb_endpoint_url: str | None
     user: str | None
     login: Literal["aws"] | None
+    profile: str | None
 
 
 class OpenedLake:
