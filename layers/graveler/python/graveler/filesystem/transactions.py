@@ -2,18 +2,26 @@
 
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fsspec.transaction import Transaction
 
 from graveler.errors import InvalidError, NoChangesError
 
 if TYPE_CHECKING:
-    from graveler.filesystem.filesystem import GravelerFileSystem
+    from graveler.filesystem.lakes import OpenedLake
     from graveler.sdk.transaction import Transaction as LakeTransaction
 
 MESSAGE = "Write files in a transaction"
 """The message of the commit, unless :attr:`CommitTransaction.message` says another."""
+
+
+class Transacted(Protocol):
+    """What a transaction needs of its filesystem, as fsspec's own transactions do."""
+
+    opened: "OpenedLake"
+    _intrans: bool
+    _transaction: object
 
 
 class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no types
@@ -24,7 +32,7 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
     :meth:`graveler.sdk.branch.Branch.transaction` for costs and errors.
     """
 
-    def __init__(self, fs: "GravelerFileSystem", **options: Any) -> None:
+    def __init__(self, fs: Transacted, **options: Any) -> None:
         super().__init__(fs, **options)
         self._fs = fs
         self.message = MESSAGE
