@@ -1,11 +1,13 @@
 """The navigation names every page once; pages become the Markdown that the generator understands."""
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.docs_site.sources import (
+    ROOT,
     NavigationError,
     assemble,
     check,
@@ -72,3 +74,9 @@ def test_the_sources_are_the_pages_and_a_configuration_that_names_them(tmp_path:
     assert (tmp_path / "site" / project["docs_dir"] / "docs" / "openapi.json").is_file()
     written = (tmp_path / "site" / project["docs_dir"]).rglob("*.md")
     assert {path.relative_to(tmp_path / "site" / project["docs_dir"]).as_posix() for path in written} >= set(pages())
+
+
+def test_the_page_of_the_design_records_lists_each() -> None:
+    folder = ROOT / "docs" / "design"
+    listed = re.findall(r"^\| \[(\d{4})\]\((\1-[\w-]+\.md)\) \|", (folder / "README.md").read_text(), re.MULTILINE)
+    assert [name for _, name in listed] == sorted(path.name for path in folder.glob("0*.md"))
