@@ -59,18 +59,23 @@ def test_the_site_builds_and_has_every_page(python: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("planted", "message"),
+    "faults",
     [
-        ("[a page](nowhere.md)", "page does not exist"),
-        ("[an anchor](format.md#nowhere)", "anchor does not exist"),
-        ("[a reference][nowhere]", "unresolved autoref"),
-        ("[`a name`][graveler.nowhere]", "unresolved autoref"),
-        ("::: graveler.nowhere", "graveler.nowhere could not be found"),
-        ("![a drawing](nowhere.svg)", "nowhere.svg: no such file"),
-        ("![a drawing](https://example.org/drawing.svg)", "loads https://example.org/drawing.svg from another host"),
+        {
+            "[a page](nowhere.md)": "page does not exist",
+            "[an anchor](format.md#nowhere)": "anchor does not exist",
+            "[a reference][nowhere]": "unresolved autoref",
+        },
+        {"::: graveler.nowhere": "graveler.nowhere could not be found"},
+        {
+            "![a drawing](nowhere.svg)": "nowhere.svg: no such file",
+            "![a drawing](https://example.org/drawing.svg)": "loads https://example.org/drawing.svg from another host",
+        },
     ],
+    ids=["strict", "mkdocstrings", "built"],
 )
-def test_a_fault_fails_the_build(planted: str, message: str, python: Path, tmp_path: Path) -> None:
-    done = build(python, tmp_path / "site", planted)
+def test_faults_fail_the_build(faults: dict[str, str], python: Path, tmp_path: Path) -> None:
+    done = build(python, tmp_path / "site", "\n\n".join(faults))
     assert done.returncode == 1
-    assert message in done.stderr
+    for message in faults.values():
+        assert message in done.stderr
