@@ -201,6 +201,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("tag", "delete"): "lakefs://lake/none",
     ("tag", "list"): "lake",
     ("undo",): "lakefs://lake/main",
+    ("use",): "lakefs://lake/main",
 }
 """What each command is asked for: something that the lake has an answer to, perhaps that it is not there."""
 

@@ -44,7 +44,7 @@ def test_the_help_documents_every_exit_code() -> None:
     ("arguments", "says"),
     [
         (("nonsense",), "No such command 'nonsense'"),
-        (("ls",), "Missing argument"),
+        (("cat",), "Missing argument"),
         (("ls", "--nonsense", "x"), "No such option"),
         (("branch",), "Missing command"),
         (("gc",), "Missing command"),

@@ -37,6 +37,7 @@ from graveler.cli.verbs import (
     sizes,
     transfers,
     upkeep,
+    use,
 )
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
@@ -45,6 +46,9 @@ _EPILOG: Final = f"""
 Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, or a commit ID or its first digits, optionally
 followed by any chain of ~, ~N, ^, ^N. A branch name alone includes uncommitted changes; BRANCH@ leaves them out.
 BRANCH@{{3}} is the branch before its last three moves; BRANCH@{{2026-06-01T12:00Z}} is the branch at that time.
+
+After `graveler use lakefs://REPOSITORY/BRANCH`, a PATH alone is one on that branch; where no path can stand, a REF alone
+is one of that repository.
 
 The options that say where the lake is can stand before the command or behind it.
 
@@ -59,6 +63,8 @@ Environment:
                     a lake behind a server, like --endpoint; if no key is given,
                     LAKECTL_CREDENTIALS_… or ~/.lakectl.yaml is used, provided
                     that it is for this server
+  GRAVELER_REPO     the default repository and perhaps its branch, like `graveler use`:
+                    sales or sales/main
   GRAVELER_PROFILE  the profile to use of the configuration file, like --profile;
                     default: the one called default
   GRAVELER_CONFIG   the configuration file; default: ~/.config/graveler/config.toml
@@ -195,7 +201,7 @@ def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -
         app.command(names[at] if names else verb.__name__, rich_help_panel=section)(verb)
 
 
-_add(_START, demonstration.demo, repositories.init, serve.serve, login.login, doctor.doctor)
+_add(_START, demonstration.demo, repositories.init, serve.serve, login.login, use.use, doctor.doctor)
 _SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
     "metadata": settings.metadata,
     "protect": settings.protect,

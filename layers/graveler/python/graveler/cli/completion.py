@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from graveler.cli.defaults import ask, default, default_branch
 from graveler.cli.locations import Named, open_lake
 from graveler.cli.options import named_location
 from graveler.cli.uris import SCHEME
@@ -90,11 +91,26 @@ def objects(context: typer.Context, incomplete: str) -> list[str]:
 def _objects(context: typer.Context, incomplete: str) -> list[str]:
     name, _, rest = incomplete.removeprefix(SCHEME).partition("/")
     ref, slash, prefix = rest.partition("/")
+    if not SCHEME.startswith(incomplete) and not incomplete.startswith(SCHEME):
+        return _in_default(context, incomplete)
     if not incomplete.startswith(SCHEME) or not slash:
         return _refs(context, incomplete, lambda opened, start: opened.branches(start, amount=_MOST).results)
     with open_lake(_named(context)) as lake:
         page = lake.repository(name).list_objects(ref, prefix=prefix, delimiter="/", amount=_MOST)
         return [f"{SCHEME}{name}/{ref}/{item.path}" for item in page.results if "\n" not in item.path]
+
+
+def _in_default(context: typer.Context, incomplete: str) -> list[str]:
+    """Return paths in the default repository that start so."""
+    named = _named(context)
+    ask(named)
+    found = default()
+    if found is None:
+        return []
+    branch = default_branch(found)
+    with open_lake(named) as lake:
+        page = lake.repository(found.repository).list_objects(branch, prefix=incomplete, delimiter="/", amount=_MOST)
+        return [item.path for item in page.results if "\n" not in item.path]
 
 
 @_in_one_word

@@ -13,6 +13,7 @@ from graveler.locations import LAKE as LAKE
 from graveler.locations import TABLES as TABLES
 from graveler.locations import Named as Named
 from graveler.locations import ServedLake as ServedLake
+from graveler.locations import find_default as find_default
 from graveler.locations import find_lake as find_lake
 from graveler.locations import find_location as find_location
 from graveler.locations import user_name as user_name

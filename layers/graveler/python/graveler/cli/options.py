@@ -1,14 +1,17 @@
 """Options shared by many verbs."""
 
 from dataclasses import fields, replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from graveler.cli.defaults import ask
 from graveler.errors import InvalidError
 from graveler.locations import Named
 
 REFS = "Branches, tags and commits"
+OF_USE: Final = "[default: that of `graveler use`]"
+"""The end of the help of an argument that the default repository or branch may stand for."""
 
 
 def named_location(context: typer.Context, lake: Named | None = None) -> Named:
@@ -16,7 +19,9 @@ def named_location(context: typer.Context, lake: Named | None = None) -> Named:
     before = context.find_root().params
     given = {field.name: before[field.name] for field in fields(Named) if field.name in before}
     found = Named(**given, by_options=True)
-    return found if lake is None else replace(found, lake=lake.lake)
+    found = found if lake is None else replace(found, lake=lake.lake)
+    ask(found)
+    return found
 
 
 LakeOption = Annotated[

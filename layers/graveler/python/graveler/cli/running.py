@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import typer
 
 from graveler.cli.completion import join_words
+from graveler.cli.defaults import ask
 from graveler.cli.exits import ExitCode, report, report_usage
 from graveler.cli.locations import forget_named
 
@@ -22,6 +23,7 @@ class CommandTree(Protocol):
 def run_line(command: CommandTree, arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors are reported on stderr."""
     forget_named()
+    ask(None)
     os.environ.update(join_words(dict(os.environ)))
     try:
         result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)

@@ -8,15 +8,26 @@
     lakefs://lake-1/main..dev              two refs, for a diff; three dots compare with their common base
 
 Nothing is percent-decoded. Where a path can follow, the ref ends at the first slash; so an object under a tag whose name contains
-a slash is addressed through the tag's commit ID. Every function raises :class:`graveler.errors.InvalidError` and nothing else.
+a slash is addressed through the tag's commit ID.
+
+Without ``lakefs://``, an argument is in the default repository (``graveler use``): a path on its default branch where a path can
+stand, else a ref, a branch or a tag. An argument that is left out, None, is the default repository or branch itself. An empty
+argument is refused: it comes from a variable that is not set.
+
+Every function raises :class:`graveler.errors.InvalidError`, and where it needs the default repository also the errors of
+:func:`graveler.locations.find_default`.
 """
 
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from graveler.cli.defaults import Default, default, default_branch
 from graveler.errors import InvalidError
 
 SCHEME: Final = "lakefs://"
+
+_LOCAL: Final = ("/", "./", "../", "~/")
+"""The beginnings of a path of this machine, which is not taken for one in the lake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +63,12 @@ class TwoRefs:
     from_base: bool
 
 
-def parse_repository(text: str) -> str:
+def parse_repository(text: str | None) -> str:
     """Return the name in ``lakefs://name``, or a bare name."""
     from graveler.history.names import check_repository
 
+    if text is None:
+        return _default(None, f"{SCHEME}REPOSITORY").repository
     name = text.removeprefix(SCHEME) if text.startswith(SCHEME) else text
     name = name.removesuffix("/")
     if "/" in name:
@@ -63,17 +76,17 @@ def parse_repository(text: str) -> str:
     return check_repository(name)
 
 
-def parse_ref(text: str) -> RefURI:
+def parse_ref(text: str | None) -> RefURI:
     """Parse ``lakefs://repository/ref``: a branch, a tag, a commit ID, followed by ``~N``, ``^N``, ``@``."""
-    repository, ref = _split(text, f"{SCHEME}REPOSITORY/REF")
+    repository, ref = _one(text, f"{SCHEME}REPOSITORY/REF")
     return RefURI(repository, _check_ref(ref))
 
 
-def parse_branch(text: str) -> RefURI:
+def parse_branch(text: str | None) -> RefURI:
     """Parse ``lakefs://repository/branch``."""
     from graveler.history.names import check_branch
 
-    repository, branch = _split(text, f"{SCHEME}REPOSITORY/BRANCH")
+    repository, branch = _one(text, f"{SCHEME}REPOSITORY/BRANCH")
     return RefURI(repository, check_branch(branch))
 
 
@@ -81,7 +94,7 @@ def parse_tag(text: str) -> RefURI:
     """Parse ``lakefs://repository/tag``."""
     from graveler.history.names import check_tag
 
-    repository, tag = _split(text, f"{SCHEME}REPOSITORY/TAG")
+    repository, tag = _one(text, f"{SCHEME}REPOSITORY/TAG")
     return RefURI(repository, check_tag(tag))
 
 
@@ -96,19 +109,35 @@ def parse_object(text: str) -> ObjectURI:
     return uri
 
 
-def parse_prefix(text: str) -> ObjectURI:
+def parse_prefix(text: str | None) -> ObjectURI:
     """Parse ``lakefs://repository/ref/``, optionally followed by the beginning of paths."""
     from graveler.tree.record import encode_key
 
-    repository, rest = _split(text, f"{SCHEME}REPOSITORY/REF/PATH", whole=True)
+    form = f"{SCHEME}REPOSITORY/REF/PATH"
+    if text is None or not text.startswith(SCHEME):
+        if text and text.startswith(_LOCAL):
+            _refuse(text, f"it looks like a path of this machine, and paths in a lake begin without {text[0]!r}", form)
+        found = _default(text, form)
+        if text:
+            encode_key(text)
+        return ObjectURI(found.repository, default_branch(found), text or "")
+    repository, rest = _split(text, form, whole=True)
     ref, _, path = rest.partition("/")
     if path:
         encode_key(path)
     return ObjectURI(repository, _check_ref(ref), path)
 
 
-def parse_ref_of(repository: str, text: str) -> str:
+def parse_ref_of(repository: str, text: str | None) -> str:
     """Parse a ref of a known repository: ``main``, or ``lakefs://repository/main`` of the same repository."""
+    if text is None:
+        found = _default(None, "BRANCH")
+        if found.repository != repository:
+            raise InvalidError(
+                f"the branch is missing: the default repository is {found.repository!r}, but this is in {repository!r}; name the "
+                "branch, too"
+            )
+        return default_branch(found)
     if not text.startswith(SCHEME):
         return _check_ref(text)
     uri = parse_ref(text)
@@ -117,7 +146,7 @@ def parse_ref_of(repository: str, text: str) -> str:
     return uri.ref
 
 
-def parse_branch_of(repository: str, text: str) -> str:
+def parse_branch_of(repository: str, text: str | None) -> str:
     """Parse a branch of a known repository: ``main``, or ``lakefs://repository/main`` of the same repository."""
     from graveler.history.names import check_branch
 
@@ -129,7 +158,7 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
     if second is not None:
         left = parse_ref(first)
         return TwoRefs(left.repository, left.ref, parse_ref_of(left.repository, second), from_base)
-    repository, rest = _split(first, f"{SCHEME}REPOSITORY/A..B")
+    repository, rest = _one(first, f"{SCHEME}REPOSITORY/A..B")
     dots = "..." if "..." in rest else ".."
     one, found, other = rest.partition(dots)
     if not found:
@@ -140,12 +169,33 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
     return TwoRefs(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...")
 
 
+def _one(text: str | None, form: str) -> tuple[str, str]:
+    """Return the repository and the name in it; without ``lakefs://``, a name in the default repository."""
+    if text is not None and text.startswith(SCHEME):
+        return _split(text, form)
+    found = _default(text, form)
+    return found.repository, default_branch(found) if text is None else text.removesuffix("/")
+
+
+def _default(text: str | None, form: str) -> Default:
+    """Return the default repository, for an argument without ``lakefs://`` or one that is left out."""
+    if text == "":
+        raise InvalidError(f"an argument is empty; write {form}, or leave it out where a default may stand for it")
+    if text is not None and "://" in text:
+        _refuse(text, f"it does not start with {SCHEME}", form)
+    found = default()
+    if found is None:
+        use = f"`graveler use {SCHEME}REPOSITORY/BRANCH` chooses one"
+        if text is None:
+            raise InvalidError(f"an argument is missing: {form}, since there is no default repository; {use}")
+        _refuse(text, f"it does not start with {SCHEME}, and there is no default repository ({use})", form)
+    return found
+
+
 def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
     """Return the repository and the rest after its slash; without ``whole``, one trailing slash is dropped."""
     from graveler.history.names import check_repository
 
-    if not text.startswith(SCHEME):
-        _refuse(text, f"it does not start with {SCHEME}", form)
     name, _, rest = text.removeprefix(SCHEME).partition("/")
     check_repository(name)
     if not whole:

@@ -9,7 +9,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, parse_metadata
+from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, parse_metadata
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.progress import MANY, counting
 from graveler.cli.sums import show_summary
@@ -32,13 +32,19 @@ _PAGE = 1000
 
 PathPrefix = Annotated[str, typer.Option("--prefix", metavar="PATH", help="Only paths that start with this.")]
 Folders = Annotated[bool, typer.Option("--folders", help="Show one line per folder, for all that is in it.")]
+DefaultBranch = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="BRANCH",
+        help=f"lakefs://REPOSITORY/BRANCH {OF_USE}",
+        autocompletion=completion.branches,
+    ),
+]
 Summarize = Annotated[bool, typer.Option("--summary", help="Only count objects and bytes; with --folders, per folder.")]
 
 
 def status(
-    branch: Annotated[
-        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
-    ],
+    branch: DefaultBranch = None,
     prefix: PathPrefix = "",
     folders: Folders = False,
     summary: Summarize = False,
@@ -51,6 +57,7 @@ def status(
     Examples:
       graveler status lakefs://quickstart/main
       graveler status lakefs://quickstart/main --folders
+      graveler status                      (after `graveler use`)
       graveler status lakefs://quickstart/main --summary
 
     \b
@@ -77,9 +84,8 @@ def status(
 
 
 def commit(
-    branch: Annotated[
-        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
-    ],
+    branch: DefaultBranch = None,
+    *,
     message: Message,
     meta: Metadata = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Commit even if nothing changed.")] = False,

@@ -41,6 +41,9 @@ def cp(
     The branch must be in the same repository. Both paths share one physical object, which is never changed. The copy is an
     uncommitted change until you commit. A target that is empty or ends with a slash is a folder: the object keeps its name there.
 
+    Both are in the lake; files of this machine are uploaded by `put` and downloaded by `get`. After `graveler use`, either may
+    be a path alone.
+
     \b
     Examples:
       graveler cp lakefs://quickstart/main/a.csv lakefs://quickstart/main/b.csv

@@ -9,7 +9,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.locations import open_repository
-from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.options import OF_USE, AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.terminal import Screen, output
 from graveler.cli.times import parse_moment
@@ -38,13 +38,15 @@ _NAMES = 1000
 
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
+DefaultRef = Annotated[
+    str | None,
+    typer.Argument(metavar="REF", help=f"lakefs://REPOSITORY/REF {OF_USE}", autocompletion=completion.branches),
+]
 Amount = Annotated[int | None, typer.Option("--number", "-n", min=1, metavar="N", help="Show at most N.")]
 
 
 def log(
-    ref: Annotated[
-        str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
-    ],
+    ref: DefaultRef = None,
     number: Amount = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw the commit graph.")] = False,
     oneline: Annotated[bool, typer.Option("--oneline", help="Show one line per commit.")] = False,
@@ -134,9 +136,7 @@ def log(
 
 
 def show(
-    ref: Annotated[
-        str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
-    ],
+    ref: DefaultRef = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:

@@ -11,7 +11,7 @@ from graveler.cli.exits import ExitCode
 from graveler.cli.failures import WHAT_DECIDES, ReplayConflictError
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
+from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
 from graveler.cli.progress import MANY, counting, shows_progress
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch_of, parse_ref, parse_ref_of
@@ -36,10 +36,10 @@ Replayed = Annotated[
     typer.Argument(metavar="SOURCE", help="The commit, lakefs://REPOSITORY/REF", autocompletion=completion.branches),
 ]
 Branch = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="BRANCH",
-        help="The branch that gets the new commit: one in the same repository, or its URI.",
+        help=f"The branch that gets the new commit: one in the same repository, or its URI. {OF_USE}",
         autocompletion=completion.branches,
     ),
 ]
@@ -57,13 +57,13 @@ def merge(
         str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
     ],
     destination: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="BRANCH",
-            help="The destination: a branch in the same repository, or its URI.",
+            help=f"The destination: a branch in the same repository, or its URI. {OF_USE}",
             autocompletion=completion.branches,
         ),
-    ],
+    ] = None,
     strategy: Annotated[
         Literal["source-wins", "dest-wins"] | None,
         typer.Option("--strategy", help="Which side wins if both changed an object. [default: neither, a conflict]"),
@@ -181,7 +181,7 @@ def merge(
 
 def revert(
     source: Replayed,
-    branch: Branch,
+    branch: Branch = None,
     parent: Parent = None,
     allow_empty: AllowEmpty = False,
     message: Message = "",
@@ -211,7 +211,7 @@ def revert(
 
 def cherry_pick(
     source: Replayed,
-    branch: Branch,
+    branch: Branch = None,
     parent: Parent = None,
     allow_empty: AllowEmpty = False,
     message: Message = "",
@@ -241,7 +241,7 @@ def cherry_pick(
 def _replay(
     kind: "type[Revert] | type[CherryPick]",
     source: str,
-    destination: str,
+    destination: str | None,
     parent: int | None,
     message: str,
     meta: Metadata,

@@ -10,7 +10,7 @@ from graveler.cli import completion
 from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
 from graveler.cli.locations import open_repository
-from graveler.cli.options import AsJson, LakeOption, Yes
+from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
 from graveler.cli.terminal import Json, confirm, output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment
@@ -31,13 +31,13 @@ Object = Annotated[
 
 def ls(
     uri: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="URI",
-            help="lakefs://REPOSITORY/REF/, optionally with a prefix of paths",
+            help=f"lakefs://REPOSITORY/REF/, optionally with a prefix of paths {OF_USE}",
             autocompletion=completion.objects,
         ),
-    ],
+    ] = None,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="List all objects, not just one level.")] = False,
     long: Annotated[bool, typer.Option("--long", "-l", help="Show times and sizes.")] = False,
     delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="The separator of levels.")] = "/",
@@ -54,6 +54,7 @@ def ls(
     Examples:
       graveler ls lakefs://quickstart/main/
       graveler ls -l lakefs://quickstart/v1/data/
+      graveler ls data/                    (after `graveler use`)
       graveler ls -r --json lakefs://quickstart/main/ | jq -r .path
 
     \b

@@ -7,7 +7,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.groups import Group
 from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import AsJson, DryRun, LakeOption, Message, Metadata, Prefix, Yes, parse_metadata
+from graveler.cli.options import OF_USE, AsJson, DryRun, LakeOption, Message, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json
@@ -17,9 +17,11 @@ from graveler.paging import items
 branches = typer.Typer(cls=Group, help="Create, list, rename, rewrite and delete branches.")
 tags = typer.Typer(cls=Group, help="Create, list and delete tags.")
 
-Repository = Annotated[
-    str,
-    typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
+DefaultRepository = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REPOSITORY", help=f"lakefs://NAME, or just NAME. {OF_USE}", autocompletion=completion.repositories
+    ),
 ]
 BranchURI = Annotated[
     str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
@@ -60,7 +62,7 @@ def create_branch(
 
 @branches.command("list")
 def list_branches(
-    repository: Repository,
+    repository: DefaultRepository = None,
     prefix: Prefix = "",
     all_: Annotated[bool, typer.Option("--all", "-a", help="Include hidden branches.")] = False,
     lake: LakeOption = None,
@@ -231,7 +233,9 @@ def create_tag(
 
 
 @tags.command("list")
-def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False) -> None:
+def list_tags(
+    repository: DefaultRepository = None, prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False
+) -> None:
     """List tags and the commits they point to.
 
     \b

@@ -21,7 +21,7 @@ from graveler.cli.locations import (
     user_name,
     working_folder,
 )
-from graveler.cli.options import AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
+from graveler.cli.options import OF_USE, AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
@@ -34,6 +34,14 @@ app = typer.Typer(cls=Group, help="Create, list, show and delete repositories.")
 Name = Annotated[
     str,
     typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
+]
+
+
+DefaultName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REPOSITORY", help=f"lakefs://NAME, or just NAME. {OF_USE}", autocompletion=completion.repositories
+    ),
 ]
 
 
@@ -159,7 +167,7 @@ def list_(prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False)
 
 
 @app.command()
-def show(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
+def show(name: DefaultName = None, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Show what the lake knows about a repository.
 
     \b

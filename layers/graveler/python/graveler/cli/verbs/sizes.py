@@ -6,7 +6,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository
-from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.options import OF_USE, AsJson, LakeOption
 from graveler.cli.progress import phases
 from graveler.cli.sums import show_space, show_usage
 from graveler.cli.terminal import output
@@ -16,13 +16,13 @@ from graveler.errors import InvalidError
 
 def du(
     uri: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="URI",
-            help="lakefs://REPOSITORY/REF/, optionally with a prefix of paths",
+            help=f"lakefs://REPOSITORY/REF/, optionally with a prefix of paths {OF_USE}",
             autocompletion=completion.objects,
         ),
-    ],
+    ] = None,
     total: Annotated[bool, typer.Option("--total", "-s", help="Show only the total.")] = False,
     delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="The separator of levels.")] = "/",
     physical: Annotated[
@@ -63,7 +63,7 @@ def du(
     show_usage(output(), usage, at.path, as_json=as_json)
 
 
-def _physical(uri: str, lake: Named | None, *, as_json: bool) -> None:
+def _physical(uri: str | None, lake: Named | None, *, as_json: bool) -> None:
     name = parse_repository(uri)
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.upkeep import RemoteUpkeep

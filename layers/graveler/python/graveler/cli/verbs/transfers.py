@@ -76,6 +76,9 @@ def put(
     import` imports many files in place, without copying them. A PATH that is empty or ends with a slash is a folder: the files
     keep their names there. Several files need such a PATH.
 
+    The last argument is always in the lake, those before it are always files of this machine. After `graveler use` the last one
+    may be a path alone: `graveler put june.csv reports/`.
+
     \b
     Examples:
       graveler put report.csv lakefs://quickstart/main/reports/
@@ -207,6 +210,9 @@ def get(
 
     A file appears only when it is complete and its bytes match the size and checksum in the lake. With -r, objects that cannot be
     files are left out and listed; the exit code is then 2, unless all of them are empty folder markers.
+
+    The first argument is always in the lake, the second one is always a file or folder of this machine. After `graveler use` the
+    first one may be a path alone: `graveler get reports/june.csv`.
 
     \b
     Examples:

@@ -1,0 +1,48 @@
+"""The default repository and branch of a command: what its arguments without ``lakefs://`` are in."""
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from graveler.locations import Named
+
+_ASKED: "Final[ContextVar[Named | None]]" = ContextVar("_ASKED", default=None)
+"""The lake according to the options of the command that runs."""
+
+
+class Default(NamedTuple):
+    """A repository, and "" or its branch."""
+
+    repository: str
+    branch: str
+
+
+def ask(named: "Named | None") -> None:
+    """Begin a command whose options name this lake, or none."""
+    _ASKED.set(named)
+
+
+def default() -> Default | None:
+    """Return the default repository; None if there is none. :class:`InvalidError` for names that cannot be; also the errors of
+    :func:`graveler.locations.find_default`."""
+    from graveler.errors import InvalidError
+    from graveler.history.names import check_branch, check_repository
+    from graveler.locations import find_default
+
+    found = find_default(_ASKED.get())
+    if found is None:
+        return None
+    try:
+        branch = check_branch(found.branch) if found.branch else ""
+        return Default(check_repository(found.repository), branch)
+    except InvalidError as error:
+        raise InvalidError(f"{found.by} names no repository or branch: {error}") from None
+
+
+def default_branch(found: Default) -> str:
+    """Return the default branch: the one that is set, else the repository's own, for a read of the lake's table."""
+    if found.branch:
+        return found.branch
+    from graveler.cli.locations import open_repository
+
+    return open_repository(_ASKED.get(), found.repository).repository.default_branch

@@ -1,0 +1,79 @@
+"""The verb that chooses the default repository and branch."""
+
+from typing import Annotated
+
+import typer
+
+from graveler.cli import completion
+from graveler.cli.defaults import default
+from graveler.cli.locations import Named, find_default, open_repository
+from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.terminal import output, warn
+from graveler.cli.uris import SCHEME
+from graveler.configuration import change_profile, chosen_name, find_profile
+from graveler.errors import InvalidError
+
+
+def use(
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="REPOSITORY",
+            help="lakefs://NAME/BRANCH or lakefs://NAME [default: show it]",
+            autocompletion=completion.branches,
+        ),
+    ] = None,
+    unset: Annotated[bool, typer.Option("--unset", help="Forget the default repository and branch.")] = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose the default repository and branch, or show them.
+
+    Other commands then work without lakefs://: `graveler ls raw/`, `graveler status`, `graveler commit -m Fix`. Where a path can
+    stand, an argument is a path on the default branch; elsewhere it is a ref of the default repository. Commands that take
+    something back, as `undo`, need their argument. Without a branch, it is the repository's own default branch.
+
+    The choice is kept in the profile in use, in the configuration file. GRAVELER_REPO, as sales or sales/main, comes before it.
+
+    \b
+    Examples:
+      graveler use lakefs://quickstart/main
+      graveler use
+      graveler use --unset
+
+    \b
+    JSON: one document {repository, branch, by}; by says who chose it. All are
+      null if there is none, and branch if the repository's own one is meant.
+    """
+    from graveler.history.names import check_branch, check_repository
+    from graveler.locations import REPO
+
+    if unset:
+        if place is not None:
+            raise InvalidError("--unset forgets the default repository; leave out its name")
+        change_profile(_profile(lake), {"repository": None, "branch": None})
+    elif place is not None:
+        repository, _, branch = place.removeprefix(SCHEME).removesuffix("/").partition("/")
+        opened = open_repository(lake, check_repository(repository))
+        found = opened.branch(check_branch(branch)).name if branch else ""
+        change_profile(_profile(lake), {"repository": opened.repository.name, "branch": found or None})
+    chosen = default()
+    by = None if chosen is None else getattr(find_default(lake), "by", None)
+    screen = output()
+    if (unset or place is not None) and by == REPO:
+        warn(f"{REPO} is set, and comes before what `graveler use` keeps; unset it to use that")
+    if as_json:
+        branch_shown = chosen.branch or None if chosen else None
+        screen.json({"repository": chosen and chosen.repository, "branch": branch_shown, "by": by})
+    elif chosen is None:
+        screen.line(f"no default repository; `graveler use {SCHEME}REPOSITORY/BRANCH` chooses one")
+    else:
+        shown = f"{SCHEME}{chosen.repository}{f'/{chosen.branch}' if chosen.branch else ''}"
+        screen.line(f"{shown}  {screen.paint(f'({by})', 'dim')}")
+
+
+def _profile(lake: Named | None) -> str:
+    """Return the name of the profile to change: a named one has to be there, ``default`` need not."""
+    name = None if lake is None else lake.profile
+    find_profile(name)
+    return chosen_name(name)
