@@ -107,14 +107,17 @@ def assemble(into: Path, made: Mapping[str, str]) -> Path:
 def for_python_markdown(text: str) -> str:
     """A page in GitHub's Markdown, as Python-Markdown understands it.
 
-    Fences name their language only, and what belongs to an item of a list is indented by four spaces.
+    Fences name their language only, what belongs to an item of a list is indented by four spaces, and an empty line follows an
+    item of several paragraphs.
     """
     lines: list[str] = []
-    fence, indent = "", 0
+    fence, indent, parted = "", 0, False
     for line in text.splitlines():
         opened = re.match(r" *(`{3,})(\w*)", line)
-        if not fence and re.match(r"(?:[-*]|\d+\.) ", line):
-            indent = len(line) - len(re.sub(r"^(?:[-*]|\d+\.) ", "", line))
+        item = re.match(r"(?:[-*]|\d+\.) ", line)
+        if not fence and item:
+            lines += [""] if indent and parted and lines[-1] else []
+            indent, parted = len(item[0]), False
         elif not fence and line and not line.startswith(" " * (indent or 1)):
             indent = indent if lines and lines[-1] and not opened else 0
         if opened and not fence:
@@ -122,6 +125,7 @@ def for_python_markdown(text: str) -> str:
             line = opened[0]
         elif fence and line.strip() == fence:
             fence = ""
+        parted = parted or not line
         lines.append(" " * (4 - indent) + line if 0 < indent < 4 and line.startswith(" " * indent) else line)
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,8 @@ from tests.docs_site.built import faults, resources
 GOOD = """<html><head><link rel="stylesheet" href="a/style.css"><link rel="canonical" href="index.html"></head><body>
 <h1 id="top">A page</h1><a href="#top">up</a> <a href="b.html#there">b</a> <a href="https://example.org/">elsewhere</a>
 <a href="mailto:ada@example.org">write</a><svg><use href="#top"/></svg><img src="data:image/png;base64,">
+<p>code: <code>**a**</code> - and <code>
+- b</code></p><h2>1. A heading</h2><table><tr><td>2. A cell</td></tr></table>
 </body></html>"""
 
 
@@ -51,6 +53,10 @@ def test_a_site_without_faults(site: Path) -> None:
             '<p style="background: url(https://example.org/x.png)">',
             "b.html loads https://example.org/x.png from another host",
         ),
+        ("<p>text\n- item</p>", "b.html shows Markdown as it is written: - item"),
+        ("<p><b>text</b>\n2. item</p>", "b.html shows Markdown as it is written: 2. item"),
+        ("<p>| a | b |</p>", "b.html shows Markdown as it is written: | a | b |"),
+        ("<p>[a](b.html)</p>", "b.html shows Markdown as it is written: ](b.html)"),
         ('<pre class="mermaid">', "b.html has a mermaid, which a script draws"),
     ],
 )

@@ -59,6 +59,7 @@ def test_a_pattern_stands_for_the_pages_that_no_entry_names_and_the_folders_own_
             "- a\n    b\n\n    ```yaml\n    k:\n      v\n    ```\n\nend\n",
         ),
         ("1. a\n   - b\n\nx\n\n    code\n", "1. a\n    - b\n\nx\n\n    code\n"),
+        ("1. a\n\n   b\n2. c\n3. d\n", "1. a\n\n    b\n\n2. c\n3. d\n"),
         ("- a\nb\n  c\n", "- a\nb\n    c\n"),
         ("```sh\n- a\n  b\n```\n\n    code\n", "```sh\n- a\n  b\n```\n\n    code\n"),
     ],
