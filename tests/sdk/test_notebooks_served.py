@@ -5,7 +5,7 @@ from secrets import token_hex
 
 import pytest
 
-from graveler.sdk.lake import Lake
+from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.repository import Repository
 from tests.sdk import test_notebooks
 from tests.support.retold import tell_again
@@ -24,3 +24,21 @@ def repo(lake: Lake) -> Iterator[Repository]:
     made = lake.repository("demo").create(f"{lake.verbs.home}demo-{token_hex(6)}")
     yield made
     made.delete()
+
+
+def test_secrets_are_not_shown(
+    endpoint: tuple[str, str, str], repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, key_id, secret = endpoint
+    with open_lake(url.replace("://", "://user:hidden@"), user="ada") as lake:
+        handles = lake.repository(repo.id), lake.repository(repo.id).branch("main"), lake.repository("absent")
+        listings = lake.repositories(), handles[1].objects(), handles[1].log()
+        shown = "".join(
+            [repr(lake), *map(repr, handles + listings), *(each._repr_html_() for each in handles + listings)]
+        )
+        assert f"RemoteLake('{url.replace('://', '://…@')}')" in shown
+    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", f"{secret}-wrong")
+    with open_lake(url.replace("://", "://user:hidden@")) as lake:
+        refused = lake.repository(repo.id)._repr_html_()
+        assert test_notebooks.Table(refused).notes[0].startswith("error authenticating request: ")
+    assert not [word for word in ("hidden", secret, key_id) if word in shown + refused]

@@ -1,4 +1,4 @@
-"""Numbers and names as people read them, on one line."""
+"""Numbers, names and URLs as people read them, on one line."""
 
 
 def human_size(size: int) -> str:
@@ -26,3 +26,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def without_password(url: str) -> str:
+    """Return a URL with ``…@`` for the name and the password in front of its host, if there are any."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    _, at, name = host.rpartition("@")
+    return f"{scheme}{mark}…@{name}{slash}{path}" if at else url

@@ -23,6 +23,7 @@ from graveler import __version__
 from graveler.access.errors import AuthenticationError
 from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidError, UnavailableError
 from graveler.locations import Network
+from graveler.readable import without_password
 from graveler.remote.errors import refusal
 from graveler.remote.pools import Pools
 from graveler.retries import Retries
@@ -132,8 +133,10 @@ class Connection:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidError(f"endpoint {url!r} is not the URL of a server; write https://HOST")
+            raise InvalidError(f"endpoint {without_password(url)!r} is not the URL of a server; write https://HOST")
         self.url = url.rstrip("/").removesuffix(_BASE)
+        self.shown_url = without_password(self.url)
+        """The URL for messages."""
         self._headers = {
             "user-agent": f"graveler/{__version__}",
             **(make_headers(basic_auth=f"{key_id}:{secret}") if key_id else {}),
@@ -176,7 +179,7 @@ class Connection:
         (:func:`graveler.remote.errors.refusal`), unless ``passing`` has the status. ``seconds`` limits how long the server may
         stay silent. :class:`UnavailableError` without a response."""
         target = "/".join(quote(segment, safe="") for segment in path)
-        what = f"{method} {self.url}{_BASE}/{target}"
+        what = f"{method} {self.shown_url}{_BASE}/{target}"
         sent = {**self._headers, **(headers or {})}
         body: bytes | None = None
         if document is not None:

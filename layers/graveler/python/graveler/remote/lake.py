@@ -18,7 +18,7 @@ class RemoteLake:
         self.close: Callable[[], None] = connection.close
 
     def __repr__(self) -> str:
-        return f"RemoteLake({self._connection.url!r})"
+        return f"RemoteLake({self._connection.shown_url!r})"
 
     def __enter__(self) -> "RemoteLake":
         return self

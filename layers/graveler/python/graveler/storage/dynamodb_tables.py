@@ -16,8 +16,10 @@ from zlib import crc32
 from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 from msgspec import Struct
+from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.readable import without_password
 from graveler.retries import Retries
 from graveler.storage.aws_configuration import region_of
 from graveler.storage.aws_requests import FAILURES, Clients, Outcome, error_code, explained, send
@@ -101,7 +103,9 @@ class DynamoDBTables:
         return DynamoDBTables, (self._settings,)
 
     def __repr__(self) -> str:
-        return f"DynamoDBTables({self._settings!r})"
+        url = self._settings.endpoint_url
+        shown = self._settings if url is None else replace(self._settings, endpoint_url=without_password(url))
+        return f"DynamoDBTables({shown!r})"
 
     def connect(self) -> None:
         """Make the client now, to save time at the first request. No request of the table."""
