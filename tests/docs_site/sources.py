@@ -14,7 +14,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONFIGURATION: Final = ROOT / "zensical.toml"
-COPIED: Final = ("*.md", "docs/**/*.md", "docs/openapi.json", "docs/**/*.svg", "bench/*.md", "bench/*.svg")
+COPIED: Final = ("*.md", "docs/**/*.*", "bench/*.md", "bench/*.svg")
 """What the site has of the repository: patterns, relative to its top."""
 
 
