@@ -138,6 +138,12 @@ class FolderObjects:
             file = self._file(path, key)
             return _described(key, os.fstat(file.fileno())), file
 
+    def open_file(self, key: str) -> FileIO:
+        """Return the object as an open file, which the caller closes. Cost: one open."""
+        path = self._path(key)
+        with self._explained("reading", key):
+            return self._file(path, key)
+
     def file_of(self, key: str) -> Path:
         """Return the path of an object's file, existing or not: for programs that read and write by themselves. No request."""
         return self._path(key)

@@ -365,7 +365,7 @@ class RepositoryReader:
         if not isinstance(objects, FolderObjects):
             return None
         try:
-            return objects.open_object(key)[1]
+            return objects.open_file(key)
         except ObjectMissingError:
             self.expect_kept(ref)
             raise BytesGoneError(entry.path, ref, entry.address) from None
