@@ -21,7 +21,7 @@ def levels(result: Result) -> dict[str, set[str]]:
 
 def test_a_lake_in_a_folder_that_is_well(lake: Path) -> None:
     found = levels(done("doctor", "--json"))
-    assert {"version", "extras", "lake", "disk", "repositories"} == set(found)
+    assert {"version", "extras", "configuration", "lake", "disk", "repositories"} == set(found)
     assert not set().union(*found.values()) & {"problem"}
     out = done("doctor").out
     assert f"ok       lake: the folder '{lake}'" in out

@@ -170,6 +170,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("keys", "revoke"): "AKIANOBODY --yes",
     ("login",): "--aws",
     ("log",): "lakefs://lake/main",
+    ("logout",): "",
     ("ls",): "lakefs://lake/main/",
     ("merge",): "lakefs://lake/dev main",
     ("mv",): "lakefs://lake/main/a lakefs://lake/main/b",

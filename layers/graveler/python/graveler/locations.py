@@ -500,6 +500,11 @@ def cache_folder() -> Path:
     return home / "graveler"
 
 
+def set_variables(*names: str) -> list[str]:
+    """Return those of these variables that are set."""
+    return [name for name in names if os.environ.get(name)]
+
+
 def user_name() -> str:
     """Return the committer's name: GRAVELER_USER, else the login name, else ""."""
     named = os.environ.get(USER)

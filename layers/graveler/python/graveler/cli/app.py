@@ -201,7 +201,7 @@ def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -
         app.command(names[at] if names else verb.__name__, rich_help_panel=section)(verb)
 
 
-_add(_START, demonstration.demo, repositories.init, serve.serve, login.login, use.use, doctor.doctor)
+_add(_START, demonstration.demo, repositories.init, serve.serve, login.login, login.logout, use.use, doctor.doctor)
 _SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
     "metadata": settings.metadata,
     "protect": settings.protect,

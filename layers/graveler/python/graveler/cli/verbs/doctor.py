@@ -9,10 +9,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from graveler.cli.locations import Named, ServedLake, find_lake
+from graveler.cli.locations import Named, ServedLake, find_default, find_lake
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
 from graveler.cli.values import human_size
+from graveler.configuration import CONFIG, KEYS, chosen_name, configuration_file, find_profile
 from graveler.errors import ForbiddenError, GravelerError, NotFoundError, PreconditionError
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
 
@@ -55,9 +56,9 @@ Check = Iterator[tuple[Level, str]]
 def doctor(lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Examine the installation and the lake, and say what to do.
 
-    Checks versions, extras, where the lake is and who says so, the disk, credentials, whether a server or AWS can be reached, the
-    clock, and what the access key may do. Nothing is changed, apart from a temporary file. The exit code is 5 if there is a
-    problem.
+    Checks versions, extras, the configuration file and its profile, where the lake is and who says so, the disk, credentials,
+    whether a server or AWS can be reached, the clock, and what the access key may do. Nothing is changed, apart from a temporary
+    file. The exit code is 5 if there is a problem.
 
     \b
     Examples:
@@ -84,6 +85,7 @@ def doctor(lake: LakeOption = None, as_json: AsJson = False) -> None:
 def _examine(named: Named | None) -> Iterator[Finding]:
     yield from _run("version", _versions)
     yield from _run("extras", _extras)
+    yield from _run("configuration", lambda: _configuration(named))
     try:
         location = find_lake(named)
     except NotFoundError as error:
@@ -143,6 +145,25 @@ def _extras() -> Check:
             yield Level.NOTE, f"{extra} is not installed; if you need it: pip install 'graveler[{extra}]'"
         else:
             yield Level.OK, f"{extra} is installed"
+
+
+def _configuration(named: Named | None) -> Check:
+    name = None if named is None else named.profile
+    path = configuration_file()
+    if path is None:
+        yield Level.NOTE, f"this user has no home folder for a configuration file; {CONFIG} can name one"
+        return
+    profile = find_profile(name)
+    if not path.exists():
+        yield Level.OK, f"there is no file {str(path)!r}, and none is needed"
+    elif profile is None:
+        yield Level.OK, f"{str(path)!r} has no profile {chosen_name(name)!r}"
+    else:
+        keys = [key for key in KEYS if getattr(profile, key)]
+        yield Level.OK, f"profile {profile.name!r} of {str(path)!r} has {', '.join(keys) or 'no settings'}"
+    if place := find_default(named):
+        where = f"{place.repository}/{place.branch}" if place.branch else place.repository
+        yield Level.OK, f"the default repository is lakefs://{where}, by {place.by}"
 
 
 def _disk(folder: Path) -> Check:
