@@ -28,7 +28,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
+.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -116,6 +116,10 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra aws --extra remote --constraint requirements.lock pyproject.toml <(printf '%s\n' \
 	    'pyspark>=3.5,<3.6' 'pyarrow>=18' 'pandas>=2.3' hatchling pytest hypothesis) -o requirements-spark35.lock
+	@for recipe in dagster dbt pytorch; do \
+	    echo hatchling | $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	        pyproject.toml - --group recipe-$$recipe -o docs/recipes/locks/$$recipe.lock || exit 1; \
+	done
 
 # What needs a deployed whole, or an environment of its own, is marked "ci", and runs in `make test-all`.
 MARKED ?= not ci
@@ -161,7 +165,7 @@ acceptance: setup deploy-tools spark-tools  ## deploy to an AWS account, check t
 
 SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py clients/test_schemathesis.py)
 
-soak: soak-spark soak-tests soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
+soak: soak-spark soak-tests soak-recipes soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
 soak-spark soak-tests: export GRAVELER_SCHEDULES ?= 20000
 soak-spark: export GRAVELER_STREAM_KILLS ?= 50
@@ -187,6 +191,9 @@ soak-spark: setup spark-tools  ## of it, what runs on Spark, and all of that on 
 
 soak-tests: setup deploy-tools  ## of it, the other rooms whose tests have long forms
 	@$(BIN)/python -m pytest -v -n 2 --durations=40 --hypothesis-seed=$(SEED) $(SOAKED)
+
+soak-recipes: setup  ## of it, the recipes of docs/recipes that need other packages, each in an environment from its lock file; 5 GB
+	@$(BIN)/python -m pytest -v tests/recipes/soak_environments.py
 
 soak-mutations: setup spark-tools  ## of it: lines that keep promises, each removed; a test has to miss it
 	@$(BIN)/python -m tests.mutations

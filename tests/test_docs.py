@@ -25,7 +25,10 @@ DOCUMENTS = sorted(
 )
 LONG = ("docs/cli.md",)
 """Pages with more commands than `make test` has time for; they are run in `make test-all`."""
-ELSEWHERE = ("docs/recipes/move-a-bucket.md",)
+ELSEWHERE = (
+    "docs/recipes/move-a-bucket.md",
+    *(f"docs/recipes/{lock.stem}.md" for lock in sorted((ROOT / "docs/recipes/locks").glob("*.lock"))),
+)
 """Pages whose commands need more than a folder: ``tests/recipes`` runs them."""
 
 FORMS = [
