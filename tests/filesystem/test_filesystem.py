@@ -285,3 +285,51 @@ def test_native_places_are_of_one_commit(fs: GravelerFileSystem, branch: str) ->
     else:
         scheme = "s3://" if str(fs.storage_options["lake"]).startswith("dynamodb") else "http://"
         assert all(one.startswith(scheme) for one in found)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "xz", "zip"])
+def test_a_compressed_object_is_written_as_a_whole_or_never(folder_options: dict[str, Any], codec: str) -> None:
+    branch = f"{new_repository(folder_options)}/main"
+    fs = GravelerFileSystem(**folder_options, skip_instance_cache=True)
+    path = f"{branch}/x.{codec}"
+    with fs.open(path, "wb", compression=codec) as file:
+        assert (file.write(b"a,b\n"), file.write(memoryview(b"1,2\n")), file.tell()) == (4, 4, 8)
+        assert not fs.exists(path)
+    with fs.open(path, compression=codec) as file:
+        assert file.read() == b"a,b\n1,2\n"
+    assert fs.cat(path) != b"a,b\n1,2\n"
+    text = fs.open(f"{branch}/y", "w", compression=codec, encoding="latin-1", newline="\r\n")
+    text.write("é\n")
+    text.close()
+    with fs.open(f"{branch}/y", compression=codec) as file:
+        assert file.read() == b"\xe9\r\n"
+    for mode, data in (("wb", b"half"), ("wt", "half")):
+        with pytest.raises(KeyError), fs.open(f"{branch}/z", mode, compression=codec) as file:  # noqa: PT012
+            file.write(data)
+            raise KeyError
+    with pytest.warns(ResourceWarning, match="never closed"):
+        fs.open(f"{branch}/z", "wb", compression=codec).write(b"half")
+    branch_of(fs, branch).commit("Two")
+    with pytest.raises(ValueError, match="still open"), fs.transaction:  # noqa: PT012
+        late = fs.open(f"{branch}/late", "wb", compression=codec)
+        late.write(b"half")
+    with pytest.raises(ValueError, match="is closed"):
+        late.write(b"more")
+    late.close()
+    assert fs.find(branch) == [path, f"{branch}/y"]
+
+
+def test_a_compressor_that_closes_its_file_uploads_no_half(folder_options: dict[str, Any]) -> None:
+    branch = f"{new_repository(folder_options)}/main"
+    fs = GravelerFileSystem(**folder_options, skip_instance_cache=True)
+    with fs.open(f"{branch}/a.zst", "wb", compression="infer") as file:
+        file.write(b"whole")
+    with fs.open(f"{branch}/a.zst", compression="infer") as file:
+        assert file.read() == b"whole"
+    with pytest.raises(KeyError), fs.open(f"{branch}/b.zst", "wb", compression="infer") as file:  # noqa: PT012
+        file.write(b"half")
+        raise KeyError
+    with fs.open(f"{branch}/c.csv", "wb", compression="infer") as file:
+        file.write(b"plain")
+    assert fs.find(branch) == [f"{branch}/a.zst", f"{branch}/c.csv"]
+    assert fs.cat(f"{branch}/c.csv") == b"plain"

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fsspec.asyn import AsyncFileSystem
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.utils import isfilelike, stringify_path
 
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
+from graveler.filesystem.compressed import CompressedWriter
 from graveler.filesystem.failures import told
 from graveler.filesystem.lakes import OpenedLake, lake_options
 from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, pieces_of_file, pieces_of_object
@@ -91,6 +94,12 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     def fsid(self) -> str:
         """An ID of the lake's address."""
         return f"{PROTOCOL}_{hashlib.sha256(repr(self.opened.lake).encode()).hexdigest()[:16]}"
+
+    def start_transaction(self) -> CommitTransaction:
+        """Begin a transaction without a ``with`` block; :meth:`end_transaction` ends it. ``ValueError`` if there is one."""
+        transaction = CommitTransaction(self)
+        transaction.start()
+        return transaction
 
     # Looking
 
@@ -339,10 +348,18 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         and an object read per ``block_size`` (bytes) in small reads, or per larger read; for writing a table read, and at its end
         an object write and a table write.
         """
-        if "b" not in mode and mode[:1] in ("w", "x") and compression is None:
-            text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
-            binary = self.open(path, mode.replace("t", "") + "b", block_size, cache_options, **options)
-            return TextObjectWriter(binary, text.get("encoding") or "utf-8", text.get("errors"), text.get("newline"))
+        if mode[:1] in ("w", "x"):
+            if "b" not in mode:
+                text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
+                binary = self.open(path, mode.replace("t", "") + "b", block_size, cache_options, compression, **options)
+                return TextObjectWriter(
+                    binary, text.get("encoding") or "utf-8", text.get("errors"), text.get("newline")
+                )
+            codec = get_compression(str(path), compression)
+            if codec is not None:
+                writer = self.open(path, mode, block_size, cache_options, **options)
+                return CompressedWriter(writer, compr[codec])
+            compression = None
         return super().open(path, mode, block_size, cache_options, compression, **options)
 
     def _open(
