@@ -1,10 +1,12 @@
 """Transactions: one commit or nothing."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
 
-from graveler.errors import DirtyBranchError, MergeConflictError
+from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError
 from graveler.filesystem.filesystem import GravelerFileSystem
 from tests.filesystem.conftest import new_repository
 from tests.filesystem.test_filesystem import branch_of
@@ -88,3 +90,72 @@ def test_a_branch_with_uncommitted_changes_is_refused(fs: GravelerFileSystem, br
     with pytest.raises(DirtyBranchError), fs.transaction:
         fs.pipe_file(f"{branch}/b", b"1")
     assert fs.find(branch) == [f"{branch}/a"]
+
+
+def test_a_second_transaction_does_not_end_the_first(fs: GravelerFileSystem, branch: str) -> None:
+    def inner() -> None:
+        with fs.transaction:
+            fs.pipe_file(f"{branch}/inner", b"")
+
+    with pytest.raises(ValueError, match="has a transaction already"), fs.transaction:  # noqa: PT012
+        fs.pipe_file(f"{branch}/outer", b"")
+        inner()
+    assert fs.find(branch) == []
+    fs.start_transaction()
+    fs.pipe_file(f"{branch}/a", b"")
+    with pytest.raises(ValueError, match="has a transaction already"):
+        fs.start_transaction()
+    fs.pipe_file(f"{branch}/b", b"")
+    fs.end_transaction()
+    fs.end_transaction()
+    assert fs.find(branch) == [f"{branch}/a", f"{branch}/b"]
+    assert messages(fs, branch) == ["Merge transaction: Write files in a transaction", "Repository created"]
+    repository = fs.opened.repository(branch.removesuffix("/main"))
+    assert [one.id for one in repository.branches(show_hidden=True)] == ["main"]
+
+
+def test_a_transaction_can_begin_again(fs: GravelerFileSystem, branch: str) -> None:
+    transaction = fs.transaction
+    with transaction:
+        fs.pipe_file(f"{branch}/a", b"")
+    with pytest.raises(KeyError), transaction:  # noqa: PT012
+        fs.pipe_file(f"{branch}/b", b"")
+        raise KeyError
+    assert fs.find(branch) == [f"{branch}/a"]
+    with pytest.raises(InvalidError, match="has ended"):
+        transaction.writing(*branch.split("/"))
+
+
+def test_threads_share_a_transaction(fs: GravelerFileSystem, branch: str) -> None:
+    paths = [f"{branch}/{n:02}" for n in range(16)]
+    together = Barrier(len(paths), timeout=60)
+
+    def write(path: str) -> None:
+        together.wait()
+        fs.pipe_file(path, b"")
+
+    with fs.transaction, ThreadPoolExecutor(len(paths)) as pool:
+        list(pool.map(write, paths))
+    assert fs.find(branch) == paths
+    assert messages(fs, branch) == ["Merge transaction: Write files in a transaction", "Repository created"]
+
+
+def test_of_two_threads_that_begin_at_once_one_is_refused(fs: GravelerFileSystem, branch: str) -> None:
+    together, both = Barrier(2, timeout=60), Barrier(2, timeout=60)
+
+    def work(path: str) -> str:
+        together.wait()
+        try:
+            with fs.transaction:
+                both.wait()
+                fs.pipe_file(path, b"")
+        except ValueError:
+            both.wait()
+            return ""
+        return path
+
+    with ThreadPoolExecutor(2) as pool:
+        written = list(pool.map(work, (f"{branch}/a", f"{branch}/b")))
+    assert written.count("") == 1
+    assert fs.find(branch) == [path for path in written if path]
+    assert not list(branch_of(fs, branch).uncommitted())
