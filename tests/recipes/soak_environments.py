@@ -22,7 +22,7 @@ def environment(lock: Path, folder: Path) -> Path:
     python = str(folder / "bin" / "python")
     for command in (
         (uv, "venv", "--quiet", "--python", sys.executable, str(folder)),
-        (uv, "pip", "sync", "--quiet", "--python", python, "--require-hashes", str(lock)),
+        (uv, "pip", "sync", "--quiet", "--python", python, "--require-hashes", "--compile-bytecode", str(lock)),
         (
             uv,
             "pip",
