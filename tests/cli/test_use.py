@@ -142,6 +142,22 @@ def test_a_profile_keeps_its_own(working_folder: Path) -> None:
     assert (refused.code, "the profile 'nope' is not in" in refused.err) == (3, True)
 
 
+def test_a_new_lake_that_commands_would_not_use_is_told(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = configuration_file()
+    assert path is not None
+    path.parent.mkdir()
+    path.write_text(f'[profiles.default]\nlake = "{working_folder}"\n')
+    (working_folder / "other").mkdir()
+    monkeypatch.chdir(working_folder / "other")
+    told = run("init")
+    assert (told.code, told.err) == (
+        0,
+        f"warning: commands use '{working_folder}', of profile 'default', unless --lake or GRAVELER_LAKE names this lake\n",
+    )
+    assert done("repo", "list").out.startswith("lake")
+    assert done("repo", "list", "--lake", ".").out == ""
+
+
 def test_a_variable_that_names_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAVELER_REPO", "Not A Name/main")
     result = run("ls")

@@ -22,9 +22,10 @@ from graveler.cli.locations import (
     working_folder,
 )
 from graveler.cli.options import OF_USE, AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
-from graveler.cli.terminal import confirm, output
+from graveler.cli.terminal import confirm, output, warn
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
+from graveler.configuration import Profile, find_profile
 from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.opening.location import FolderLake, create_at
 from graveler.paging import items
@@ -82,10 +83,12 @@ def init(
     JSON: one document {lake}.
     """
     named = lake or Named()
+    used: Profile | None = None  # whose lake the next commands would use instead
     if location is not None:
         named = replace(named, lake=location)  # and not what --lake says, if both are given
     elif named == Named() and not any(os.environ.get(name) for name in (LAKE, TABLES, ENDPOINT)):
         named = Named(lake=str(working_folder() / HIDDEN))
+        used = find_profile()
     where = find_location(named)
     if create_table and isinstance(where, FolderLake):
         raise InvalidError("--create-table is for a lake on AWS; name its table, as in dynamodb://TABLE")
@@ -97,6 +100,8 @@ def init(
         screen.json({"lake": str(where.folder.absolute() if isinstance(where, FolderLake) else where)})
         return
     screen.line(f"created an empty lake in {screen.safe(str(where))}")
+    if used is not None and used.location is not None:
+        warn(f"commands use {used.location[1]!r}, of profile {used.name!r}, unless --lake or {LAKE} names this lake")
 
 
 @app.command()
