@@ -333,3 +333,95 @@ def test_a_compressor_that_closes_its_file_uploads_no_half(folder_options: dict[
         file.write(b"plain")
     assert fs.find(branch) == [f"{branch}/a.zst", f"{branch}/c.csv"]
     assert fs.cat(f"{branch}/c.csv") == b"plain"
+
+
+def test_a_move_onto_what_moves_changes_nothing(fs: GravelerFileSystem, branch: str) -> None:
+    fs.pipe({f"{branch}/g/x": b"1", f"{branch}/g/y": b"2", f"{branch}/g/s/z": b"3"})
+    before = fs.cat(fs.find(branch))
+    g = f"{branch}/g"
+    for source, target, recursive in (
+        (g, g, True),
+        (f"{g}/", f"{g}/", True),
+        (g, f"{g}/s", True),
+        (g, f"{g}/new", True),
+        (f"{g}/x", f"{g}/x", False),
+        (f"{g}/x", f"{g}/", False),
+        (f"{g}/x", g, False),
+        (f"{g}/*", f"{g}/", False),
+        (f"{g}/*", g, True),
+        ([f"{g}/x", f"{g}/y"], g, False),
+        ([f"{g}/x", f"{g}/y"], [f"{g}/y", f"{g}/n"], False),
+    ):
+        with pytest.raises(ValueError, match="cannot move"):
+            fs.mv(source, target, recursive=recursive)
+        assert fs.cat(fs.find(branch)) == before
+    with pytest.raises(IsADirectoryError):
+        fs.mv(g, f"{branch}/h")
+    with pytest.raises(FileNotFoundError):
+        fs.mv(f"{branch}/none", f"{branch}/h")
+    fs.mv([f"{g}/x", f"{g}/y"], [f"{branch}/1", f"{branch}/2"])
+    fs.mv(g, f"{branch}/h", recursive=True)
+    assert fs.find(branch) == [f"{branch}/1", f"{branch}/2", f"{branch}/h/s/z"]
+
+
+def test_a_move_deletes_only_what_it_copied(
+    fs: GravelerFileSystem, branch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs.pipe({f"{branch}/g/x": b"1", f"{branch}/g/y": b"2"})
+    copy = fs.cp_file
+
+    def another_writes(*arguments: Any, **options: Any) -> None:
+        copy(*arguments, **options)
+        branch_of(fs, branch).object("g/late").upload("late")
+
+    monkeypatch.setattr(fs, "cp_file", another_writes)
+    fs.mv(f"{branch}/g", f"{branch}/h", recursive=True)
+    assert fs.find(branch) == [f"{branch}/g/late", f"{branch}/h/x", f"{branch}/h/y"]
+
+
+def test_one_file_is_deleted_by_its_name_and_not_by_a_pattern(fs: GravelerFileSystem, branch: str) -> None:
+    fs.pipe({f"{branch}/1.csv": b"", f"{branch}/[1].csv": b""})
+    fs.rm_file(f"{branch}/[1].csv")
+    assert fs.find(branch) == [f"{branch}/1.csv"]
+    with pytest.raises(FileNotFoundError):
+        fs.rm_file(f"{branch}/[1].csv")
+
+
+def test_folders_without_a_name_and_markers_of_folders(fs: GravelerFileSystem, branch: str) -> None:
+    for path in ("m//k", "/top", "mark/", "mark/deep/", "n"):
+        branch_of(fs, branch).object(path).upload("1")
+    assert fs.ls(branch, detail=False) == [f"{branch}/m", f"{branch}/mark", f"{branch}/n"]
+    assert (fs.ls(f"{branch}/m"), fs.ls(f"{branch}/mark", detail=False)) == ([], [f"{branch}/mark/deep"])
+    assert fs.ls(f"{branch}/mark/deep") == []
+    assert [top for top, _, _ in fs.walk(branch, on_error="raise")] == [
+        branch, f"{branch}/m", f"{branch}/mark", f"{branch}/mark/deep",
+    ]  # fmt: skip
+    assert fs.find(branch) == [f"{branch}//top", f"{branch}/m//k", f"{branch}/n"]
+    assert fs.cat_file(f"{branch}//top") == fs.cat_file(f"{branch}/m//k") == b"1"
+    fs.rm([f"{branch}/mark", f"{branch}/m"], recursive=True)
+    assert not fs.exists(f"{branch}/mark")
+    assert not fs.exists(f"{branch}/m")
+
+
+def test_nothing_exists_at_what_is_no_path(fs: GravelerFileSystem, branch: str) -> None:
+    repository = branch.removesuffix("/main")
+    for path in (f"{branch}/{'x' * 2000}", f"{repository}/ma in/x", f"{repository}/main~x/y", f"{branch}/\udcff"):
+        assert [fs.exists(path), fs.isfile(path), fs.isdir(path)] == [False] * 3
+        with pytest.raises(ValueError, match=r"path|ref|surrogates"):
+            fs.info(path)
+
+
+def test_parts_of_more_objects_than_a_process_may_open(folder_options: dict[str, Any]) -> None:
+    branch = f"{new_repository(folder_options)}/main"
+    script = f"""
+import resource
+import numpy
+from graveler.filesystem.filesystem import GravelerFileSystem
+fs = GravelerFileSystem(**{folder_options!r})
+paths = [f"{branch}/{{n}}" for n in range(300)]
+fs.pipe(dict.fromkeys(paths, b"0123456789"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+assert fs.cat_ranges(paths, numpy.int64(1), None, on_error="raise") == [b"123456789"] * 300
+assert fs.cat_ranges(paths, numpy.arange(300) % 9, numpy.int64(9)) == [b"0123456789"[n % 9:9] for n in range(300)]
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

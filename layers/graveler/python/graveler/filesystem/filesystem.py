@@ -16,7 +16,7 @@ from fsspec.asyn import AsyncFileSystem
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.compression import compr
 from fsspec.core import get_compression
-from fsspec.utils import isfilelike, stringify_path
+from fsspec.utils import isfilelike, other_paths, stringify_path
 
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
@@ -39,6 +39,8 @@ Info = dict[str, Any]
 
 _THREADS: Final = 16
 """Object reads at once, where they wait for a network."""
+_OPEN: Final = 100
+"""Files that are open at once."""
 _TOGETHER: Final = 1000
 """Objects that one request deletes."""
 _PAGE: Final = 1000
@@ -58,7 +60,8 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
 
     ``ref`` is a branch with its uncommitted changes, a tag, a commit ID, or an expression such as ``main~2`` or ``main@``. Writes
     go to branches, and are staged there; ``with fs.transaction:`` makes them one commit. Folders are what the paths of objects
-    have in common: making an empty one does nothing.
+    have in common: making an empty one does nothing. A folder without a name, as in ``a//b``, is neither listed nor walked;
+    ``find`` finds what is in it.
 
     Storage options: ``lake`` is a folder, ``dynamodb://table`` or ``https://host``, by default what :func:`graveler.open` finds;
     ``objects``, ``region``, ``s3_endpoint_url``, ``dynamodb_endpoint_url``, ``user``, ``login`` and ``profile`` are its other
@@ -129,10 +132,10 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         return found if detail else [one["name"] for one in found]
 
     def exists(self, path: str, **_: Any) -> bool:
-        """Return whether there is an object or a folder. Cost as :meth:`info`."""
+        """Return whether there is an object or a folder: not if nothing can have this path. Cost as :meth:`info`."""
         try:
             self.info(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return False
         return True
 
@@ -140,14 +143,14 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         """Return whether objects are below a path. Cost as :meth:`info`."""
         try:
             return bool(self.info(path)["type"] == "directory")
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return False
 
     def isfile(self, path: str) -> bool:
         """Return whether a path is that of an object. Cost as :meth:`info`."""
         try:
             return bool(self.info(path)["type"] == "file")
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return False
 
     def find(
@@ -162,7 +165,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         if not place.ref:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail)  # type: ignore[no-any-return]
         with told(place.name):
-            infos = self._found_below(place, maxdepth, withdirs=withdirs, beginning=str(options.get("prefix", "")))
+            infos = self._found_below(place, maxdepth, withdirs=withdirs, beginning=str(options.get("prefix") or ""))
         return infos if detail else list(infos)
 
     def walk(
@@ -264,40 +267,61 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         """Return parts of objects, in the order given. With ``on_error="return"`` an error takes the place of its part. Cost: a
         lookup for each object, and an object read for each part, several at once."""
         del max_gap  # parts are read one by one
-        first = [starts] * len(paths) if starts is None or isinstance(starts, int) else list(starts)
-        behind = [ends] * len(paths) if ends is None or isinstance(ends, int) else list(ends)
+        first = [starts] * len(paths) if not isinstance(starts, Iterable) else list(starts)
+        behind = [ends] * len(paths) if not isinstance(ends, Iterable) else list(ends)
         if not len(paths) == len(first) == len(behind):
             raise ValueError(f"{len(paths)} paths, {len(first)} starts and {len(behind)} ends; give as many of each")
-        opened: dict[str, ObjectFile | Exception] = {}
-        for path in dict.fromkeys(paths):
-            try:
-                opened[path] = self._open_object(self._place(path), None)
-            except (OSError, ValueError) as error:
-                if on_error == "raise":
-                    raise
-                opened[path] = error
+        wanted: dict[str, list[int]] = {}
+        for at, path in enumerate(paths):
+            wanted.setdefault(path, []).append(at)
+        found: list[bytes | Exception] = [b""] * len(paths)
+        names = list(wanted)
+        for at in range(0, len(names), _OPEN):  # a process may have only so many files open
+            self._fill({name: wanted[name] for name in names[at : at + _OPEN]}, first, behind, found, on_error)
+        return found
 
-        def part(at: int) -> "bytes | Exception":
-            file = opened[paths[at]]
-            if isinstance(file, Exception):
-                return file
+    def _fill(
+        self,
+        wanted: Mapping[str, Sequence[int]],
+        first: "Sequence[int | None]",
+        behind: "Sequence[int | None]",
+        found: "list[bytes | Exception]",
+        on_error: str,
+    ) -> None:
+        """Read the parts of several objects, whose numbers ``wanted`` has, into ``found``."""
+        opened: dict[str, ObjectFile] = {}
+        parts: list[tuple[ObjectFile, int]] = []
+
+        def read(part: tuple[ObjectFile, int]) -> None:
+            file, at = part
             begin, stop = _bounds(file.size, first[at], behind[at])
             try:
-                return file.at(begin, stop - begin)
+                found[at] = file.at(begin, stop - begin)
             except OSError as error:
                 if on_error == "raise":
                     raise
-                return error
+                found[at] = error
 
         try:
-            if len(paths) < 2 or all(isinstance(file, Exception) or file.is_local for file in opened.values()):
-                return [part(at) for at in range(len(paths))]
-            with ThreadPoolExecutor(min(_THREADS, len(paths)), "graveler-fs") as pool:
-                return list(pool.map(part, range(len(paths))))
+            for path, numbers in wanted.items():
+                try:
+                    opened[path] = self._open_object(self._place(path), None)
+                except (OSError, ValueError) as error:
+                    if on_error == "raise":
+                        raise
+                    for at in numbers:
+                        found[at] = error
+                else:
+                    parts += ((opened[path], at) for at in numbers)
+            if len(parts) < 2 or all(file.is_local for file in opened.values()):
+                for part in parts:
+                    read(part)
+                return
+            with ThreadPoolExecutor(min(_THREADS, len(parts)), "graveler-fs") as pool:
+                list(pool.map(read, parts))
         finally:
             for file in opened.values():
-                if isinstance(file, ObjectFile):
-                    file.close()
+                file.close()
 
     def get_file(
         self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **_: Any
@@ -451,40 +475,77 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
                     branch, target.path, Path(file.name), content_type=entry.content_type, metadata=entry.metadata
                 )
 
-    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: int | None = None, **options: Any) -> None:
-        """Move objects. One object on its branch moves in one step, at which no reader sees both or neither."""
-        source, target = self._place(path1), self._place(path2)
-        on_one_branch = source[:2] == target[:2]
-        if (
-            not on_one_branch
-            or recursive
-            or path2.endswith("/")
-            or has_magic(path1)
-            or not self.isfile(path1)
-            or self.isdir(path2)
-        ):
-            self.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, on_error="raise", **options)
-            self.rm(path1, recursive=recursive)
-            return
-        with told(source.name):
-            branch = self._writing(source)
-            self.opened.verbs(source.repository).move(branch, source.path, target.path)
+    def mv(
+        self,
+        path1: "str | list[str]",
+        path2: "str | list[str]",
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Move objects. One object on its branch moves in one step, at which no reader sees both or neither; others are copied
+        as :meth:`copy` does, and then deleted: those that were copied, not those that somebody wrote meanwhile. ``ValueError``,
+        before anything changes, if an object would be moved onto one that moves, such as itself, or a folder into itself."""
+        if isinstance(path1, str) and isinstance(path2, str) and not recursive and not has_magic(path1):
+            source, target = self._place(path1), self._place(path2)
+            at_once = source[:2] == target[:2] and not path2.endswith("/")
+            if at_once and self.isfile(path1) and not self.isdir(path2):
+                with told(source.name):
+                    branch = self._writing(source)
+                    self.opened.verbs(source.repository).move(branch, source.path, target.path)
+                return
+        sources, targets = self._moves(path1, path2, recursive=recursive, maxdepth=maxdepth)
+        self.copy(sources, targets, on_error="raise", **options)
+        self._delete(sources, tolerant=True)
 
     def rm_file(self, path: str) -> None:
-        """Delete an object."""
-        self.rm(path)
+        """Delete an object, whose name is no pattern."""
+        place = self._expect_object(self._place(path))
+        self._delete([place.name], tolerant=False)
 
     def rm(self, path: "str | Iterable[str]", recursive: bool = False, maxdepth: int | None = None) -> None:
         """Delete objects; with ``recursive`` also all below folders. ``FileNotFoundError`` for what is not there. Cost: a listing
         and a few table writes per thousand."""
         given = [path] if isinstance(path, str | os.PathLike) else list(path)
         names = self.expand_path(given, recursive=recursive, maxdepth=maxdepth)
+        for name in names:
+            place = self._place(name)
+            if not place.path and (len(names) == 1 or name in given):
+                self._expect_object(place)
+        self._delete(names, tolerant=recursive)
+
+    def _moves(
+        self, path1: "str | list[str]", path2: "str | list[str]", *, recursive: bool, maxdepth: int | None
+    ) -> tuple[list[str], list[str]]:
+        """Return which objects move where: the pairs of :meth:`copy`."""
+        if isinstance(path1, list) and isinstance(path2, list):
+            sources, targets = path1, path2
+        else:
+            sources = self.expand_path(path1, recursive=recursive, maxdepth=maxdepth)
+            inside = False
+            if isinstance(path1, str):
+                if not recursive or maxdepth is not None:
+                    sources = [name for name in sources if self.isfile(name)]
+                if not sources:
+                    self.info(path1)
+                    raise IsADirectoryError(f"{path1!r} is a folder; mv(…, recursive=True) moves what is in it")
+                into = isinstance(path2, str) and (path2.endswith("/") or self.isdir(path2))
+                inside = len(sources) == 1 if has_magic(path1) else into and not path1.endswith("/")
+            targets = other_paths(sources, path2, exists=inside, flatten=not isinstance(path1, str))
+        moved = {self._place(name) for name in sources}
+        for source, target in zip(sources, targets, strict=True):
+            here, there = self._place(source), self._place(target)
+            below = recursive and here[:2] == there[:2] and there.path.startswith(here.prefix)
+            if there in moved or (below and self.isdir(source)):
+                raise ValueError(f"cannot move {source!r} to {target!r}, which is itself, in it, or moves too")
+        return sources, targets
+
+    def _delete(self, names: Sequence[str], *, tolerant: bool) -> None:
+        """Delete objects. What is not there, or a folder, is an error unless ``tolerant``."""
         deleted: dict[tuple[str, str], list[str]] = {}
         for name in names:
             place = self._place(name)
             if not place.path:
-                if len(names) == 1 or name in given:
-                    self._expect_object(place)
                 continue
             deleted.setdefault((place.repository, place.ref), []).append(place.path)
         for (repository, ref), paths in deleted.items():
@@ -495,8 +556,11 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
                 found = verbs.stat_many(branch, paths)
                 files = [one.path for one in found if one is not None]
                 for missing, entry in zip(paths, found, strict=True):
-                    if entry is None and not recursive:
+                    if entry is None and not tolerant:
                         self._refuse_missing(Place(repository, ref, missing))
+                if tolerant:
+                    markers = [f"{missing}/" for missing, entry in zip(paths, found, strict=True) if entry is None]
+                    files += [one.path for one in verbs.stat_many(branch, markers) if one is not None]
                 for at in range(0, len(files), _TOGETHER):
                     verbs.delete(branch, files[at : at + _TOGETHER])
 
@@ -632,7 +696,12 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         found = _children(verbs.view(ref), place)
         if found or not place.path:
             return found
-        return [_file_info(place, verbs.stat(ref, place.path))]
+        try:
+            return [_file_info(place, verbs.stat(ref, place.path))]
+        except ObjectNotFoundError:
+            if verbs.list_objects(ref, prefix=place.prefix, amount=1).results:
+                return []  # all in it is what has no name
+            raise
 
     def _found_below(self, place: Place, maxdepth: int | None, *, withdirs: bool, beginning: str) -> dict[str, Info]:
         verbs, ref = self._reading(place)
@@ -681,7 +750,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
                         verbs, ref = self._reading(place)
                         views[key] = verbs.view(ref)
                     listed = _children(views[key], place)
-                    if not listed and place.path:
+                    if not listed and place.path and not self.isdir(place.name):
                         raise ObjectNotFoundError(place.path, place.ref)
                 else:
                     listed = self._listed(place)
@@ -802,6 +871,8 @@ def _children(view: "View | RemoteView", place: Place) -> list[Info]:
     while after is not None:
         page = view.list_objects(prefix=place.prefix, after=after, delimiter="/", amount=_PAGE)
         for item in page.results:
+            if item.path == "/" or item.path.endswith("//"):
+                continue  # an empty name, whose path is that of the folder above
             if isinstance(item, CommonPrefix):
                 info = _folder_info(place.named(item.path.removesuffix("/")))
             elif item.path == place.prefix or item.path.endswith("/"):
