@@ -36,6 +36,7 @@ from graveler.cli.verbs.serve import serve
 from graveler.errors import InvalidError
 with suppress(InvalidError):  # what it says of the host shows that it got that far
     serve(host="0.0.0.0", open_setup=True)""",
+    "sql": "import graveler.duckdb; graveler.duckdb.connect('lake')",
     "spark": "import graveler.spark; graveler.spark.read",
 }
 """What needs each extra: it works, or raises an error of ours that names the extra."""
@@ -48,6 +49,7 @@ PROVIDES: Final = {
     "api": {"api"},
     "server": {"server", "api"},
     "remote": {"remote"},
+    "sql": {"sql", "fsspec"},
     "aws": {"aws", "remote"},  # botocore has the library of the HTTP client
     "spark": {"spark", "listing"},
     "connect": {"spark", "listing"},

@@ -35,6 +35,7 @@ from graveler.cli.verbs import (
     serve,
     settings,
     sizes,
+    sql,
     transfers,
     upkeep,
     use,
@@ -226,6 +227,7 @@ _add(
     copies.cp,
     copies.mv,
     objects.rm,
+    sql.sql,
 )
 _add(
     _CHANGES,

@@ -1,7 +1,7 @@
 """The lake's errors as the exceptions that programs expect of files."""
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -40,9 +40,11 @@ def as_os_error(error: GravelerError, path: str) -> Exception:
 
 
 @contextmanager
-def told(path: str) -> Iterator[None]:
-    """Raise the lake's errors as those of files; the original is the ``__cause__``."""
+def told(path: str, note: Callable[[GravelerError], object] | None = None) -> Iterator[None]:
+    """Raise the lake's errors as those of files; the original is the ``__cause__``, and ``note`` is called with it."""
     try:
         yield
     except GravelerError as error:
+        if note is not None:
+            note(error)
         raise as_os_error(error, path) from error

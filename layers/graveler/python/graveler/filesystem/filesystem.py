@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from glob import has_magic
 from pathlib import Path
@@ -18,7 +19,7 @@ from fsspec.compression import compr
 from fsspec.core import get_compression
 from fsspec.utils import isfilelike, other_paths, stringify_path
 
-from graveler.errors import AlreadyExistsError, ObjectNotFoundError
+from graveler.errors import AlreadyExistsError, GravelerError, ObjectNotFoundError
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
 from graveler.filesystem.compressed import CompressedWriter
 from graveler.filesystem.failures import told
@@ -27,6 +28,7 @@ from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, piece
 from graveler.filesystem.transactions import CommitTransaction
 from graveler.model import CommonPrefix, ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
+from graveler.sdk.lake import Lake
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 from graveler.storage.spooled import SpooledFile
 
@@ -63,10 +65,11 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     have in common: making an empty one does nothing. A folder without a name, as in ``a//b``, is neither listed nor walked;
     ``find`` finds what is in it.
 
-    Storage options: ``lake`` is a folder, ``dynamodb://table`` or ``https://host``, by default what :func:`graveler.open` finds;
-    ``objects``, ``region``, ``s3_endpoint_url``, ``dynamodb_endpoint_url``, ``user``, ``login`` and ``profile`` are its other
-    arguments. With ``snapshot``, the instance reads each ref at the commit that it had when it was first read, without
-    uncommitted changes. Credentials come from the environment or the profile, and are never part of a pickle.
+    Storage options: ``lake`` is a folder, ``dynamodb://table`` or ``https://host``, by default what :func:`graveler.open` finds,
+    or an opened lake; ``objects``, ``region``, ``s3_endpoint_url``, ``dynamodb_endpoint_url``, ``user``, ``login`` and
+    ``profile`` are the other arguments of that. With ``snapshot``, the instance reads each ref at the commit that it had when it
+    was first read, without uncommitted changes. ``on_error`` is called with each error of the lake before it is raised as one of
+    files. Credentials come from the environment or the profile, and are never part of a pickle.
 
     Nothing is cached but what a commit ID names, so every call sees what others wrote before. One ``find``, ``glob`` or ``walk``
     reads a branch's commit once: commits made meanwhile do not show, changes staged meanwhile may. On a branch behind a server,
@@ -83,14 +86,20 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     transaction_type = CommitTransaction
 
     def __init__(
-        self, lake: "str | os.PathLike[str] | None" = None, *, snapshot: bool = False, **storage_options: Any
+        self,
+        lake: "str | os.PathLike[str] | Lake | None" = None,
+        *,
+        snapshot: bool = False,
+        on_error: Callable[[GravelerError], object] | None = None,
+        **storage_options: Any,
     ) -> None:
         if self._cached:
             return
         options = lake_options(storage_options)
         super().__init__(lake, **storage_options)
-        location = lake if lake is None or isinstance(lake, str) else Path(lake)
+        location = Path(lake) if isinstance(lake, os.PathLike) else lake
         self.snapshot = snapshot
+        self._on_error = on_error
         self.opened = OpenedLake(location, options, snapshot=snapshot)
 
     @property
@@ -110,7 +119,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         """Return ``name``, ``size`` (bytes) and ``type`` (``file`` or ``directory``); of an object also ``checksum``, ``mtime``
         (Unix seconds), ``content_type``, ``metadata`` and ``address``. Cost: that of a lookup; of a listing for a folder."""
         place = self._place(path)
-        with told(place.name):
+        with self._told(place):
             if not place.path:
                 return self._info_above(place)
             verbs, ref = self._reading(place)
@@ -127,7 +136,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         """List a folder: its objects and folders, by name; of the lake its repositories, of a repository its branches and tags.
         Of an object only itself. With ``detail``, the results of :meth:`info`, else names. Cost: a listing per thousand."""
         place = self._place(path)
-        with told(place.name):
+        with self._told(place):
             found = self._listed(place)
         return found if detail else [one["name"] for one in found]
 
@@ -164,7 +173,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         place = self._place(path)
         if not place.ref:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail)  # type: ignore[no-any-return]
-        with told(place.name):
+        with self._told(place):
             infos = self._found_below(place, maxdepth, withdirs=withdirs, beginning=str(options.get("prefix") or ""))
         return infos if detail else list(infos)
 
@@ -192,7 +201,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         found = self.info(path)
         if found["type"] == "file":
             return int(found["size"])
-        with told(place.name):
+        with self._told(place):
             verbs, ref = self._reading(place)
             return verbs.du(ref, place.prefix).size
 
@@ -219,7 +228,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         """Return a URL with which anyone may read an object, for ``expiration`` seconds; behind a server for as long as that
         allows. ``OSError`` where the store has no such URLs, as a folder."""
         place = self._place(path)
-        with told(place.name):
+        with self._told(place):
             verbs, ref = self._reading(place)
             return verbs.signed_url(ref, self._stat(verbs, ref, place), expiration)
 
@@ -235,7 +244,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         for one in [path] if isinstance(path, str | os.PathLike) else path:
             place = pinned._place(str(one))
             names = pinned.glob(place.name) if has_magic(place.path) else [place.name]
-            with told(place.name):
+            with self._told(place):
                 if not names:
                     raise ObjectNotFoundError(place.path, place.ref)
                 for at in range(0, len(names), _PAGE):
@@ -248,7 +257,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         """Return an object, or the bytes from ``start`` to before ``end``, which count from the end if negative. A whole object
         is compared with its recorded checksum. Cost: a lookup and an object read."""
         place = self._place(path)
-        with told(place.name):
+        with self._told(place):
             verbs, ref = self._reading(place)
             entry = self._stat(verbs, ref, place)
             if start is None and end is None:
@@ -333,7 +342,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         if not isfilelike(target) and self.isdir(rpath):
             os.makedirs(target, exist_ok=True)  # noqa: PTH103 - a path of any kind
             return
-        with told(place.name):
+        with self._told(place):
             verbs, ref = self._reading(place)
             entry = verbs.stat(ref, place.path)
             callback.set_size(entry.size)
@@ -397,7 +406,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         if mode not in ("wb", "xb"):
             raise ValueError(f"mode {mode!r} is not one of 'rb', 'wb', 'xb'; objects are written as a whole")
         self._expect_object(place)
-        with told(place.name):
+        with self._told(place):
             self._writing(place)  # before the caller writes gigabytes for a missing branch
             if mode == "xb" and self.exists(path):
                 raise AlreadyExistsError("object", place.path)
@@ -460,7 +469,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         source, target = self._place(path1), self._expect_object(self._place(path2))
         if self.isdir(path1):
             return
-        with told(source.name):
+        with self._told(source):
             verbs, ref = self._reading(source)
             branch = self._writing(target)
             if source.repository == target.repository:
@@ -490,7 +499,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
             source, target = self._place(path1), self._place(path2)
             at_once = source[:2] == target[:2] and not path2.endswith("/")
             if at_once and self.isfile(path1) and not self.isdir(path2):
-                with told(source.name):
+                with self._told(source):
                     branch = self._writing(source)
                     self.opened.verbs(source.repository).move(branch, source.path, target.path)
                 return
@@ -550,7 +559,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
             deleted.setdefault((place.repository, place.ref), []).append(place.path)
         for (repository, ref), paths in deleted.items():
             place = Place(repository, ref, paths[0])
-            with told(place.name):
+            with self._told(place):
                 branch = self._writing(place)
                 verbs = self.opened.verbs(repository)
                 found = verbs.stat_many(branch, paths)
@@ -575,6 +584,9 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         return make_instance, (type(self), self.storage_args, self.storage_options)
 
     # Parts
+
+    def _told(self, place: Place) -> AbstractContextManager[None]:
+        return told(place.name, self._on_error)
 
     def _place(self, path: "str | os.PathLike[str]") -> Place:
         return place_of(self._strip_protocol(path))
@@ -626,7 +638,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         raise IsADirectoryError(f"{place.name!r} is a folder")
 
     def _open_object(self, place: Place, block_size: int | None) -> ObjectFile:
-        with told(place.name):
+        with self._told(place):
             verbs, ref = self._reading(place)
             entry = self._stat(verbs, ref, place)
             info = _file_info(place, entry)
@@ -646,7 +658,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     ) -> None:
         if mode not in ("overwrite", "create"):
             raise ValueError(f"mode {mode!r} is not one of 'overwrite', 'create'")
-        with told(place.name):
+        with self._told(place):
             branch = self._writing(place)
             self.opened.verbs(place.repository).upload(
                 branch,
@@ -743,7 +755,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
             raise ValueError(f"maxdepth is {maxdepth}; give at least 1")
         place = self._place(path)
         try:
-            with told(place.name):
+            with self._told(place):
                 if place.ref:
                     key = place.repository, place.ref
                     if key not in views:

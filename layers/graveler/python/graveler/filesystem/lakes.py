@@ -26,10 +26,10 @@ class LakeOptions(TypedDict, total=False):
 
 
 class OpenedLake:
-    """The repositories of one lake. ``snapshot`` fixes the commit of each ref when it is first read. Safe to share between
-    threads; survives a fork."""
+    """The repositories of one lake; whoever opened it before closes it. ``snapshot`` fixes the commit of each ref when it is
+    first read. Safe to share between threads; survives a fork."""
 
-    def __init__(self, location: "str | Path | None", options: LakeOptions, *, snapshot: bool) -> None:
+    def __init__(self, location: "str | Path | Lake | None", options: LakeOptions, *, snapshot: bool) -> None:
         self._location = location
         self._options = options
         self._snapshot = snapshot
@@ -41,6 +41,8 @@ class OpenedLake:
     @property
     def lake(self) -> Lake:
         """The lake. Errors as :func:`graveler.open`."""
+        if isinstance(self._location, Lake):
+            return self._location
         with self._lock:
             if self._lake is None:
                 self._lake = open_lake(self._location, **self._options)

@@ -1,0 +1,92 @@
+"""SQL over the lake's files: one state, two states, every form of output, every refusal in words."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import done, put, run
+
+PATH = "lakefs://lake/main"
+
+
+@pytest.fixture
+def sales(lake: Path) -> None:
+    """Two commits of a table, and a change that is not committed."""
+    for amount, message in ((100, "One"), (250, "Two")):
+        put("main", "t/a.csv", f"id,amount\n1,{amount}\n2,7\n")
+        done("commit", PATH, "-m", message)
+    put("main", "t/b.csv", "id,amount\n3,5\n")
+
+
+@pytest.mark.usefixtures("sales")
+def test_a_query_reads_any_state() -> None:
+    query = "SELECT sum(amount) AS total, count(*) AS n FROM 'graveler://lake/{}/t/*.csv'"
+    totals = {ref: done("sql", query.format(ref), "--format", "csv").out for ref in ("main", "main@", "main~1")}
+    assert totals == {"main": "total,n\n262,3\n", "main@": "total,n\n257,2\n", "main~1": "total,n\n107,2\n"}
+    joined = """SELECT id, old.amount AS before, new.amount AS after FROM 'graveler://lake/main~1/t/a.csv' old
+                JOIN 'graveler://lake/main/t/a.csv' new USING (id) WHERE old.amount <> new.amount"""
+    assert done("sql", "-", "--format", "csv", stdin=joined.encode()).out == "id,before,after\n1,100,250\n"
+
+
+@pytest.mark.usefixtures("sales")
+def test_rows_come_in_each_form(tmp_path: Path) -> None:
+    query = "SELECT 1 AS id, 'a\x1b[31m' AS text, NULL AS nothing, DATE '2026-11-01' AS day, [1, 2] AS list"
+    assert done("sql", query).out.splitlines() == [
+        "id  text       nothing  day         list",
+        r" 1  a\x1b[31m  NULL     2026-11-01  [1, 2]",
+    ]
+    assert json.loads(done("sql", query, "--format", "json").out) == {
+        "id": 1,
+        "text": "a\x1b[31m",
+        "nothing": None,
+        "day": "2026-11-01",
+        "list": [1, 2],
+    }
+    assert done("sql", query, "--format", "csv").out.startswith("id,text,nothing,day,list\n1,")
+    for form in ("parquet", "csv", "json"):
+        file = tmp_path / f"out.{form}"
+        done("sql", "SELECT 7 AS n", "--format", form, "-o", file)
+        assert done("sql", f"FROM '{file}'", "--format", "csv").out == "n\n7\n"
+    assert "the first 200 rows" in done("sql", "FROM range(201)").out
+    assert len(done("sql", "FROM range(3001)", "--format", "json").lines) == 3001
+
+
+@pytest.mark.usefixtures("sales")
+def test_what_is_written_is_staged() -> None:
+    done("sql", "COPY (SELECT 1 AS one) TO 'graveler://lake/main/new.parquet'; SELECT 2")
+    assert "+ new.parquet" in done("status", PATH).out
+    assert done("sql", "FROM 'graveler://lake/main/new.parquet'", "--format", "csv").out == "one\n1\n"
+    assert done("sql", "CREATE TABLE nothing_to_show (n INT)").out == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("SELEC 1", 2, "syntax error"),
+        ("SELECT none", 2, "none"),
+        ("", 2, "the query is empty"),
+        ("FROM 'graveler://lake/main/none.parquet'", 3, "none.parquet"),
+        ("FROM 'graveler://lake/nowhere/t/a.csv'", 3, "nowhere"),
+        ("FROM 'graveler://nothing/main/t/a.csv'", 3, "nothing"),
+        ("COPY (SELECT 1) TO 'graveler://lake/main~1/x.csv'", 6, "is not a branch"),
+    ],
+)
+@pytest.mark.usefixtures("sales")
+def test_what_is_wrong_is_said(query: str, code: int, words: str) -> None:
+    result = run("sql", query)
+    assert (result.code, result.out) == (code, ""), result
+    assert words in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.usefixtures("sales")
+def test_parquet_needs_a_file(tmp_path: Path) -> None:
+    result = run("sql", "SELECT 1", "--format", "parquet")
+    assert (result.code, "--output FILE" in result.err) == (2, True)
+    (tmp_path / "out").mkdir()
+    file = tmp_path / "out" / "kept.csv"
+    file.write_text("old")
+    assert run("sql", "SELECT error('no') AS n", "--format", "csv", "-o", file).code == 2
+    assert file.read_text() == "old"
+    assert list(file.parent.iterdir()) == [file]
