@@ -25,6 +25,8 @@ _KINDS: Final = {
     "data file": "data/",
 }
 _SHOWN: Final = 12
+_SPECIAL: Final = re.compile(r"[\"$`\\!]")
+"""What the shell reads even in double quotes."""
 _INDENT: Final = "    "
 _INSET: Final = (0, 0, 0, len(_INDENT))
 
@@ -91,7 +93,7 @@ class Stage:
 
         ``stdin`` is a line of text to pipe in, ``shown`` the number of output lines to show.
         """
-        line = shlex.join(("graveler", *arguments))
+        line = " ".join(map(quoted, ("graveler", *arguments)))
         if stdin is not None:
             line = f"echo {shlex.quote(stdin)} | {line}"
         if self._console:
@@ -106,6 +108,12 @@ class Stage:
             raise KeyboardInterrupt
         if code != fails_with:
             raise DemoFailedError(f"`{line}` exited with code {code}, not {fails_with}")
+        return text
+
+    def ask(self, *arguments: str) -> str:
+        """Run ``graveler <arguments>`` to check something, without showing it or taking its time; return the output."""
+        code, text = self._captured(["--lake", str(self._lake), *arguments], None, catch_errors=True)
+        self.check(code == 0, f"`{shlex.join(('graveler', *arguments))}` exited with code {code}: {text}")
         return text
 
     def set_variable(self, name: str, value: str) -> None:
@@ -158,10 +166,15 @@ class Stage:
         return {kind: sum(1 for _ in objects.list(prefix)) for kind, prefix in _KINDS.items()}
 
 
+def quoted(word: str) -> str:
+    """Return a word for the shell: in double quotes, as people write SQL, where single ones would have to be escaped."""
+    return f'"{word}"' if "'" in word and not _SPECIAL.search(word) else shlex.quote(word)
+
+
 def show_command(console: "Console", line: str) -> None:
     """Show a line to type, after a prompt. If wider than the terminal, it continues on further lines, in the shell's syntax."""
     lines = [""]
-    for word in re.findall(r"(?:'[^']*'|[^\s'])+", line):
+    for word in re.findall(r"""(?:'[^']*'|"[^"]*"|[^\s'"])+""", line):
         if console.is_terminal and lines[-1] and len(_INDENT) + 2 + len(lines[-1]) + 1 + len(word) + 2 > console.width:
             lines.append("   ")
         lines[-1] += f" {word}" if lines[-1] else word

@@ -45,11 +45,8 @@ def make_plan(source: Path) -> Plan:
     return Plan(source, files, f"{source.resolve().name or 'files'}/", contested, _to_remove(files, contested))
 
 
-def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
-    """Run the whole story. ``typed_lake`` is the lake's folder as a user would type it."""
-    contested = plan.prefix + plan.contested
-    original = (plan.source / plan.contested).read_bytes()
-
+def begin(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> "tuple[OpenRepository, set[str]]":
+    """Create the lake and import the files. Return the repository, and the objects' paths without the prefix."""
     with stage.step("Create a lake and a repository", "A lake is a folder: a SQLite table and the objects next to it."):
         stage.run("init", typed_lake)
         stage.set_variable(LAKE, typed_lake)
@@ -64,8 +61,21 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         strange = [path for path in objects if not (plan.source / path).exists()]
         stage.check(not missing, f"{missing[:3]} are on the disk but not in the lake")
         stage.check(not strange, f"{strange[:3]} are in the lake but not on the disk")
-        removals = sum(1 for path in objects if _is_below(path, plan.removed))
-        stage.check(_read(repository, "main", contested) == original, f"{contested} differs from the file")
+        original = (plan.source / plan.contested).read_bytes()
+        stage.check(
+            _read(repository, "main", plan.prefix + plan.contested) == original,
+            f"{plan.contested} differs from the file",
+        )
+    return repository, objects
+
+
+def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
+    """Run the whole story. ``typed_lake`` is the lake's folder as a user would type it."""
+    contested = plan.prefix + plan.contested
+    original = (plan.source / plan.contested).read_bytes()
+
+    repository, objects = begin(stage, plan, lake, typed_lake)
+    removals = sum(1 for path in objects if _is_below(path, plan.removed))
     imported = repository.commit_of("main").id
 
     with stage.step("Branch", "A second branch with all those objects costs one row in a table."):
@@ -128,7 +138,7 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         stage.check("tag: v1" in graph and _BRANCH in graph, "the graph does not show the tag and the branch")
 
 
-def try_next(plan: Plan) -> Sequence[str]:
+def try_next(plan: Plan) -> list[str]:
     """Return command lines to try afterwards."""
     import shlex
 

@@ -46,8 +46,9 @@ def demo(
 ) -> None:
     """Show the whole workflow on real files, in a lake of its own.
 
-    Import, branch, change, merge with a conflict, travel in time. Every step prints its command lines, checks that they worked,
-    and reports how long they took and which files they wrote.
+    Import, tables, branch, a load that is wrong, queries, a merge with a conflict, blame, time travel. Every step prints its
+    command lines, checks that they worked, and reports how long they took and which files they wrote. The tables need
+    pip install 'graveler[sql]'; without that, or with --from, the story is one of files.
 
     \b
     Examples:
@@ -62,6 +63,7 @@ def demo(
     from graveler.cli.demo import folder as demo_folder
     from graveler.cli.demo.stage import Stage
     from graveler.cli.demo.story import REPOSITORY, make_plan, play, try_next
+    from graveler.cli.demo.tables import can_query, next_with_tables, play_tables
 
     sys.dont_write_bytecode = True  # or compiled files would appear among those imported
     named = lake or Path("demo-lake")
@@ -76,14 +78,15 @@ def demo(
         _open_scene(console, plan, named)
     began = time.perf_counter()
     try:
-        play(stage, plan, folder, str(named))
+        with_tables = source is None and can_query()
+        (play_tables if with_tables else play)(stage, plan, folder, str(named))
     except KeyboardInterrupt:
         raise InterruptedVerbError(
             f"the demo's lake in {str(named)!r} is incomplete; the next run replaces it"
         ) from None
     if not keep:
         demo_folder.remove(folder)
-    next_steps: Sequence[str] = try_next(plan) if keep else ()
+    next_steps: Sequence[str] = () if not keep else next_with_tables() if with_tables else try_next(plan)
     if console:
         _close_scene(console, stage, time.perf_counter() - began, named if keep else None, next_steps)
         return
