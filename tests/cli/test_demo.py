@@ -155,7 +155,7 @@ def test_without_duckdb_the_story_is_one_of_files(files: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("word", "typed"),
-    [("a b", "'a b'"), ("SELECT 'x'", '"SELECT \'x\'"'), ("it's $5", "'it'\"'\"'s $5'"), ("main", "main")],
+    [("a b", "'a b'"), ("SELECT 'x'", "\"SELECT 'x'\""), ("it's $5", "'it'\"'\"'s $5'"), ("main", "main")],
 )
 def test_words_are_typed_as_people_do(word: str, typed: str) -> None:
     assert quoted(word) == typed

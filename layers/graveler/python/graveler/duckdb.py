@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from graveler.errors import GravelerError, UnavailableError
 from graveler.extras import not_installed
 
+__all__ = ["connect"]
+
 if TYPE_CHECKING:
     import duckdb
 
