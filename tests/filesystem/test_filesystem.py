@@ -95,6 +95,13 @@ def test_a_file_shows_the_object_as_it_was_opened(fs: GravelerFileSystem, branch
         assert text.read() == "another"
 
 
+@pytest.mark.parametrize("block_size", [1, 7, 0, -1, "default", 2.5, None])
+def test_blocks_of_any_size_read_the_same(fs: GravelerFileSystem, branch: str, block_size: Any) -> None:
+    fs.pipe_file(f"{branch}/x", b"one\ntwo\n")
+    with fs.open(f"{branch}/x", block_size=block_size) as file:
+        assert list(file) == [b"one\n", b"two\n"]
+
+
 def test_what_is_written_appears_as_a_whole_or_never(fs: GravelerFileSystem, branch: str) -> None:
     path = f"{branch}/x"
     with fs.open(path, "wb") as file:

@@ -637,7 +637,8 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
                 raise
         raise IsADirectoryError(f"{place.name!r} is a folder")
 
-    def _open_object(self, place: Place, block_size: int | None) -> ObjectFile:
+    def _open_object(self, place: Place, block_size: object) -> ObjectFile:
+        wanted = block_size if isinstance(block_size, int) and block_size > 0 else None  # fsspec also says "default"
         with self._told(place):
             verbs, ref = self._reading(place)
             entry = self._stat(verbs, ref, place)
@@ -645,8 +646,8 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
             file = verbs.open_file(ref, entry)
             if file is not None:
                 fetch = pieces_of_file(file, entry, ref)
-                return ObjectFile(entry, place.name, info, fetch, min(block_size or FILE_BLOCK, FILE_BLOCK), file)
-            return ObjectFile(entry, place.name, info, pieces_of_object(verbs.opened(ref, entry)), block_size or BLOCK)
+                return ObjectFile(entry, place.name, info, fetch, min(wanted or FILE_BLOCK, FILE_BLOCK), file)
+            return ObjectFile(entry, place.name, info, pieces_of_object(verbs.opened(ref, entry)), wanted or BLOCK)
 
     def _upload(
         self,
@@ -802,6 +803,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     _pipe_file = _in_thread("pipe_file")
     _put_file = _in_thread("put_file")
     _cp_file = _in_thread("cp_file")
+    _mv_file = _in_thread("mv")
     _rm_file = _in_thread("rm_file")
     _mkdir = _in_thread("mkdir")
     _makedirs = _in_thread("makedirs")

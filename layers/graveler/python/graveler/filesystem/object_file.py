@@ -165,7 +165,7 @@ class ObjectFile(io.BufferedIOBase):
         start, length = self._start(), 0
         pieces: list[bytes] = []
         while piece := self._bytes(
-            start + length, min(self.blocksize // 8, limit - length, self.size - start - length)
+            start + length, min(max(1, self.blocksize // 8), limit - length, self.size - start - length)
         ):
             end = piece.find(b"\n") + 1
             pieces.append(piece[:end] if end else piece)
