@@ -1,0 +1,146 @@
+"""``python -m bench.filesystem``: what reading through ``graveler://`` takes, beside the same files without a lake, in turns.
+
+The same Parquet files are in a folder and on a branch of a lake in a folder, committed. Each is read through fsspec (graveler's
+filesystem, and a ``DirFileSystem`` over the local one, which passes everything through), and by an engine's own reader (the
+places that ``fs.native`` returns, and the files). Ratios travel, milliseconds do not.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import duckdb
+import fsspec
+import polars
+import pyarrow
+from pyarrow import dataset, parquet
+from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+from bench.lines import Goal, Line, show, table
+from graveler.filesystem import GravelerFileSystem
+from graveler.sdk.lake import create_lake
+
+BRANCH = "bench/main"
+GROUP = 125_000
+MOST = 1.1
+"""A read may take so many times as long as without a lake."""
+OPENING_MS = 0.3
+
+Reading = Callable[[], object]
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    made = argparse.ArgumentParser(prog="python -m bench.filesystem", description=__doc__)
+    made.add_argument("--rows", type=int, default=2_000_000, help="of the large file (default %(default)s)")
+    made.add_argument("--files", type=int, default=2000, help="small ones (default %(default)s)")
+    made.add_argument("--repeat", type=int, default=7, help="readings of each kind (default %(default)s)")
+    arguments = made.parse_args()
+    with TemporaryDirectory(prefix="graveler-bench-") as name:
+        folder = Path(name)
+        write(folder / "files", arguments.rows, arguments.files)
+        fs = in_a_lake(folder / "lake", folder / "files")
+        print(table(lines(fs, folder / "files", arguments.repeat)))
+
+
+def write(folder: Path, rows: int, files: int) -> None:
+    """Write a large Parquet file of 8 columns, and many of 10 rows."""
+    (folder / "small").mkdir(parents=True)
+    columns = {f"c{n}": [(row * (2 * n + 7919)) % 1_000_003 for row in range(rows)] for n in range(8)}
+    large = pyarrow.table(columns)
+    parquet.write_table(large, folder / "large.parquet", row_group_size=GROUP)
+    for number in range(files):
+        parquet.write_table(large.slice(number * 10, 10), folder / "small" / f"{number:05}.parquet")
+
+
+def in_a_lake(lake: Path, files: Path) -> GravelerFileSystem:
+    """Return a filesystem whose branch has these files, committed."""
+    with create_lake(lake, user="bench") as made:
+        main = made.repository("bench").create().branch("main")
+        main.import_data().prefix(files).run()
+    fs: GravelerFileSystem = fsspec.filesystem("graveler", lake=str(lake), user="bench")
+    return fs
+
+
+def lines(fs: GravelerFileSystem, files: Path, repeat: int) -> "list[Line]":
+    """Return a line for each kind of reading."""
+    through = fsspec.filesystem("dir", path=str(files), fs=fsspec.filesystem("local"))
+    found = []
+    for what, path in (("one file of 8 columns, 2 of them", "large.parquet"), ("many small files", "small")):
+        ours, theirs = partial(scan, fs, f"{BRANCH}/{path}"), partial(scan, through, path)
+        found.append(line(f"pyarrow through fsspec, {what}", ours, theirs, repeat))
+        pattern = "small/*.parquet" if path == "small" else path
+        places, direct = fs.native(f"{BRANCH}/{pattern}"), sorted(map(str, files.glob(pattern)))
+        for engine, read in (("Polars", with_polars), ("DuckDB", with_duckdb)):
+            found.append(
+                line(f"{engine} by native places, {what}", partial(read, places), partial(read, direct), repeat)
+            )
+    names = fs.glob(f"{BRANCH}/small/*")[:1000]
+    local = sorted(map(str, files.glob("small/*")))[:1000]
+    opened, beside = in_turns(partial(each, fs, names), partial(each, fsspec.filesystem("local"), local), repeat)
+    found.append(
+        Line(
+            f"open and read {len(names)} small files, one after another, each",
+            show(median(opened) / len(names)),
+            beside=f"local {show(median(beside) / len(local))}",
+            goals=(Goal("ms", median(opened) / len(names) * 1e3, OPENING_MS),),
+        )
+    )
+    return found
+
+
+def line(what: str, ours: Reading, theirs: Reading, repeat: int) -> Line:
+    """Measure two readings in turns."""
+    first, second = in_turns(ours, theirs, repeat)
+    ratio = median(mine / other for mine, other in zip(first, second, strict=True))
+    return Line(
+        what,
+        show(median(first)),
+        spread=f"{show(min(first))} to {show(max(first))}",
+        beside=f"without a lake {show(median(second))}",
+        goals=(Goal("×", ratio, MOST),),
+    )
+
+
+def in_turns(ours: Reading, theirs: Reading, repeat: int) -> tuple[list[float], list[float]]:
+    """Return the seconds of each reading, after one of each that does not count."""
+    ours(), theirs()
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeat):
+        for read, seconds in zip((ours, theirs), times, strict=True):
+            began = perf_counter()
+            read()
+            seconds.append(perf_counter() - began)
+    return times
+
+
+def scan(fs: Any, path: str) -> object:
+    """Read two columns of all files with pyarrow."""
+    found = dataset.dataset(path, filesystem=PyFileSystem(FSSpecHandler(fs)), format="parquet")
+    return found.to_table(columns=["c0", "c5"])
+
+
+def with_polars(places: Sequence[str]) -> object:
+    """Sum two columns."""
+    return polars.scan_parquet(list(places)).select(polars.col("c0", "c5").sum()).collect()
+
+
+def with_duckdb(places: Sequence[str]) -> object:
+    """Sum two columns."""
+    return duckdb.connect().execute("SELECT sum(c0), sum(c5) FROM read_parquet(?)", [list(places)]).fetchall()
+
+
+def each(fs: Any, names: Sequence[str]) -> None:
+    """Open and read files."""
+    for name in names:
+        with fs.open(name) as file:
+            file.read()
+
+
+if __name__ == "__main__":
+    main()
