@@ -196,6 +196,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("revert",): "lakefs://lake/main main",
     ("rm",): "lakefs://lake/main/a",
     ("show",): "lakefs://lake/main",
+    ("sql",): "SELECT(1)",
     ("stat",): "lakefs://lake/main/a",
     ("status",): "lakefs://lake/main",
     ("tag", "create"): "lakefs://lake/v2 main",

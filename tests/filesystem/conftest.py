@@ -24,33 +24,41 @@ def folder_options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def aws_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def lake_on_aws(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, Any]]:
+    """The variables for a lake on AWS, and its storage options."""
     name = f"fs-{token_hex(6)}"
+    variables = {**CREDENTIALS, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+    options = {
+        "objects": f"s3://{name}/lake",
+        "region": REGION,
+        "s3_endpoint_url": s3proxy(),
+        "dynamodb_endpoint_url": dynamodb_local(),
+    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        for variable, value in CREDENTIALS.items():
+        for variable, value in variables.items():
             patch.setenv(variable, value)
         make_bucket(name, S3Settings(REGION, s3proxy()))
-        options = {
-            "objects": f"s3://{name}/lake",
-            "region": REGION,
-            "s3_endpoint_url": s3proxy(),
-            "dynamodb_endpoint_url": dynamodb_local(),
-        }
         create_lake(f"dynamodb://{name}", create_table=True, **options).close()
-        yield {"lake": f"dynamodb://{name}", **options}
+    return variables, {"lake": f"dynamodb://{name}", **options}
 
 
-@pytest.fixture(scope="session")
-def served_options(endpoint: tuple[str, str, str]) -> Iterator[dict[str, Any]]:
+@pytest.fixture
+def aws_options(lake_on_aws: tuple[dict[str, str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    variables, options = lake_on_aws
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    return options
+
+
+@pytest.fixture
+def served_options(endpoint: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     url, key_id, secret = endpoint
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
-        patch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
-        yield {"lake": url}
+    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
+    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    return {"lake": url}
 
 
-@pytest.fixture(scope="session", params=["folder", "aws", "served"])
+@pytest.fixture(params=["folder", "aws", "served"])
 def storage_options(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The storage options of a lake of each kind."""
     found: dict[str, Any] = request.getfixturevalue(f"{request.param}_options")

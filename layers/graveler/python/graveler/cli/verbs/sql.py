@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 import typer
 
 from graveler.cli.locations import open_lake, user_name
-from graveler.cli.options import LakeOption
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
 from graveler.cli.values import count
 from graveler.errors import GravelerError, InvalidError, NotFoundError, UnavailableError
@@ -48,6 +48,7 @@ def sql(
         typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a file; needed for parquet."),
     ] = None,
     lake: LakeOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Query tables in the lake with SQL, at any branch, tag or commit.
 
@@ -57,13 +58,14 @@ def sql(
 
     \b
     Examples:
-      graveler sql "SELECT count(*) FROM 'graveler://quickstart/main/lakes.parquet'"
-      graveler sql "FROM 'graveler://quickstart/v1/data/*.csv' LIMIT 10" --format csv
-      graveler sql "COPY (SELECT 1 AS n) TO 'graveler://quickstart/dev/one.parquet'"
+      graveler sql "FROM 'graveler://quickstart/main/lakes.parquet' LIMIT 10"
+      graveler sql "FROM 'graveler://quickstart/v1/data/*.csv'" --format csv
+      graveler sql "COPY (SELECT 1) TO 'graveler://quickstart/dev/one.csv'"
 
     \b
-    JSON (--format json): a line {column: value} for each row.
+    JSON: a line {column: value} for each row; as --format json.
     """
+    format_ = Format.JSON if as_json else format_
     text = sys.stdin.read() if query == "-" else query
     if format_ is Format.PARQUET and file is None:
         raise InvalidError("Parquet is for files, not for a terminal; name one with --output FILE")
