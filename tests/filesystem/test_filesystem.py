@@ -15,6 +15,7 @@ import pytest
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.sdk.branch import Branch
+from graveler.sdk.lake import create_lake
 from tests.filesystem.conftest import new_repository
 
 
@@ -219,6 +220,36 @@ def test_an_instance_pickles_without_secrets(
     script = f"import pickle, sys; fs = pickle.load(sys.stdin.buffer); print(fs.cat({branch + '/x'!r}))"
     run = subprocess.run([sys.executable, "-c", script], input=pickled, capture_output=True, check=True)
     assert run.stdout.decode().strip() == "b'1'"
+
+
+def test_the_same_words_elsewhere_are_another_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        create_lake("lake").close()
+        made = fsspec.filesystem("graveler", lake="lake", user="ada")
+        made.opened.lake.repository(f"repository-{name}").create()
+        found.append(made)
+    monkeypatch.chdir(tmp_path)
+    for each, name in zip(found, ("one", "two"), strict=True):
+        assert (
+            each.ls("", detail=False) == pickle.loads(pickle.dumps(each)).ls("", detail=False) == [f"repository-{name}"]
+        )
+    for name in ("one", "two"):
+        monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / name / "lake"))
+        assert fsspec.filesystem("graveler").ls("", detail=False) == [f"repository-{name}"]
+
+
+def test_a_password_in_a_url_is_not_pickled() -> None:
+    given: tuple[dict[str, Any], ...] = (
+        {"lake": "https://ada:secret@host"},
+        {"lake": "dynamodb://t", "objects": "s3://b/p", "s3_endpoint_url": "http://ada:secret@host"},
+    )
+    for options in given:
+        made = GravelerFileSystem(**options, skip_instance_cache=True)
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(made)
 
 
 def test_a_forked_process_reads_on(fs: GravelerFileSystem, branch: str) -> None:

@@ -23,12 +23,13 @@ from graveler.errors import AlreadyExistsError, GravelerError, ObjectNotFoundErr
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
 from graveler.filesystem.compressed import CompressedWriter
 from graveler.filesystem.failures import told
-from graveler.filesystem.lakes import OpenedLake, lake_options
+from graveler.filesystem.lakes import OpenedLake, Surroundings, lake_options
 from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, pieces_of_file, pieces_of_object
 from graveler.filesystem.transactions import CommitTransaction
 from graveler.model import CommonPrefix, ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.lake import Lake
+from graveler.sdk.reopening import has_secret
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 from graveler.storage.spooled import SpooledFile
 
@@ -84,6 +85,8 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     cachable = True
     mirror_sync_methods = False
     transaction_type = CommitTransaction
+    surroundings = Surroundings()
+    _extra_tokenize_attributes = ("surroundings",)
 
     def __init__(
         self,
@@ -97,7 +100,11 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
             return
         options = lake_options(storage_options)
         super().__init__(lake, **storage_options)
-        location = Path(lake) if isinstance(lake, os.PathLike) else lake
+        location: str | Path | Lake | None
+        if isinstance(lake, os.PathLike) or (isinstance(lake, str) and "://" not in lake):
+            location = Path(lake).expanduser().absolute()  # whatever the working folder is when it is opened
+        else:
+            location = lake
         self.snapshot = snapshot
         self._on_error = on_error
         self.opened = OpenedLake(location, options, snapshot=snapshot)
@@ -581,7 +588,13 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     def __reduce__(self) -> tuple[object, ...]:
         from fsspec.spec import make_instance
 
-        return make_instance, (type(self), self.storage_args, self.storage_options)
+        location, options = self.opened.location, dict(self.storage_options)
+        options.pop("lake", None)
+        if any(isinstance(one, str) and "://" in one and has_secret(one) for one in (location, *options.values())):
+            raise TypeError(
+                "a filesystem whose options have a URL with a password cannot be pickled; make it in the other process"
+            )
+        return make_instance, (type(self), (location,), options)
 
     # Parts
 

@@ -1,11 +1,14 @@
 """The lake behind a filesystem: opened when it is first needed, with refs resolved as its options say."""
 
+import os
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from graveler.configuration import CONFIG, PROFILE
 from graveler.errors import ForbiddenError, InvalidError, RefNotFoundError
 from graveler.forks import new_lock
+from graveler.locations import ENDPOINT, KEY_ID, LAKE, OBJECTS, TABLES, USER
 from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.repository import Repository
 
@@ -25,6 +28,15 @@ class LakeOptions(TypedDict, total=False):
     profile: str | None
 
 
+class Surroundings:
+    """What decides which lake the same options mean: the working folder and the variables. fsspec keeps an instance by the text
+    of its arguments, to which it adds that of this object, so that no instance is taken for one of another lake."""
+
+    def __repr__(self) -> str:
+        names = (LAKE, TABLES, ENDPOINT, OBJECTS, KEY_ID, USER, CONFIG, PROFILE)
+        return repr((os.getcwd(), [os.environ.get(name) for name in names]))  # noqa: PTH109 - a text
+
+
 class OpenedLake:
     """The repositories of one lake; whoever opened it before closes it. ``snapshot`` fixes the commit of each ref when it is
     first read. Safe to share between threads; survives a fork."""
@@ -37,6 +49,11 @@ class OpenedLake:
         self._lake: Lake | None = None
         self._repositories: dict[str, Repository] = {}
         self._commits: dict[tuple[str, str], str] = {}
+
+    @property
+    def location(self) -> "str | Path | Lake | None":
+        """Where the lake is, or the lake itself; None if the other process has to find it."""
+        return self._location
 
     @property
     def lake(self) -> Lake:

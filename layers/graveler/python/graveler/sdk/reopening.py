@@ -65,15 +65,16 @@ def address_of(location: FolderLake | AwsLake | ServedLake) -> Address | None:
         return FolderLake(location.folder.absolute())
     if isinstance(location, AwsLake):
         urls = (location.s3_endpoint_url, location.dynamodb_endpoint_url)
-        return None if any(url is not None and _has_secret(url) for url in urls) else location
-    if _has_secret(location.url):
+        return None if any(url is not None and has_secret(url) for url in urls) else location
+    if has_secret(location.url):
         return None
     return ServerAddress(
         url=location.url, host=location.host, name=location.name, by_aws=location.by_aws, profile=location.profile
     )
 
 
-def _has_secret(url: str) -> bool:
+def has_secret(url: str) -> bool:
+    """Return whether a URL contains a password, or anything else that may be one."""
     parts = urlsplit(url)
     return "@" in parts.netloc or bool(parts.query)
 
