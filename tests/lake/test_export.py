@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import (
@@ -355,6 +355,7 @@ def folded(name: str) -> str:
 
 
 @given(st.sets(st.text("aAé/É\u0301e", min_size=1, max_size=5)))
+@example({"/\u00c9", "/e\u0301/a"})
 def test_names_that_differ_only_by_case_are_found(names: set[str]) -> None:
     names -= set(files_that_are_folders(sorted(names)))
     above = {folded(name[:at]) for name in names for at in range(1, len(name)) if name[at] == "/"}

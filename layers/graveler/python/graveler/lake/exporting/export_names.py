@@ -130,7 +130,7 @@ def _folded_keys(name: str) -> list[int]:
     """Return a number that stands for the name without case, and one for each folder above it."""
     folded = normalize("NFC", normalize("NFC", name).casefold())
     keys = [xxhash.xxh3_128_intdigest(folded.encode(errors="surrogatepass"))]
-    at = folded.find("/")
+    at = folded.find("/", 1)
     while at > 0:
         keys.append(xxhash.xxh3_128_intdigest(folded[:at].encode(errors="surrogatepass")))
         at = folded.find("/", at + 1)
