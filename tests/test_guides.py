@@ -181,6 +181,7 @@ def test_pages_for_users_import_public_modules_only(page: str) -> None:
         "graveler.errors",
         "graveler.filesystem",
         "graveler.model",
+        "graveler.polars",
         "graveler.spark",
     }
 

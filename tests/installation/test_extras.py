@@ -36,6 +36,11 @@ from graveler.cli.verbs.serve import serve
 from graveler.errors import InvalidError
 with suppress(InvalidError):  # what it says of the host shows that it got that far
     serve(host="0.0.0.0", open_setup=True)""",
+    "polars": """
+from contextlib import suppress
+import graveler.polars
+with suppress(FileNotFoundError):  # there is no lake, which shows that it got that far
+    graveler.polars.scan_parquet("graveler://sales/main/a", "lake")""",
     "sql": "import graveler.duckdb; graveler.duckdb.connect('lake')",
     "spark": "import graveler.spark; graveler.spark.read",
 }
@@ -49,6 +54,7 @@ PROVIDES: Final = {
     "api": {"api"},
     "server": {"server", "api"},
     "remote": {"remote"},
+    "polars": {"polars", "fsspec"},
     "sql": {"sql", "fsspec"},
     "aws": {"aws", "remote"},  # botocore has the library of the HTTP client
     "spark": {"spark", "listing"},

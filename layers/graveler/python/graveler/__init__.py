@@ -13,10 +13,10 @@ The rooms, from the top down: ``cli``, ``sdk`` and others (faces), ``lake`` (use
 ``storage``, and below them all the plain values (``model``) and the exception tree (``errors``). Importing this module imports
 none of them: each name below is looked up on first use.
 
-Public are the names that this module, :mod:`graveler.duckdb`, :mod:`graveler.filesystem` and :mod:`graveler.spark` export, with
-the public attributes of what they return, and the classes of :mod:`graveler.errors` and :mod:`graveler.model`. Every other
-module is private: it may change in any release. The command line, the HTTP API and the stored format have versions of their own
-(``CHANGELOG.md``).
+Public are the names that this module, :mod:`graveler.duckdb`, :mod:`graveler.filesystem`, :mod:`graveler.polars` and
+:mod:`graveler.spark` export, with the public attributes of what they return, and the classes of :mod:`graveler.errors` and
+:mod:`graveler.model`. Every other module is private: it may change in any release. The command line, the HTTP API and the stored
+format have versions of their own (``CHANGELOG.md``).
 """
 
 TYPE_CHECKING = (

@@ -247,15 +247,20 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
         pinned = GravelerFileSystem(
             *self.storage_args, **{**self.storage_options, "snapshot": True, "skip_instance_cache": True}
         )
-        found: list[str] = []
-        for one in [path] if isinstance(path, str | os.PathLike) else path:
-            place = pinned._place(str(one))
-            names = pinned.glob(place.name) if has_magic(place.path) else [place.name]
-            with self._told(place):
-                if not names:
-                    raise ObjectNotFoundError(place.path, place.ref)
-                for at in range(0, len(names), _PAGE):
-                    found += pinned._native(names[at : at + _PAGE], expiration)
+        given = [path] if isinstance(path, str | os.PathLike) else path
+        return [place for one in given for _, place in pinned.places(one, expiration=expiration)]
+
+    def places(self, path: str, *, glob: bool = True, expiration: int = 3600) -> list[tuple[str, str]]:
+        """Return the names of objects and where their bytes are, as :meth:`native` does, but with the uncommitted changes of a
+        branch. ``path`` is a pattern only with ``glob``. Errors and cost as there."""
+        place = self._place(path)
+        names = self.glob(place.name) if glob and has_magic(place.path) else [place.name]
+        found: list[tuple[str, str]] = []
+        with self._told(place):
+            if not names:
+                raise ObjectNotFoundError(place.path, place.ref)
+            for at in range(0, len(names), _PAGE):
+                found += self._places(names[at : at + _PAGE], expiration)
         return found
 
     # Reading
@@ -684,20 +689,22 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
                 progress=progress,
             )
 
-    def _native(self, names: Sequence[str], expiration: int) -> list[str]:
-        """Return where the bytes of objects of one ref are."""
+    def _places(self, names: Sequence[str], expiration: int) -> list[tuple[str, str]]:
+        """Return names and places of objects of one ref, and of all below folders."""
         first = self._place(names[0])
         verbs, ref = self._reading(first)
-        found: list[str] = []
+        found: list[tuple[str, str]] = []
         for name, entry in zip(names, verbs.stat_many(ref, [self._place(name).path for name in names]), strict=True):
             if entry is not None:
-                found.append(verbs.native(ref, entry, expiration))
+                found.append((name, verbs.native(ref, entry, expiration)))
             elif not self.isdir(name):
                 raise ObjectNotFoundError(self._place(name).path, first.ref)
             else:
-                below = [self._place(one).path for one in self.find(name)]
-                each = verbs.stat_many(ref, below)
-                found += [verbs.native(ref, one, expiration) for one in each if one is not None]
+                below = self.find(name)
+                each = verbs.stat_many(ref, [self._place(one).path for one in below])
+                found += [
+                    (one, verbs.native(ref, its, expiration)) for one, its in zip(below, each, strict=True) if its
+                ]
         return found
 
     def _info_above(self, place: Place) -> Info:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from graveler.configuration import CONFIG, PROFILE
 from graveler.errors import ForbiddenError, InvalidError, RefNotFoundError
 from graveler.forks import new_lock
+from graveler.lake.opening.location import AwsLake
 from graveler.locations import ENDPOINT, KEY_ID, LAKE, OBJECTS, TABLES, USER
 from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.repository import Repository
@@ -98,6 +99,18 @@ class OpenedLake:
             raise ForbiddenError(
                 f"{doing}: {ref!r} is not a branch, and only branches can be written to; create one, then write to it"
             ) from None
+
+    def store_options(self) -> dict[str, str]:
+        """Return how readers of their own reach the lake's objects in S3, by the names of Rust's ``object_store``; nothing that
+        AWS's own configuration says, and no credentials."""
+        address = self.lake._shared.address
+        if not isinstance(address, AwsLake):
+            return {}
+        endpoint = address.s3_endpoint_url
+        found = {"aws_region": address.region, "aws_endpoint_url": endpoint}
+        if endpoint is not None and endpoint.startswith("http://"):
+            found["aws_allow_http"] = "true"
+        return {name: value for name, value in found.items() if value is not None}
 
     def close(self) -> None:
         """Release files and connections; the next use opens the lake again."""

@@ -94,6 +94,11 @@ class SharedLake:
             self._verbs = _opened(self._address)
         return self._verbs
 
+    @property
+    def address(self) -> Address | None:
+        """The address to open the lake by again; None if there is none that may be told."""
+        return self._address
+
     def close(self) -> None:
         """Release files and connections, if the lake was opened."""
         if self._verbs is not None:

@@ -1,0 +1,312 @@
+"""Polars over the files of a lake: ``graveler.polars.scan_parquet("graveler://repository/ref/path")``.
+
+Needs ``pip install 'graveler[polars]'``. ::
+
+    import graveler.polars
+
+    orders = graveler.polars.scan_parquet("graveler://sales/main/orders/*.parquet", "~/lake")
+    print(orders.select("amount").sum().collect())
+
+Polars' own readers read the files where they lie, at their own speed. ``source`` is an object, a folder or a pattern, or a list
+of these; ``ref`` in it is a branch with its uncommitted changes (``main@`` without them), a tag, a commit or ``main~1``. Which
+objects these are is decided when the function is called, not when a lazy frame is collected: what others write meanwhile does
+not show. Of a folder, objects are left out whose names, or those of folders in it, begin with ``_`` or ``.``, unless
+``hidden_file_prefix`` has other beginnings.
+
+``lake`` says where the lake is, and ``storage_options`` has the other options of
+:class:`graveler.filesystem.GravelerFileSystem`, as for pandas; options of Polars' own object stores may be among them. All other
+arguments are those of Polars' functions of the same names. ``include_file_paths`` gives ``graveler://`` names.
+
+Errors are ``FileNotFoundError``, ``PermissionError`` and the like, with the lake's own error as ``__cause__``, and
+:class:`graveler.UnavailableError` if a library is missing. Cost: a listing; behind a server also a request for each object, whose
+URL is valid for a while.
+
+To write, open a file: ``with fs.open("sales/main/orders.parquet", "wb") as file: frame.write_parquet(file)``.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from glob import has_magic
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from graveler.errors import UnavailableError
+from graveler.extras import not_installed
+
+__all__ = ["read_csv", "read_ipc", "read_ndjson", "read_parquet", "scan_csv", "scan_ipc", "scan_ndjson", "scan_parquet"]
+
+if TYPE_CHECKING:
+    import polars
+
+    from graveler.filesystem.filesystem import GravelerFileSystem
+    from graveler.sdk.lake import Lake
+
+    Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    Where = str | os.PathLike[str] | Lake | None
+
+_HIDDEN: Final = ("_", ".")
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_PLACE: Final = "__graveler_place"
+"""The column of places, if the caller wants no column of names."""
+_WITH_GLOB: Final = ("scan_parquet", "scan_ipc", "scan_csv", "read_csv")
+_WITH_PARTITIONS: Final = ("scan_parquet", "scan_ipc")
+
+
+def scan_parquet(source: "Source", lake: "Where" = None, **options: Any) -> "polars.LazyFrame":
+    """Return a lazy frame of Parquet files. The arguments are those of ``polars.scan_parquet``.
+
+    ``key=value`` folders become columns, with ``hive_partitioning=True`` or, unless it is given, if ``source`` is one folder. A
+    filter on these columns opens only the files of the folders that it leaves."""
+    frame: polars.LazyFrame = _scan("scan_parquet", source, lake, options)
+    return frame
+
+
+def scan_ipc(source: "Source", lake: "Where" = None, **options: Any) -> "polars.LazyFrame":
+    """Return a lazy frame of Arrow IPC files. The arguments are those of ``polars.scan_ipc``; folders as :func:`scan_parquet`."""
+    frame: polars.LazyFrame = _scan("scan_ipc", source, lake, options)
+    return frame
+
+
+def scan_csv(source: "Source", lake: "Where" = None, **options: Any) -> "polars.LazyFrame":
+    """Return a lazy frame of CSV files. The arguments are those of ``polars.scan_csv``."""
+    frame: polars.LazyFrame = _scan("scan_csv", source, lake, options)
+    return frame
+
+
+def scan_ndjson(source: "Source", lake: "Where" = None, **options: Any) -> "polars.LazyFrame":
+    """Return a lazy frame of files with a JSON value in each line. The arguments are those of ``polars.scan_ndjson``."""
+    frame: polars.LazyFrame = _scan("scan_ndjson", source, lake, options)
+    return frame
+
+
+def read_parquet(
+    source: "Source", lake: "Where" = None, *, columns: "Sequence[int] | Sequence[str] | None" = None, **options: Any
+) -> "polars.DataFrame":
+    """Return Parquet files as a frame with some ``columns``, or all. The other arguments are those of :func:`scan_parquet`."""
+    return _collected(scan_parquet(source, lake, **options), columns)
+
+
+def read_ipc(
+    source: "Source", lake: "Where" = None, *, columns: "Sequence[int] | Sequence[str] | None" = None, **options: Any
+) -> "polars.DataFrame":
+    """Return Arrow IPC files as a frame with some ``columns``, or all. The other arguments are those of :func:`scan_ipc`."""
+    return _collected(scan_ipc(source, lake, **options), columns)
+
+
+def read_csv(source: "Source", lake: "Where" = None, **options: Any) -> "polars.DataFrame":
+    """Return CSV files as a frame. The arguments are those of ``polars.read_csv``."""
+    frame: polars.DataFrame = _scan("read_csv", source, lake, options)
+    return frame
+
+
+def read_ndjson(source: "Source", lake: "Where" = None, **options: Any) -> "polars.DataFrame":
+    """Return files with a JSON value in each line as a frame. The arguments are those of ``polars.read_ndjson``."""
+    frame: polars.DataFrame = _scan("read_ndjson", source, lake, options)
+    return frame
+
+
+def _collected(frame: "polars.LazyFrame", columns: "Sequence[int] | Sequence[str] | None") -> "polars.DataFrame":
+    import polars
+
+    if columns is not None:
+        frame = frame.select(polars.nth(one) if isinstance(one, int) else polars.col(one) for one in columns)
+    return frame.collect()
+
+
+def _scan(reader: str, source: "Source", lake: "Where", options: dict[str, Any]) -> Any:
+    """Read with Polars' function ``reader`` what ``source`` names."""
+    try:
+        import polars
+
+        from graveler.filesystem.filesystem import GravelerFileSystem
+        from graveler.filesystem.lakes import lake_options
+    except ModuleNotFoundError as error:
+        raise UnavailableError(not_installed("Polars over a lake", error.name, "polars")) from None
+    store = dict(options.pop("storage_options", None) or {})
+    where: dict[str, Any] = {**lake_options(store), "lake": store.pop("lake", None) if lake is None else lake}
+    fs = GravelerFileSystem(**where, snapshot=store.pop("snapshot", False))
+    glob, hidden = options.pop("glob", True), options.pop("hidden_file_prefix", None)
+    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
+    objects = [each for one in sources for each in _objects(fs, one, glob, _HIDDEN if hidden is None else hidden)]
+    store = {**fs.opened.store_options(), **store}
+    if store:
+        options["storage_options"] = store
+    if reader in _WITH_GLOB:
+        options["glob"] = False  # a place stands for itself, whatever is in it
+    read = getattr(polars, reader)
+    if reader in _WITH_PARTITIONS:
+        hive, types = options.pop("hive_partitioning", None), options.pop("hive_schema", None)
+        dates = options.pop("try_parse_hive_dates", True)
+        options["hive_partitioning"] = False
+        if hive or (hive is None and len(sources) == 1 and objects[0].in_folder):
+            keys = _keys(objects, types)
+            if keys:
+                return _partitioned(read, objects, keys, types, dates, options)
+    column = options.get("include_file_paths")
+    if column is None:
+        return read([one.place for one in objects], **options)
+    index, offset = options.pop("row_index_name", None), options.pop("row_index_offset", 0)
+    frames = []
+    for numbers in _runs(objects, range(len(objects))):
+        run = [objects[at] for at in numbers]
+        frame = read([one.place for one in run], **options)
+        names = polars.Series(column, [one.name for one in run])
+        frames.append(frame.with_columns(_translated(column, run, names)))
+    found: Any = polars.concat(frames)
+    if options.get("n_rows") is not None:
+        found = found.head(options["n_rows"])
+    return found if index is None else found.with_row_index(index, offset)
+
+
+@dataclass(frozen=True)
+class _Object:
+    """An object: its path in the filesystem, where its bytes are, and the folders that may name partitions. ``in_folder`` says
+    whether the caller named a folder, instead of the object or a pattern."""
+
+    name: str
+    place: str
+    folders: tuple[str, ...]
+    in_folder: bool
+
+
+def _objects(
+    fs: "GravelerFileSystem", source: "str | os.PathLike[str]", glob: bool, hidden: "str | Sequence[str]"
+) -> list[_Object]:
+    """Return the objects that one source names."""
+    wanted = fs._strip_protocol(source)
+    is_pattern = glob and has_magic(wanted)
+    above = wanted.count("/") + 1
+    beginnings = (hidden,) if isinstance(hidden, str) else tuple(hidden)
+    found = []
+    for name, place in fs.places(wanted, glob=glob):
+        in_folder = not is_pattern and name != wanted
+        parts = name.split("/")[above if in_folder else 2 :]
+        if not (in_folder and any(part.startswith(beginnings) for part in parts)):
+            found.append(_Object(fs.unstrip_protocol(name), place, tuple(parts[:-1]), in_folder))
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, f"only names that begin with one of {list(beginnings)} are here", wanted)
+    return found
+
+
+def _runs(objects: Sequence[_Object], numbers: Iterable[int]) -> list[list[int]]:
+    """Return the numbers of objects in their order, in runs without two at one place, as an object and its copy are."""
+    runs: list[list[int]] = []
+    seen: set[str] = set()
+    for at in numbers:
+        if not runs or objects[at].place in seen:
+            runs.append([])
+            seen.clear()
+        seen.add(objects[at].place)
+        runs[-1].append(at)
+    return runs
+
+
+def _translated(column: str, run: Sequence[_Object], values: "polars.Series") -> "polars.Expr":
+    """Return the column with the name of ``values``: of each place in ``column``, the value of the object there."""
+    import polars
+
+    places = [one.place for one in run]
+    return polars.col(column).replace_strict(places, values, return_dtype=values.dtype).alias(values.name)
+
+
+def _keys(objects: Sequence[_Object], types: "Mapping[str, Any] | None") -> list[str]:
+    """Return the keys that ``key=value`` folders have. ``ValueError`` if they differ, or are not those of ``types``."""
+    first, *_ = keys = [[part.partition("=")[0] for part in one.folders if "=" in part] for one in objects]
+    for one, its in zip(objects, keys, strict=True):
+        if its != first:
+            raise ValueError(
+                f"{objects[0].name!r} has the partitions {first}, and {one.name!r} has {its}; read them apart, or with "
+                "hive_partitioning=False"
+            )
+    if types is not None and set(types) != set(first):
+        raise ValueError(f"hive_schema has the columns {list(types)}, and the folders name {first}")
+    return first
+
+
+def _values(objects: Sequence[_Object], types: "Mapping[str, Any]", dates: bool) -> "polars.DataFrame":
+    """Return the values of the ``key=value`` folders, a row for each object, of the types that Polars gives them."""
+    import polars
+
+    rows = [dict(part.split("=", 1) for part in one.folders if "=" in part) for one in objects]
+    texts = polars.DataFrame([{key: unquote(value) for key, value in row.items()} for row in rows])
+    given = texts.with_columns(polars.all().replace("", None), polars.lit(0).alias(_PLACE))  # no line is empty
+    found = polars.read_csv(
+        given.write_csv().encode(),
+        null_values=_NULL,
+        infer_schema_length=None,
+        try_parse_dates=dates,
+        schema_overrides=dict(types),
+    ).drop(_PLACE)
+    empty = [key for key, dtype in found.schema.items() if dtype == polars.String and "" in texts[key]]
+    return found.with_columns(
+        polars.when(texts[key] != "").then(polars.col(key)).otherwise(texts[key]) for key in empty
+    )
+
+
+def _partitioned(
+    read: "Callable[..., polars.LazyFrame]",
+    objects: Sequence[_Object],
+    keys: Sequence[str],
+    types: "Mapping[str, Any] | None",
+    dates: bool,
+    options: dict[str, Any],
+) -> "polars.LazyFrame":
+    """Return a lazy frame with the columns that the folders name, which opens no file that a filter on these excludes."""
+    import polars
+    from polars.io.plugins import register_io_source
+
+    rows, index, offset = (options.pop(name, None) for name in ("n_rows", "row_index_name", "row_index_offset"))
+    named = options.pop("include_file_paths", None)
+    column = named or _PLACE
+    in_files = read([objects[0].place], **options).collect_schema()
+    types = {key: in_files[key] for key in keys if key in in_files} if types is None else types
+    values = _values(objects, types, dates)
+
+    def scanned(numbers: Sequence[int]) -> "polars.LazyFrame":
+        run = [objects[at] for at in numbers]
+        frame = read([one.place for one in run], include_file_paths=column, **options)
+        frame = frame.with_columns(_translated(column, run, each) for each in values[numbers])
+        if named is None:
+            return frame.drop(column)
+        # The names come last, behind the partitions, as Polars has them.
+        names = polars.Series(named, [one.name for one in run])
+        return frame.select(polars.exclude(named), _translated(named, run, names))
+
+    def batches(
+        columns: "list[str] | None", predicate: "polars.Expr | None", limit: int | None, size: int | None
+    ) -> "Iterator[polars.DataFrame]":
+        conditions = _conditions(predicate)
+        first = [each for each in (rows, limit) if each is not None]
+        if not first:
+            mine: list[polars.Expr] = []
+            others: list[polars.Expr] = []
+            for each in conditions:
+                (mine if set(each.meta.root_names()) <= set(keys) else others).append(each)
+            numbers = values.with_row_index(_PLACE).filter(polars.lit(True), *mine)[_PLACE].to_list()
+        else:  # the first rows of all files, of which the conditions then choose
+            others, numbers = conditions, list(range(len(objects)))
+        frames = [scanned(run) for run in _runs(objects, numbers)]
+        frame = polars.concat(frames) if frames else scanned([0]).clear()
+        if first:
+            frame = frame.head(min(first))
+        frame = frame.filter(polars.lit(True), *others)
+        if columns is not None:
+            frame = frame.select(columns)
+        yield from frame.collect_batches(chunk_size=size)
+
+    found = register_io_source(batches, schema=scanned([0]).collect_schema(), is_pure=True)
+    return found if index is None else found.with_row_index(index, offset or 0)
+
+
+def _conditions(predicate: "polars.Expr | None") -> "list[polars.Expr]":
+    """Return the conditions of which all must hold."""
+    if predicate is None:
+        return []
+    parts = predicate.meta.pop()
+    if len(parts) == 2:
+        for left, right in (parts, parts[::-1]):
+            if (left & right).meta.eq(predicate):
+                return [*_conditions(left), *_conditions(right)]
+    return [predicate]
