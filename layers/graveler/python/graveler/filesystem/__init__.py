@@ -2,7 +2,7 @@
 
 ``filesystem`` has the class that fsspec finds by its entry point; ``addresses`` splits paths, ``lakes`` opens the lake that the
 storage options name, and resolves refs, ``object_file`` is a file for reading, ``transactions`` makes several writes one
-commit, ``failures`` turns the lake's errors into Python's own.
+commit, ``paths`` has the paths of universal-pathlib, ``failures`` turns the lake's errors into Python's own.
 
 Needs ``pip install 'graveler[fsspec]'``. Nothing else imports this package.
 """
