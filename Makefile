@@ -116,7 +116,7 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra aws --extra remote --constraint requirements.lock pyproject.toml <(printf '%s\n' \
 	    'pyspark>=3.5,<3.6' 'pyarrow>=18' 'pandas>=2.3' hatchling pytest hypothesis) -o requirements-spark35.lock
-	@for recipe in airflow dagster dbt pytorch; do \
+	@for recipe in airflow dagster dask datasets dbt pytorch zarr; do \
 	    echo hatchling | $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	        pyproject.toml - --group recipe-$$recipe -o docs/recipes/locks/$$recipe.lock || exit 1; \
 	done

@@ -1,5 +1,7 @@
 """Dask, zarr and universal-pathlib on a branch, each with what it is used for."""
 
+import subprocess
+import sys
 from typing import Any
 
 import fsspec
@@ -108,3 +110,15 @@ def test_paths_of_universal_pathlib(branch: str, options: dict[str, Any]) -> Non
         (root / "notes/c.txt").read_text()
     assert [path.name for path in (root / "notes").iterdir()] == ["b.bin"]
     assert (root.parent / "main" / "notes" / "b.bin").exists()
+
+
+def test_universal_pathlib_knows_the_lake_by_its_entry_point(branch: str, options: dict[str, Any]) -> None:
+    """In a new process, which has imported nothing of graveler; its warnings are errors."""
+    program = "import sys; from upath import UPath; print(UPath(sys.argv[1], lake=sys.argv[2]) / 'a')"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, f"graveler://{branch}", options["lake"]],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"graveler://{branch}/a\n", "")

@@ -1,6 +1,13 @@
 """Paths of universal-pathlib, ``UPath("graveler://repository/ref/path")``, which finds this class by its entry point."""
 
+from fsspec import get_filesystem_class
 from upath import UPath
+
+from graveler.filesystem.addresses import PROTOCOL
+
+get_filesystem_class(
+    PROTOCOL
+)  # registers it, so that UPath asks it about addresses, and does not warn of an unknown one
 
 __all__ = ["LakePath"]
 
