@@ -11,10 +11,12 @@ PACKAGE: Final = ROOT / "layers/graveler/python/graveler"
 ROLE: Final = re.compile(r":(?:class|meth|func|mod|data|attr|exc):`~?([\w.]+)`")
 FIRST: Final = ("open", "create", "Lake", "Repository", "Reference", "Branch", "Tag", "Transaction")
 """The names that a reader needs first, in this order. The others follow by name."""
+ENGINES: Final = ("graveler.duckdb", "graveler.polars")
+"""The modules for one library each."""
 
 
 def exported(module: str) -> dict[str, str]:
-    """What ``graveler`` or ``graveler.spark`` exports: the whole name of each object where it is defined, by its public name."""
+    """What a package, such as ``graveler``, exports: the whole name of each object where it is defined, by its public name."""
     body = ast.parse(PACKAGE.joinpath(*module.split(".")[1:], "__init__.py").read_text()).body
     (names,) = (ast.literal_eval(node.value) for node in body if isinstance(node, ast.Assign) and _is_all(node))
     defined = {
@@ -35,17 +37,24 @@ def defined(module: str) -> list[str]:
     return [name for name in named if not name.startswith("_")]
 
 
+def listed(module: str) -> list[str]:
+    """What a module that is one file exports, in the order of its definitions."""
+    body = ast.parse(PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text()).body
+    (names,) = (ast.literal_eval(node.value) for node in body if isinstance(node, ast.Assign) and _is_all(node))
+    return [name for name in defined(module) if name in names]
+
+
 def public() -> dict[str, str]:
     """The public name of each documented object, by each name under which docstrings refer to it: public, where it is
     defined, or its last part alone. A name that two objects share is left out."""
     found: dict[str, set[str]] = {}
-    for module in ("graveler", "graveler.spark"):
+    for module in ("graveler", "graveler.filesystem", "graveler.spark"):
         for name, whole in exported(module).items():
             own = f"{module}.{name}" if not whole.startswith(("graveler.errors.", "graveler.model.")) else whole
             for known in (own, f"{module}.{name}", whole, name, whole.rpartition(".")[2]):
                 found.setdefault(known, set()).add(own)
-    for module in ("graveler.errors", "graveler.model"):
-        for name in defined(module):
+    for module in ("graveler.errors", "graveler.model", *ENGINES):
+        for name in listed(module) if module in ENGINES else defined(module):
             for known in (f"{module}.{name}", name):
                 found.setdefault(known, set()).add(f"{module}.{name}")
     return {known: next(iter(own)) for known, own in found.items() if len(own) == 1}
@@ -97,7 +106,8 @@ def pages() -> dict[str, str]:
         "docs/reference/python.md": _page(
             "Python API",
             "Functions and classes that `graveler` exports. [Python](../python.md) has a tour. "
-            "[Values](values.md) and [errors](exceptions.md) have pages of their own, and so has [Spark](spark.md).",
+            "[Values](values.md) and [errors](exceptions.md) have pages of their own, and so have "
+            "[data libraries](libraries.md) and [Spark](spark.md).",
             [f"graveler.{name}" for name in ordered],
         ),
         "docs/reference/values.md": _page(
@@ -109,6 +119,15 @@ def pages() -> dict[str, str]:
             "Errors in Python",
             "The classes of `graveler.errors`. [Errors](../errors.md) has their codes and statuses.",
             [f"graveler.errors.{name}" for name in defined("graveler.errors")],
+        ),
+        "docs/reference/libraries.md": _page(
+            "Data libraries in Python",
+            "What `graveler.filesystem`, `graveler.duckdb` and `graveler.polars` export. "
+            "[Data libraries](../python.md#data-libraries) shows them at work.",
+            [
+                *(f"graveler.filesystem.{name}" for name in exported("graveler.filesystem")),
+                *(f"{module}.{name}" for module in ENGINES for name in listed(module)),
+            ],
         ),
         "docs/reference/spark.md": _page(
             "Spark in Python",

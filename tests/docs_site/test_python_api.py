@@ -9,7 +9,7 @@ import pytest
 import graveler
 import graveler.errors
 import graveler.model
-from graveler import spark
+from graveler import duckdb, filesystem, polars, spark
 from tests.docs_site.python_api import ROOT, defined, exported, fields, markdown, pages, public
 
 
@@ -20,7 +20,8 @@ def shown() -> set[str]:
 def test_every_exported_name_is_on_a_page() -> None:
     names = {public()[f"graveler.{name}"] for name in graveler.__all__}
     assert names <= shown()
-    assert {f"graveler.spark.{name}" for name in spark.__all__} <= shown()
+    for module in (duckdb, filesystem, polars, spark):
+        assert {f"{module.__name__}.{name}" for name in module.__all__} <= shown()
 
 
 @pytest.mark.parametrize("module", [graveler.errors, graveler.model])
