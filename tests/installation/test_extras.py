@@ -20,6 +20,11 @@ form = b'--x\\r\\nContent-Disposition: form-data; name="content"\\r\\n\\r\\nhell
 with uploaded("multipart/form-data; boundary=x", form) as (body, _):
     assert body == b"hello"
 """,
+    "arrow": """
+import graveler
+from pathlib import Path
+with graveler.create("probe-lake") as lake:
+    lake.repositories().to_arrow()""",
     "aws": """
 from pathlib import Path
 from graveler.lake.opening.location import AwsLake, open_at
@@ -50,15 +55,16 @@ PROVIDES: Final = {
     "": set(),
     "cli": set(),
     "fsspec": {"fsspec"},
-    "listing": {"listing"},
+    "arrow": {"arrow", "listing"},  # one library
     "api": {"api"},
     "server": {"server", "api"},
     "remote": {"remote"},
     "polars": {"polars", "fsspec"},
-    "sql": {"sql", "fsspec"},
+    "listing": {"listing", "arrow"},
+    "sql": {"sql", "fsspec", "arrow", "listing"},
     "aws": {"aws", "remote"},  # botocore has the library of the HTTP client
-    "spark": {"spark", "listing"},
-    "connect": {"spark", "listing"},
+    "spark": {"spark", "listing", "arrow"},
+    "connect": {"spark", "listing", "arrow"},
     "all": set(PROBES),
 }
 """The probes that work with each extra."""

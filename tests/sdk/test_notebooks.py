@@ -236,7 +236,7 @@ def test_hostile_names_are_text(repo: Repository) -> None:
 
 def test_halves_of_characters_are_shown() -> None:
     entry = ObjectEntry("a\udcff\ud800", "mem://a", 1, "", 2**62)
-    table = shown(listing("\udcff", lambda _: Page((entry,))))
+    table = shown(listing("\udcff", ObjectEntry, lambda _: Page((entry,))))
     assert (table.caption, table.rows[1][:3]) == ("\\udcff", ["a\\udcff\\ud800", "1 B", f"@{2**62}"])
 
 

@@ -9,6 +9,7 @@ from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError
 from graveler.lake.opening.location import create_at
 from graveler.locations import Named, find_lake, find_location, user_name
+from graveler.model import Repository as RepositoryProperties
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
@@ -46,6 +47,7 @@ class Lake:
         amount = page_size(max_amount)
         return mapped(
             "repositories",
+            RepositoryProperties,
             lambda found: self.repository(found.name),
             lambda position: self.verbs.repositories(prefix, position, amount),
             max_amount,

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 from graveler.paging import Pages
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
     from graveler.model import Page
     from graveler.sdk.tables import Row
 
@@ -20,12 +24,13 @@ class Listing(Iterator[T_co]):
     """An iterator that requests each page when it is reached. A notebook shows the next 20 rows as a table, and they are still to
     come afterwards. Looping over it takes no time beyond the pages' own: a loop runs on the iterator inside."""
 
-    __slots__ = ("_items", "_name", "_pages")
+    __slots__ = ("_items", "_kind", "_name", "_pages")
 
-    def __init__(self, name: str, pages: "Pages[Row]", items: Iterator[T_co]) -> None:
+    def __init__(self, name: str, pages: "Pages[Row]", items: Iterator[T_co], kind: type["Row"]) -> None:
         self._name = name
         self._pages = pages
         self._items = items
+        self._kind = kind
 
     def __iter__(self) -> Iterator[T_co]:
         return self._items
@@ -36,6 +41,29 @@ class Listing(Iterator[T_co]):
     def __repr__(self) -> str:
         return f"Listing({self._name!r})"
 
+    def to_arrow(self) -> "pyarrow.RecordBatchReader":
+        """Return what is still to come as a stream of record batches, and take it: :mod:`graveler.arrow.schemas` has the columns.
+
+        Each batch is a page, which is requested when it is reached. :class:`UnavailableError` without pyarrow.
+        """
+        from graveler.sdk.frames import stream  # for those that use data frames
+
+        return stream(self._pages, self._kind)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return what is still to come as a data frame, which is held in memory, and take it. Cost and errors as
+        :meth:`to_arrow`."""
+        from graveler.sdk.frames import pandas_frame  # for those that use data frames
+
+        return pandas_frame(self.to_arrow())
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return what is still to come as a data frame, which is held in memory, and take it. Cost and errors as
+        :meth:`to_arrow`."""
+        from graveler.sdk.frames import polars_frame  # for those that use data frames
+
+        return polars_frame(self.to_arrow())
+
     def _repr_html_(self) -> str:
         """Return the table. Cost: the first page, unless it was requested already."""
         from graveler.sdk.tables import listing_table  # for notebooks
@@ -44,16 +72,21 @@ class Listing(Iterator[T_co]):
 
 
 def listing(
-    name: str, page_after: "Callable[[str], Page[RowT]]", limit: int | None = None, after: str = ""
+    name: str,
+    kind: type["Row"],
+    page_after: "Callable[[str], Page[RowT]]",
+    limit: int | None = None,
+    after: str = "",
 ) -> Listing[RowT]:
-    """Return the listing of all results after ``after``, or ``limit`` of them. ``name`` says what is listed; ``page_after``
-    returns the page after a position."""
+    """Return the listing of all results after ``after``, or ``limit`` of them. ``name`` says what is listed, ``kind``
+    what the results are; ``page_after`` returns the page after a position."""
     pages = Pages(page_after, limit, after)
-    return Listing(name, pages, chain.from_iterable(pages))
+    return Listing(name, pages, chain.from_iterable(pages), kind)
 
 
 def mapped(
     name: str,
+    kind: type["Row"],
     make: Callable[[RowT], T],
     page_after: "Callable[[str], Page[RowT]]",
     limit: int | None = None,
@@ -61,4 +94,4 @@ def mapped(
 ) -> Listing[T]:
     """Return a :func:`listing` of what ``make`` returns for each result; tables show the results themselves."""
     pages = Pages(page_after, limit, after)
-    return Listing(name, pages, chain.from_iterable(map(partial(map, make), pages)))
+    return Listing(name, pages, chain.from_iterable(map(partial(map, make), pages)), kind)

@@ -71,6 +71,7 @@ class Reference:
         amount = page_size(max_amount)
         return listing(
             f"objects of {self._url}",
+            ObjectEntry,
             lambda position: self._repository.verbs.list_objects(
                 self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
             ),
@@ -103,6 +104,7 @@ class Reference:
         start = self.get_commit().id
         return listing(
             f"log of {self._url}",
+            Commit,
             lambda position: self._repository.verbs.log(
                 start,
                 after=CommitID(position) if position else None,
@@ -147,6 +149,7 @@ class Reference:
         compare = verbs.compare if type == "three_dot" else verbs.diff
         return listing(
             f"diff of {self._url} and {ref_of(other_ref)}",
+            Change,
             lambda position: compare(left, right, prefix=prefix, after=position, delimiter=delimiter, amount=amount),
             max_amount,
             after,

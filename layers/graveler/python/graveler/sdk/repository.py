@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 from graveler.anywhere import AnyRepository
 from graveler.errors import AlreadyExistsError, InvalidError
+from graveler.model import Branch as BranchPosition
 from graveler.model import Repository as RepositoryProperties
+from graveler.model import Tag as TagPosition
 from graveler.sdk.branch import Branch
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
@@ -152,6 +154,7 @@ class Repository:
         amount = page_size(max_amount)
         return mapped(
             f"branches of {self._id}",
+            BranchPosition,
             lambda found: self.branch(found.name),
             lambda position: self.verbs.branches(prefix, position, amount, show_hidden=show_hidden),
             max_amount,
@@ -163,6 +166,7 @@ class Repository:
         amount = page_size(max_amount)
         return mapped(
             f"tags of {self._id}",
+            TagPosition,
             lambda found: self.tag(found.name),
             lambda position: self.verbs.tags(prefix, position, amount),
             max_amount,

@@ -31,6 +31,7 @@ class WritableReference(Reference):
         amount = page_size(max_amount)
         return listing(
             f"uncommitted changes of {self._url}",
+            Change,
             lambda position: self._repository.verbs.uncommitted(
                 self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
             ),

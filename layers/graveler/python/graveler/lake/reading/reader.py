@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from graveler.lake.reading.summary import Level, Summary, Usage
     from graveler.lake.reading.view import View
+    from graveler.tree.key_range import KeyRange
 
 T = TypeVar("T")
 
@@ -424,6 +425,10 @@ class RepositoryReader:
         differences, commit_id = self._uncommitted(branch)
         return self._page_of_changes(differences, (commit_id,), prefix, after, delimiter, amount)
 
+    def all_uncommitted(self, branch: str, keys: "KeyRange") -> Iterator[Change]:
+        """Return all of :meth:`uncommitted` in a key range, of the state that the branch has now. Costs the same."""
+        return self._all_changes(self._uncommitted(branch)[0], keys)
+
     def uncommitted_outline(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ChangeOutline]:
@@ -546,6 +551,14 @@ class RepositoryReader:
         """
         ids = self._both(left, right)
         return self._page_of_changes(self._differences(*ids, amount), ids, prefix, after, delimiter, amount)
+
+    def all_differences(self, left: CommitID, right: CommitID, keys: "KeyRange") -> Iterator[Change]:
+        """Yield all of :meth:`diff` of two commits in a key range. Costs the same."""
+        return self._all_changes(partial(diff, *self._two_trees(left, right)), keys)
+
+    def _all_changes(self, differences: Differences, keys: "KeyRange") -> Iterator[Change]:
+        found = () if keys.empty else differences(keys.start, keys.end)
+        return (change(self._codec, *each) for each in found)
 
     def diff_outline(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100

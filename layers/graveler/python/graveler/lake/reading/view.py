@@ -8,6 +8,7 @@ from graveler.errors import PreconditionError
 from graveler.lake.reading.snapshot import Snapshot
 from graveler.lake.text import utf8
 from graveler.model import CommitID, CommonPrefix, ObjectEntry, Page
+from graveler.tree.key_range import KeyRange
 from graveler.tree.record import RecordCodec, encode_key
 
 LONGEST: Final = 600
@@ -61,6 +62,14 @@ class View:
             page = self.list_objects(prefix=prefix, after=after)
             yield from (item for item in page.results if isinstance(item, ObjectEntry))
             after = page.next_after
+
+    def entries(self, keys: KeyRange) -> Iterator[ObjectEntry]:
+        """Yield all objects in a key range, in order. Opens only the ranges that hold some of them."""
+        if keys.empty:
+            return
+        for found in self._snapshot.run(keys.start, keys.end):
+            self._expect_valid()
+            yield from self._codec.decode_many(ObjectEntry, zip(*found, strict=True))
 
     def _expect_valid(self) -> None:
         if self._until is not None and time.monotonic() > self._until:

@@ -1,0 +1,55 @@
+"""Listings as Arrow tables and data frames."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graveler.errors import UnavailableError
+from graveler.extras import not_installed
+from graveler.paging import Pages
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from graveler.sdk.tables import Row
+
+
+def stream(pages: "Pages[Row]", kind: "type[Row]") -> "pyarrow.RecordBatchReader":
+    """Return the pages that are still to come as record batches; of one that was begun, its rest. ``kind`` is the type of the
+    rows."""
+    try:
+        from graveler.arrow.columns import KINDS, batches
+    except ModuleNotFoundError as error:
+        raise UnavailableError(not_installed("an Arrow table", error.name, "arrow")) from None
+
+    def groups() -> Iterator[list["Row"]]:
+        yield pages.rest()
+        for page in pages:
+            yield [*page]
+
+    return batches(KINDS[kind], groups())
+
+
+def pandas_frame(reader: "pyarrow.RecordBatchReader") -> "pandas.DataFrame":
+    """Return all of a stream as a data frame of pandas. :class:`UnavailableError` without pandas."""
+    try:
+        import pandas  # noqa: F401 - pyarrow needs it
+    except ModuleNotFoundError as error:
+        raise UnavailableError(_to_install("pandas", error.name)) from None
+    return reader.read_pandas()
+
+
+def polars_frame(reader: "pyarrow.RecordBatchReader") -> "polars.DataFrame":
+    """Return all of a stream as a data frame of Polars. :class:`UnavailableError` without Polars."""
+    try:
+        import polars
+    except ModuleNotFoundError as error:
+        raise UnavailableError(_to_install("polars", error.name)) from None
+    found = polars.from_arrow(reader.read_all())
+    assert isinstance(found, polars.DataFrame)
+    return found
+
+
+def _to_install(package: str, missing: str | None) -> str:
+    return f"a data frame needs the package {missing!r}, which is not installed; pip install {package}"

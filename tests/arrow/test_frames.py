@@ -1,0 +1,67 @@
+"""What the SDK lists, as Arrow tables and data frames."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from graveler.arrow import schemas
+from graveler.sdk.listing import Listing
+from graveler.sdk.repository import Repository
+from tests.sdk.conftest import CountedLake
+
+
+@pytest.fixture
+def some(repo: Repository) -> Repository:
+    main = repo.branch("main")
+    for name in ("a", "b/c", "b/d"):
+        main.object(name).upload(name.encode(), metadata={"name": name})
+    main.commit("some")
+    main.object("e").upload(b"e")
+    repo.tag("v1").create("main")
+    return repo
+
+
+LISTINGS: dict[str, tuple[Callable[[Repository], Listing[Any]], Any, list[str]]] = {
+    "objects": (lambda repo: repo.branch("main").objects(), schemas.OBJECTS, ["a", "b/c", "b/d", "e"]),
+    "prefixes": (lambda repo: repo.ref("v1").objects(delimiter="/"), schemas.OBJECTS, ["a", "b/"]),
+    "some": (lambda repo: repo.ref("v1").objects(2), schemas.OBJECTS, ["a", "b/c"]),
+    "diff": (lambda repo: repo.ref("v1~1").diff("v1"), schemas.DIFF, ["a", "b/c", "b/d"]),
+    "staged": (lambda repo: repo.branch("main").uncommitted(), schemas.STAGED, ["e"]),
+    "branches": (lambda repo: repo.branches(), schemas.BRANCHES, ["main"]),
+    "tags": (lambda repo: repo.tags(), schemas.TAGS, ["v1"]),
+}
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_a_listing_is_a_table_of_its_rows(some: Repository, name: str) -> None:
+    make, schema, found = LISTINGS[name]
+    column = "path" if "path" in schema.names else "id"
+    table = make(some).to_arrow().read_all()
+    assert (table.schema, table[column].to_pylist()) == (schema, found)
+    assert list(make(some).to_pandas()[column]) == found
+    assert make(some).to_polars()[column].to_list() == found
+
+
+def test_a_log_is_a_table(some: Repository) -> None:
+    table = some.ref("v1").log().to_arrow().read_all()
+    assert table.schema == schemas.COMMITS
+    assert table["id"].to_pylist() == [commit.id for commit in some.ref("v1").log()]
+
+
+def test_repositories_are_a_table(lake: CountedLake, some: Repository) -> None:
+    table = lake.repositories().to_arrow().read_all()
+    assert (table.schema, table["id"].to_pylist()) == (schemas.REPOSITORIES, ["demo"])
+
+
+def test_a_table_has_what_is_still_to_come(some: Repository) -> None:
+    listing = some.branch("main").objects()
+    assert next(listing).path == "a"
+    assert listing.to_arrow().read_all()["path"].to_pylist() == ["b/c", "b/d", "e"]
+    assert [*listing] == []
+
+
+def test_pages_are_requested_as_batches_are_read(lake: CountedLake, some: Repository) -> None:
+    before = lake.requests
+    some.ref("v1").objects().to_arrow()
+    assert lake.requests == before
