@@ -406,6 +406,16 @@ def scan(run: Run) -> None:
         assert run.timed(lambda: sum(len(found) for found, _ in tree.blocks())) == run.amount
 
 
+@row("scan of everything, as Arrow, all columns")
+def scan_arrow(run: Run) -> None:
+    from graveler.arrow import tables  # which other rows' processes do not load
+
+    repository = run.repository
+    run.amount = run.count
+    for _ in range(min(run.repeat, 3)):
+        assert run.timed(lambda: sum(batch.num_rows for batch in tables.objects(repository, "main"))) == run.amount
+
+
 @row("scan of everything, as entries")
 def scan_entries(run: Run) -> None:
     repository = run.repository

@@ -29,6 +29,15 @@ ENTRIES = st.builds(
     st.dictionaries(st.sampled_from(["k", "ü", ""]), st.text(st.characters(codec="utf-8"), max_size=3), max_size=2),
 )
 STEPS = st.lists(st.tuples(st.lists(ENTRIES, max_size=6), st.lists(NAMES, max_size=3), st.booleans()), max_size=5)
+PLAIN = st.builds(
+    ObjectEntry,
+    NAMES,
+    st.sampled_from(["s3://elsewhere/", "s3://elsewhere/ä/b", "s3://x/" + "y" * 300]),
+    st.integers(0, (1 << 63) - 1),
+    st.sampled_from(["00" * 16, "0123456789abcdef" * 2]),
+    st.integers(1 << 16, (1 << 32) - 1),
+)
+"""Objects whose records are converted all at once."""
 BOUNDS = st.sampled_from(["", "a", "a/b", "z/", "ä", "\U0001f600"])
 
 
@@ -137,6 +146,16 @@ def test_tables_have_the_rows_of_the_verbs(
     make_history(repository, steps)
     repository.tag("v1").create("main")
     check(repository.own, prefix, after, upto)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PLAIN, max_size=8), st.lists(ENTRIES, max_size=1), BOUNDS)
+def test_records_of_imports_are_converted_as_others(
+    plain: list[ObjectEntry], others: list[ObjectEntry], after: str
+) -> None:
+    repository = CountedLake().repository("demo").create("mem://demo")
+    make_history(repository, [(plain, [], True), (others, [], False)])
+    check(repository.own, "", after, "")
 
 
 def test_tables_behind_a_server_have_the_rows_of_its_verbs(served_lake: Lake) -> None:

@@ -1,6 +1,6 @@
 """Columns from values: each column of a batch is made of one field of all rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -121,15 +121,10 @@ def batches(
 ) -> pa.RecordBatchReader:
     """Return a stream with one batch for each group of rows that has any. A group is asked for when its batch is."""
     schema = chosen(kind[0], columns)
-    fields = [kind[1][name] for name in schema.names]
+    found = (pa.RecordBatch.from_arrays(arrays(kind, rows, schema), schema=schema) for rows in groups if rows)
+    return pa.RecordBatchReader.from_batches(schema, found)
 
-    def made() -> Iterator[pa.RecordBatch]:
-        for rows in groups:
-            if rows:
-                arrays = [
-                    pa.array([field(row) for row in rows], column.type)
-                    for field, column in zip(fields, schema, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    return pa.RecordBatchReader.from_batches(schema, made())
+def arrays(kind: Columns, rows: Sequence[Any], schema: pa.Schema) -> list[pa.Array]:
+    """Return the columns of a chosen schema for some rows."""
+    return [pa.array([*map(kind[1][column.name], rows)], column.type) for column in schema]

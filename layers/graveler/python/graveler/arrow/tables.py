@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pyarrow as pa
 
 from graveler.arrow import columns as kinds
+from graveler.arrow import schemas
+from graveler.arrow.records import plain_columns
 from graveler.errors import InvalidError
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.text import utf8
@@ -22,6 +24,8 @@ from graveler.tree.key_range import KeyRange
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
+    from graveler.lake.reading.view import View
+    from graveler.tree.sstable import Records
 
 T = TypeVar("T")
 
@@ -47,8 +51,8 @@ def objects(
     """
     keys = _key_range(prefix, after, upto)
     if isinstance(verbs, RepositoryReader):
-        view = verbs.view(ref)
-        return kinds.batches(kinds.OBJECTS, _in_groups(view.entries(keys)), columns)
+        schema = kinds.chosen(schemas.OBJECTS, columns)
+        return pa.RecordBatchReader.from_batches(schema, _batches_of_records(verbs.view(ref), keys, schema))
     verbs.commit_of(ref)  # which raises where there is none
     pages = _pages(
         lambda position: verbs.list_objects(ref, prefix=prefix, after=position, amount=_PAGE), after, upto, _path
@@ -171,6 +175,28 @@ def _key_range(prefix: str, after: str, upto: str) -> KeyRange:
     if upto:
         keys &= KeyRange(end=utf8("path", upto) + b"\0")
     return keys
+
+
+def _batches_of_records(view: "View", keys: KeyRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for records in _whole_batches(view.records(keys)):
+        arrays = plain_columns(*records, schema.names)
+        if arrays is None:
+            arrays = kinds.arrays(kinds.OBJECTS, view.entries(records), schema)
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _whole_batches(runs: "Iterator[Records]") -> "Iterator[Records]":
+    """Yield records by :data:`BATCH`, and at last the others."""
+    keys: list[bytes] = []
+    packed: list[bytes] = []
+    for more_keys, more_packed in runs:
+        keys += more_keys
+        packed += more_packed
+        while len(keys) >= BATCH:
+            yield keys[:BATCH], packed[:BATCH]
+            keys, packed = keys[BATCH:], packed[BATCH:]
+    if keys:
+        yield keys, packed
 
 
 def _in_groups(rows: Iterator[T]) -> Iterator[Sequence[T]]:

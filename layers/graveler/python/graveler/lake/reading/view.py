@@ -10,6 +10,7 @@ from graveler.lake.text import utf8
 from graveler.model import CommitID, CommonPrefix, ObjectEntry, Page
 from graveler.tree.key_range import KeyRange
 from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.sstable import Records
 
 LONGEST: Final = 600
 """Seconds for which the state of a branch may be read: staged changes that a commit took are deleted 15 minutes later."""
@@ -63,13 +64,17 @@ class View:
             yield from (item for item in page.results if isinstance(item, ObjectEntry))
             after = page.next_after
 
-    def entries(self, keys: KeyRange) -> Iterator[ObjectEntry]:
-        """Yield all objects in a key range, in order. Opens only the ranges that hold some of them."""
+    def records(self, keys: KeyRange) -> Iterator[Records]:
+        """Yield the records in a key range, in order, some at a time. Opens only the ranges that hold some of them."""
         if keys.empty:
             return
         for found in self._snapshot.run(keys.start, keys.end):
             self._expect_valid()
-            yield from self._codec.decode_many(ObjectEntry, zip(*found, strict=True))
+            yield found
+
+    def entries(self, records: Records) -> list[ObjectEntry]:
+        """Return the objects of some records."""
+        return self._codec.decode_many(ObjectEntry, zip(*records, strict=True))
 
     def _expect_valid(self) -> None:
         if self._until is not None and time.monotonic() > self._until:
