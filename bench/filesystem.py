@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -21,15 +22,21 @@ import pyarrow
 from pyarrow import dataset, parquet
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 
+import graveler
 from bench.lines import Goal, Line, show, table
 from graveler.filesystem import GravelerFileSystem
+from graveler.sdk.branch import Branch
 from graveler.sdk.lake import create_lake
+from graveler.sdk.reference import Reference
 
 BRANCH = "bench/main"
 GROUP = 125_000
 MOST = 1.1
 """A read may take so many times as long as without a lake."""
 OPENING_MS = 0.3
+STATS = 5000
+PINNED, MOVING = 50_000, 20_000
+"""Stats a second at a commit or a tag, and on a branch, where each sees what another process wrote."""
 
 Reading = Callable[[], object]
 
@@ -45,7 +52,7 @@ def main() -> None:
         folder = Path(name)
         write(folder / "files", arguments.rows, arguments.files)
         fs = in_a_lake(folder / "lake", folder / "files")
-        print(table(lines(fs, folder / "files", arguments.repeat)))
+        print(table([*lines(fs, folder / "files", arguments.repeat), *stats(folder / "lake", arguments.repeat)]))
 
 
 def write(folder: Path, rows: int, files: int) -> None:
@@ -63,6 +70,7 @@ def in_a_lake(lake: Path, files: Path) -> GravelerFileSystem:
     with create_lake(lake, user="bench") as made:
         main = made.repository("bench").create().branch("main")
         main.import_data().prefix(files).run()
+        made.repository("bench").tag("v1").create("main")
     fs: GravelerFileSystem = fsspec.filesystem("graveler", lake=str(lake), user="bench")
     return fs
 
@@ -92,6 +100,38 @@ def lines(fs: GravelerFileSystem, files: Path, repeat: int) -> "list[Line]":
         )
     )
     return found
+
+
+def stats(lake: Path, repeat: int) -> "list[Line]":
+    """Return a line for each kind of ref: stats of random objects through handles of the SDK, one thread."""
+    with graveler.open(lake, user="bench") as opened:
+        repo = opened.repository("bench")
+        main = repo.branch("main")
+        paths = Random(1).choices([found.path for found in main.objects(prefix="small/")], k=STATS)
+        found = []
+        for what, ref, wanted in (
+            ("at a commit", repo.ref(main.head.id), PINNED),
+            ("at a tag", repo.ref("v1"), PINNED),
+            ("on a branch", main, MOVING),
+        ):
+            times, _ = in_turns(partial(stat_each, ref, paths), int, repeat)
+            rate = STATS / median(times)
+            found.append(
+                Line(
+                    f"stat {what}",
+                    show(median(times) / STATS),
+                    rate=f"{rate:,.0f}",
+                    spread=f"{show(min(times) / STATS)} to {show(max(times) / STATS)}",
+                    goals=(Goal("per second", rate, wanted, least=True),),
+                )
+            )
+    return found
+
+
+def stat_each(ref: Reference | Branch, paths: Sequence[str]) -> None:
+    """Look up objects, one after another."""
+    for path in paths:
+        ref.object(path).stat()
 
 
 def line(what: str, ours: Reading, theirs: Reading, repeat: int) -> Line:

@@ -325,7 +325,8 @@ class CommitStore:
     def get(self, cid: CommitID) -> Commit:
         """Return the commit. One request, none if it is in memory. :class:`RefNotFoundError` if it does not exist,
         :class:`CorruptError` if its record is damaged."""
-        return self.get_many([cid])[0]
+        found = self.in_memory(cid)
+        return self.get_many([cid])[0] if found is None else found.commit
 
     def get_many(self, ids: Sequence[CommitID]) -> list[Commit]:
         """Return the commits, in the order of ``ids``. One request for each 100 that are not in memory. Errors as :meth:`get`."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import uniform
 from threading import Lock
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import finalize
 
 from graveler.errors import (
@@ -84,6 +84,10 @@ _WAL_BYTES = 64 << 20
 _WAL_PAGES = 4_000
 """The number of log pages at which the log is copied into the file: four times SQLite's default, since bulk writes hit the same
 pages again."""
+_RECENT: Final = 1024
+"""The number of items that a connection remembers."""
+_SMALL_BYTES: Final = 4096
+"""The most bytes of rows read together that it remembers."""
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT))
 """Our statements are always the same ones: an error that SQLite finds in one (no such column, unsupported file format) comes from
@@ -97,14 +101,47 @@ _REFUSED = {
 }
 
 
+class _Connection(sqlite3.Connection):
+    """A connection, and the ``recent`` items that it read: they are what the file holds as long as SQLite's ``data_version`` is
+    ``version``. One that reads writes nothing, so each commit of another process, thread or connection changes its
+    ``data_version``, and nothing else has to be told of it (docs/design/0014-recent-rows.md)."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.version = -1
+        """None of SQLite's: nothing is believed before the first question."""
+        self.recent: dict[Key, Item | None] = {}
+
+    def recall(self, keys: Sequence[Key]) -> list[Item | None] | None:
+        """Return the items under ``keys`` if all of them were read lately, and nothing was committed since; else None. 3 µs."""
+        recent = self.recent
+        try:
+            found = [recent[key] for key in keys]
+        except KeyError:
+            return None
+        ((version,),) = self.execute("PRAGMA data_version")
+        if version == self.version:
+            return found
+        recent.clear()
+        self.version = version
+        return None
+
+    def remember(self, keys: Sequence[Key], items: Sequence[Item | None]) -> None:
+        """Keep items that were read just now. ``version`` is from before that read: if anything was committed in between, the
+        next question finds another one and forgets them."""
+        if len(self.recent) + len(keys) > _RECENT:
+            self.recent.clear()
+        self.recent.update(zip(keys, items, strict=True))
+
+
 class _Connections:
     """The open connections of one process. Each is used by one thread at a time."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self.idle: list[sqlite3.Connection] = []
-        self.idle_writers: list[sqlite3.Connection] = []
-        self.all: set[sqlite3.Connection] = set()
+        self.idle: list[_Connection] = []
+        self.idle_writers: list[_Connection] = []
+        self.all: set[_Connection] = set()
         self.writing = Lock()
         self.file: tuple[int, int] | None = None
         self.current = False
@@ -226,19 +263,27 @@ class SqliteTables:
         return None if row is None else self._memory.decode(key, row)
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
-        """Return the items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
-        for key in keys:
-            check_key(key)
-        row_keys = [(key.partition, key.sort) for key in keys]
+        """Return the items, in the order of ``keys``, all from one moment. Callers must not change them. Cost: one look-up each;
+        up to 16 that were all read lately cost one question whether anything was committed since (:class:`_Connection`)."""
+        few = 0 < len(keys) <= TOGETHER
         with _Borrowed(self) as connection:
+            found = connection.recall(keys) if few else None
+            if found is not None:
+                return found
+            for key in keys:
+                check_key(key)
+            row_keys = [(key.partition, key.sort) for key in keys]
             if len(row_keys) <= TOGETHER:  # one statement sees one moment
                 rows = read_rows(connection, row_keys)
             else:
                 connection.execute("BEGIN")
                 rows = read_rows(connection, row_keys)
                 connection.execute("COMMIT")
-        decode = self._memory.decode
-        return [None if row is None else decode(key, row) for key, row in zip(keys, rows, strict=True)]
+            decode = self._memory.decode
+            items = [None if row is None else decode(key, row) for key, row in zip(keys, rows, strict=True)]
+            if few and sum(len(row) for row in rows if isinstance(row, bytes)) <= _SMALL_BYTES:
+                connection.remember(keys, items)
+        return items
 
     def query(
         self,
@@ -470,12 +515,12 @@ class SqliteTables:
             self._copy = None  # it is the parent's
         return connections
 
-    def _discard(self, connections: _Connections, connection: sqlite3.Connection) -> None:
+    def _discard(self, connections: _Connections, connection: _Connection) -> None:
         connections.all.discard(connection)
         with suppress(sqlite3.Error):  # its errors have been reported, and its writes were committed long ago
             connection.close()
 
-    def _connect(self, connections: _Connections, *, for_writing: bool) -> sqlite3.Connection:
+    def _connect(self, connections: _Connections, *, for_writing: bool) -> _Connection:
         size = self._size()
         if 0 < size < _SMALLEST:
             raise CorruptError(
@@ -501,8 +546,10 @@ class SqliteTables:
                 return connection
         return self._open(connections, self._path)
 
-    def _open(self, connections: _Connections, path: Path) -> sqlite3.Connection:
-        connection = sqlite3.connect(path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
+    def _open(self, connections: _Connections, path: Path) -> _Connection:
+        connection = sqlite3.connect(
+            path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False, factory=_Connection
+        )
         try:
             self._prepare(connection)
             if not connections.all:
@@ -625,7 +672,7 @@ class _Borrowed:
         self._tables = tables
         self._for_writing = for_writing
 
-    def __enter__(self) -> sqlite3.Connection:
+    def __enter__(self) -> _Connection:
         tables = self._tables
         copy = tables._copy
         if copy is not None and copy.is_ours():
