@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.lib.stride_tricks import sliding_window_view
 
 from graveler.arrow.schemas import OBJECTS
 from graveler.model import DEFAULT_CONTENT_TYPE
@@ -20,7 +21,7 @@ _HEX: Final = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.
 
 def plain_columns(keys: Sequence[bytes], packed: Sequence[bytes], names: Sequence[str]) -> list[pa.Array] | None:
     """Return the columns of these names, of :data:`~graveler.arrow.schemas.OBJECTS`, for records at least one of which there is;
-    None unless all are of this kind, or if one is damaged. About 0.3 µs a record."""
+    None unless all are of this kind, or if one is damaged. About 1 µs a record."""
     count = len(packed)
     data = b"".join(packed)
     lengths = np.fromiter(map(len, packed), np.int64, count)
@@ -43,11 +44,11 @@ def plain_columns(keys: Sequence[bytes], packed: Sequence[bytes], names: Sequenc
     def cut(
         at: "np.ndarray[tuple[int], np.dtype[np.int64]]", width: int
     ) -> "np.ndarray[tuple[int, int], np.dtype[np.uint8]]":
-        found: np.ndarray[tuple[int, int], np.dtype[np.uint8]] = octets[at[:, None] + np.arange(width)]
+        found: np.ndarray[tuple[int, int], np.dtype[np.uint8]] = sliding_window_view(octets, width)[at]
         return found
 
     def checksums() -> pa.Array:
-        digits = _HEX[cut(starts + 11, 16)]
+        digits = _HEX.take(cut(starts + 11, 16))
         offsets = np.arange(count + 1, dtype=np.int32) * 32
         return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(digits))
 
