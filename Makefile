@@ -105,7 +105,7 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra sql --constraint requirements.lock pyproject.toml <(echo hatchling) -o requirements-demo.lock
+	    --extra fsspec --constraint requirements.lock pyproject.toml <(printf '%s\n' hatchling 'duckdb>=1.3') -o requirements-demo.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
 	    --group deploy -o requirements-deploy.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \

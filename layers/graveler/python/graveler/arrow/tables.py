@@ -1,34 +1,36 @@
 """A repository's tables, as streams of record batches. Each function takes the verbs of a repository, in this process or behind a
 server, and returns a :class:`pyarrow.RecordBatchReader` that reads as it is consumed.
 
-Where paths are listed, ``prefix`` keeps those that begin with it, ``after`` those greater than it, ``upto`` those not greater
-than it, all in the order of UTF-8 bytes; ``""`` keeps all. Of an own lake only the ranges that hold such paths are opened.
+Where paths are listed, ``keys`` are key ranges that hold those to list: they ascend and do not overlap. Of an own lake only the
+ranges that hold such paths are opened.
 ``columns`` chooses columns of the schema, in its order. Refs are resolved when the function is called, so that it raises
 :class:`~graveler.errors.RefNotFoundError`; other errors come as batches are read. Each reader is for one thread at a time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
 from graveler.arrow import columns as kinds
 from graveler.arrow import schemas
-from graveler.arrow.records import plain_columns
+from graveler.arrow.objects import object_batches
 from graveler.errors import InvalidError
 from graveler.lake.reading.reader import RepositoryReader
-from graveler.lake.text import utf8
+from graveler.lake.reading.view import View
 from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page
 from graveler.tree.key_range import KeyRange
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
-    from graveler.lake.reading.view import View
-    from graveler.tree.sstable import Records
+    from graveler.anywhere import AnyLake, AnyRepository
+    from graveler.remote.reading import RemoteView
 
 T = TypeVar("T")
 
+EVERYTHING: Final = (KeyRange(),)
+_HIGHEST: Final = "\U0010ffff"
 BATCH: Final = 16_384
 """Rows of a batch, at most."""
 _PAGE: Final = 1000
@@ -39,9 +41,7 @@ def objects(
     verbs: "AnyRepository",
     ref: str,
     *,
-    prefix: str = "",
-    after: str = "",
-    upto: str = "",
+    keys: Sequence[KeyRange] = EVERYTHING,
     columns: Sequence[str] | None = None,
 ) -> pa.RecordBatchReader:
     """Return the objects of a ref, as :data:`~graveler.arrow.schemas.OBJECTS`; of a branch's name with its uncommitted changes.
@@ -49,14 +49,19 @@ def objects(
     All rows are of one state, which of a branch must be read in 10 minutes (:class:`~graveler.errors.PreconditionError`); behind
     a server each thousand of a branch is of its own time. Cost as :meth:`RepositoryReader.list_objects`, resolving once.
     """
-    keys = _key_range(prefix, after, upto)
-    if isinstance(verbs, RepositoryReader):
+    if not isinstance(verbs, RepositoryReader):
+        verbs.commit_of(ref)  # which raises where there is none
+    return objects_in(verbs.view(ref), keys, columns)
+
+
+def objects_in(
+    view: "View | RemoteView", keys: Sequence[KeyRange] = EVERYTHING, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
+    """Return :func:`objects` of a view."""
+    if isinstance(view, View):
         schema = kinds.chosen(schemas.OBJECTS, columns)
-        return pa.RecordBatchReader.from_batches(schema, _batches_of_records(verbs.view(ref), keys, schema))
-    verbs.commit_of(ref)  # which raises where there is none
-    pages = _pages(
-        lambda position: verbs.list_objects(ref, prefix=prefix, after=position, amount=_PAGE), after, upto, _path
-    )
+        return pa.RecordBatchReader.from_batches(schema, object_batches(view, keys, schema))
+    pages = _pages_in(keys, lambda prefix, after: view.list_objects(prefix=prefix, after=after, amount=_PAGE), _path)
     return kinds.batches(kinds.OBJECTS, pages, columns)
 
 
@@ -65,9 +70,7 @@ def diff(
     left: str,
     right: str,
     *,
-    prefix: str = "",
-    after: str = "",
-    upto: str = "",
+    keys: Sequence[KeyRange] = EVERYTHING,
     three_dot: bool = False,
     columns: Sequence[str] | None = None,
 ) -> pa.RecordBatchReader:
@@ -80,10 +83,10 @@ def diff(
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots instead")
         left_id = base.id
     if isinstance(verbs, RepositoryReader):
-        found = verbs.all_differences(left_id, right_id, _key_range(prefix, after, upto))
+        found = chain.from_iterable(verbs.all_differences(left_id, right_id, each) for each in keys)
         return kinds.batches(kinds.DIFF, _in_groups(found), columns)
-    pages = _pages(
-        lambda position: verbs.diff(left_id, right_id, prefix=prefix, after=position, amount=_PAGE), after, upto, _path
+    pages = _pages_in(
+        keys, lambda prefix, after: verbs.diff(left_id, right_id, prefix=prefix, after=after, amount=_PAGE), _path
     )
     return kinds.batches(kinds.DIFF, pages, columns)
 
@@ -92,18 +95,16 @@ def staged(
     verbs: "AnyRepository",
     branch: str,
     *,
-    prefix: str = "",
-    after: str = "",
-    upto: str = "",
+    keys: Sequence[KeyRange] = EVERYTHING,
     columns: Sequence[str] | None = None,
 ) -> pa.RecordBatchReader:
     """Return a branch's uncommitted changes, as :data:`~graveler.arrow.schemas.STAGED`. Behind a server each thousand is of its
     own time. Cost as :meth:`RepositoryReader.uncommitted`."""
     if isinstance(verbs, RepositoryReader):
-        found = verbs.all_uncommitted(branch, _key_range(prefix, after, upto))
+        found = verbs.all_uncommitted(branch, keys)
         return kinds.batches(kinds.DIFF, _in_groups(found), columns)
-    pages = _pages(
-        lambda position: verbs.uncommitted(branch, prefix=prefix, after=position, amount=_PAGE), after, upto, _path
+    pages = _pages_in(
+        keys, lambda prefix, after: verbs.uncommitted(branch, prefix=prefix, after=after, amount=_PAGE), _path
     )
     return kinds.batches(kinds.DIFF, pages, columns)
 
@@ -112,9 +113,7 @@ def blame(
     verbs: "AnyRepository",
     ref: str,
     *,
-    prefix: str = "",
-    after: str = "",
-    upto: str = "",
+    keys: Sequence[KeyRange] = EVERYTHING,
     columns: Sequence[str] | None = None,
 ) -> pa.RecordBatchReader:
     """Return the objects of the commit of ``ref``, each with the last commit that changed it, as
@@ -122,10 +121,9 @@ def blame(
     objects, behind a server for each thousand."""
     commit = verbs.commit_of(ref).id
     amount = BATCH if isinstance(verbs, RepositoryReader) else _PAGE
-    pages = _pages(
-        lambda position: verbs.annotate(commit, prefix=prefix, after=position, amount=amount),
-        after,
-        upto,
+    pages = _pages_in(
+        keys,
+        lambda prefix, after: verbs.annotate(commit, prefix=prefix, after=after, amount=amount),
         lambda row: row[0].path,
     )
     return kinds.batches(kinds.BLAME, pages, columns)
@@ -162,41 +160,15 @@ def tags(verbs: "AnyRepository", *, columns: Sequence[str] | None = None) -> pa.
     return kinds.batches(kinds.TAGS, _pages(lambda position: verbs.tags("", position, _PAGE)), columns)
 
 
+def repositories(lake: "AnyLake", *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    """Return a lake's repositories by name, as :data:`~graveler.arrow.schemas.REPOSITORIES`. Cost: a table read per thousand."""
+    return kinds.batches(kinds.REPOSITORIES, _pages(lambda position: lake.repositories("", position, _PAGE)), columns)
+
+
 def reflog(verbs: "AnyRepository", branch: str, *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
     """Return what moved a branch, newest first, as :data:`~graveler.arrow.schemas.REFLOG`; behind a server at most the last
     thousand moves. All are read at once. Cost as :meth:`RepositoryReader.reflog`."""
     return kinds.batches(kinds.REFLOG, _in_groups(iter(verbs.reflog(branch, _REFLOG))), columns)
-
-
-def _key_range(prefix: str, after: str, upto: str) -> KeyRange:
-    keys = KeyRange.of_prefix(utf8("prefix", prefix))
-    if after:
-        keys &= KeyRange(utf8("path", after) + b"\0")
-    if upto:
-        keys &= KeyRange(end=utf8("path", upto) + b"\0")
-    return keys
-
-
-def _batches_of_records(view: "View", keys: KeyRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for records in _whole_batches(view.records(keys)):
-        arrays = plain_columns(*records, schema.names)
-        if arrays is None:
-            arrays = kinds.arrays(kinds.OBJECTS, view.entries(records), schema)
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _whole_batches(runs: "Iterator[Records]") -> "Iterator[Records]":
-    """Yield records by :data:`BATCH`, and at last the others."""
-    keys: list[bytes] = []
-    packed: list[bytes] = []
-    for more_keys, more_packed in runs:
-        keys += more_keys
-        packed += more_packed
-        while len(keys) >= BATCH:
-            yield keys[:BATCH], packed[:BATCH]
-            keys, packed = keys[BATCH:], packed[BATCH:]
-    if keys:
-        yield keys, packed
 
 
 def _in_groups(rows: Iterator[T]) -> Iterator[Sequence[T]]:
@@ -204,19 +176,71 @@ def _in_groups(rows: Iterator[T]) -> Iterator[Sequence[T]]:
         yield group
 
 
-def _pages(
-    page_after: Callable[[str], Page[T]], after: str = "", upto: str = "", path: Callable[[T], str] | None = None
-) -> Iterator[Sequence[T]]:
-    """Yield the results of each page, up to the first whose path is greater than ``upto``."""
-    position: str | None = after
-    last = utf8("path", upto)
+def _pages(page_after: Callable[[str], Page[T]]) -> Iterator[Sequence[T]]:
+    """Yield the results of each page."""
+    position: str | None = ""
     while position is not None:
         page = page_after(position)
-        results, position = page.results, page.next_after
-        if upto and path is not None and results and path(results[-1]).encode() > last:
-            results = tuple(row for row in results if path(row).encode() <= last)
-            position = None
-        yield results
+        yield page.results
+        position = page.next_after
+
+
+def _page_from(page_after: Callable[[str, str], Page[T]], prefix: str, begin: str, after: str) -> Page[T]:
+    return page_after(prefix, after or begin)
+
+
+def _pages_in(
+    key_ranges: Iterable[KeyRange], page_after: Callable[[str, str], Page[T]], path_of: Callable[[T], str]
+) -> Iterator[Sequence[T]]:
+    """Yield the results with a path in the key ranges, of a listing that takes a prefix and a position."""
+    for keys in key_ranges:
+        prefix, begin = _text(_common(keys)), _just_before(keys.start)
+        for results in _pages(partial(_page_from, page_after, prefix, begin)):
+            inside = [
+                row
+                for row in results
+                if (key := path_of(row).encode()) >= keys.start and (keys.end is None or key < keys.end)
+            ]
+            yield inside
+            if len(inside) < len(results) and keys.end is not None and path_of(results[-1]).encode() >= keys.end:
+                break
+
+
+def _common(keys: KeyRange) -> bytes:
+    """Return the longest beginning that all keys of a range have."""
+    if keys.end is None:
+        return b""
+    length = 0
+    for one, other in zip(keys.start, keys.end, strict=False):
+        if one != other:
+            break
+        length += 1
+    shorter = keys.start[:length]
+    # The range of a prefix ends with the next prefix of the same length.
+    whole = KeyRange.of_prefix(keys.start)
+    return keys.start if keys.start and whole.end is not None and keys.end <= whole.end else shorter
+
+
+def _text(start: bytes) -> str:
+    """Return the longest beginning that is whole characters, or less."""
+    for length in range(len(start), max(len(start) - 4, 0), -1):
+        try:
+            return start[:length].decode()
+        except UnicodeDecodeError:
+            continue
+    return ""
+
+
+def _just_before(start: bytes) -> str:
+    """Return a position below ``start`` with next to nothing between, as listings begin behind a position."""
+    text = _text(start)
+    if not text or text.encode() != start:
+        return text  # below, as it is a beginning
+    last = ord(text[-1])
+    if not last:
+        return text[:-1]
+    below = 0xD7FF if last == 0xE000 else last - 1  # no character of UTF-8 lies between
+    return text[:-1] + chr(below) + _HIGHEST
 
 
 def _path(row: ObjectEntry | CommonPrefix | Change) -> str:

@@ -388,6 +388,10 @@ class RemoteView:
         self.ref = ref
         self._reader = reader
 
+    def again(self) -> "RemoteView":
+        """Return the same view for another thread. No request."""
+        return self
+
     def get(self, path: str) -> ObjectEntry | None:
         """Return the metadata of an object; None if there is none. Cost: one request."""
         try:

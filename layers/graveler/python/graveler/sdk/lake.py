@@ -1,17 +1,20 @@
 """The functions that open and create a lake, and the handle on one."""
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from graveler.anywhere import AnyLake
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, UnavailableError
+from graveler.extras import not_installed
 from graveler.lake.opening.location import create_at
 from graveler.locations import Named, find_lake, find_location, user_name
 from graveler.model import Repository as RepositoryProperties
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
+from graveler.sdk.query import Parameters, Result, result_of
 from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
 from graveler.sdk.repository import Repository
 
@@ -63,6 +66,23 @@ class Lake:
         if not isinstance(self.verbs, OwnLake):
             raise InvalidError("this does not work through a server; open the lake itself")
         return self.verbs
+
+    def sql(self, query: str, parameters: Parameters | None = None) -> Result:
+        """Run a query of DuckDB's SQL and return its rows. It may read the lake's files,
+        ``FROM 'graveler://sales/main/orders/*.parquet'``, and its history, by the functions ``objects('sales/main')``,
+        ``diff('sales', 'main~1', 'main')``, ``staged``, ``blame``, ``commits``, ``reflog``, ``branches``, ``tags`` and
+        ``repositories``. ``parameters`` are the values of ``?`` or ``$name``.
+
+        Refs are resolved once, so the query sees one state of each; of paths, it reads the ranges that its conditions need. Needs
+        ``pip install 'graveler[sql]'``: :class:`UnavailableError` without. :class:`InvalidError` for a query that DuckDB refuses;
+        :class:`RefNotFoundError` and other errors of the lake.
+        """
+        try:
+            # By its name, as it stands on the filesystem, which opens lakes by this module.
+            sessions = import_module("graveler.sql.session")
+        except ModuleNotFoundError as error:
+            raise UnavailableError(not_installed("SQL", error.name, "sql")) from None
+        return result_of(sessions.Session(self), query, parameters)
 
     def close(self) -> None:
         """Release files and connections."""

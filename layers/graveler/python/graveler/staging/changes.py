@@ -269,6 +269,10 @@ class StagedReader:
         self._start: bytes | None = None
         self._end: bytes | None = None
 
+    def again(self) -> "StagedReader":
+        """Return another reader of the same changes."""
+        return StagedReader(self._staged, self._tokens)
+
     def __bool__(self) -> bool:
         """Return whether it has any tokens."""
         return bool(self._tokens)

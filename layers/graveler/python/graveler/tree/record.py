@@ -128,7 +128,8 @@ class RecordCodec:
 
     def __init__(self, namespace: str) -> None:
         self._prefix = namespace.rstrip("/") + "/"
-        self._data = namespace.rstrip("/") + _DATA
+        self.data_address: Final = namespace.rstrip("/") + _DATA
+        """The address above data that graveler named."""
 
     def encode(self, entry: ObjectEntry) -> bytes:
         """Return the packed bytes of ``entry``; equal identities mean the same object. 0.6 µs. :class:`InvalidError` for an entry
@@ -152,7 +153,10 @@ class RecordCodec:
                 tail = b"\x02" + address.encode()
             else:
                 tail = b""
-                if not address.startswith(self._data) or (location := data_name(address[len(self._data) :])) is None:
+                if (
+                    not address.startswith(self.data_address)
+                    or (location := data_name(address[len(self.data_address) :])) is None
+                ):
                     location = address[len(self._prefix) :]
             if content_type == DEFAULT_CONTENT_TYPE and not metadata:
                 rest: list[object] = [entry.mtime] if location is None else [entry.mtime, location]
@@ -244,7 +248,7 @@ class RecordCodec:
             else:
                 location = rest[1] if count > 1 else None
                 if isinstance(location, bytes) and len(location) == _NAME_BYTES:
-                    address = self._data + data_path(location)
+                    address = self.data_address + data_path(location)
                 elif isinstance(location, str):
                     address = self._prefix + location
                 else:

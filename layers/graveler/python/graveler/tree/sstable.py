@@ -344,6 +344,13 @@ class Table(Lookups):
                     continue
             yield keys, packed
 
+    def contents_between(self, start: bytes, end: bytes | None) -> Iterator[bytes]:
+        """Yield the blocks that may hold records with ``start <= key < end``, decompressed."""
+        for number in range(bisect_left(self.bounds, start), len(self._handles)):
+            yield self.contents(number)
+            if end is not None and self.bounds[number] >= end:
+                return
+
     def same_block(self, number: int, other: "Table", at: int) -> bool:
         """Return whether a block's bytes in the file equal block ``at`` of another file, so that both hold equal records."""
         (begin, size), (other_begin, other_size) = self._handles[number], other._handles[at]

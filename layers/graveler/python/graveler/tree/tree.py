@@ -205,16 +205,31 @@ class Tree:
     def blocks(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
         """Yield the records with ``start <= key < end``, some hundred at a time. Opens the ranges that hold them, in their
         order."""
+        for number in self._numbers(start, end):
+            yield from self._blocks_of(number, start, end)
+
+    def contents(self, start: bytes = b"", end: bytes | None = None) -> Iterator[bytes]:
+        """Yield the blocks with the records of :meth:`blocks`, decompressed. The first and the last may hold others, too."""
+        for number in self._numbers(start, end):
+            try:
+                yield from self.open(number).contents_between(start, end)
+            except MalformedTableError as error:
+                raise self.damaged(number, error) from None
+
+    def _numbers(self, start: bytes, end: bytes | None) -> Iterator[int]:
+        """Yield the numbers of the ranges that may hold such keys, and read ahead."""
         numbers = iter(range(bisect_left(self.lasts, start), len(self.lasts)))
         for number in islice(numbers, 1):  # many callers want no more than its first block
-            yield from self._blocks_of(number, start, end)
+            if end is not None and self.info(number).first >= end:
+                return
+            yield number
         with self.store.reading_ahead() as ahead:
             for number in numbers:
                 if end is not None and self.info(number).first >= end:
                     return
                 if ahead is not None and ahead.wants_more():
                     ahead.expect(self._from(number, end))
-                yield from self._blocks_of(number, start, end)
+                yield number
 
     def _from(self, first: int, end: bytes | None) -> Iterator[RangeInfo]:
         """Yield some ranges from ``first`` on, as long as they begin before ``end``."""

@@ -14,19 +14,18 @@ from graveler.cli.locations import open_lake, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
 from graveler.cli.values import count
-from graveler.errors import GravelerError, InvalidError, NotFoundError, UnavailableError
+from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
     import duckdb
 
     from graveler.cli.locations import Named
+    from graveler.sql.session import Session
 
 _SHOWN: Final = 200
 """Rows that a table shows at most."""
 _TOGETHER: Final = 1000
 _NUMBERS: Final = frozenset((int, float, Decimal))
-_RECOGNIZED: Final = 60
-"""Characters by which an error is recognized in another one's text."""
 
 
 class Format(str, Enum):
@@ -50,80 +49,63 @@ def sql(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Query tables in the lake with SQL, at any branch, tag or commit.
+    """Query tables in the lake, and its history, with SQL.
 
     A table is a file, or several that match a pattern: 'graveler://REPOSITORY/REF/PATH', in Parquet, CSV or JSON. REF is as
-    everywhere a branch with its uncommitted changes, a tag, a commit, main~1: so one query can compare two states. DuckDB runs
-    it, on this machine. What COPY … TO writes is staged on its branch. Needs pip install 'graveler[sql]'.
+    everywhere a branch with its uncommitted changes, a tag, a commit, main~1: so one query can compare two states. Functions
+    return history as tables:
+
+    \b
+      objects('REPOSITORY/REF')          objects, by path
+      diff('REPOSITORY', 'REF', 'REF')   what turns one commit into another
+      staged('REPOSITORY/BRANCH')        uncommitted changes
+      blame('REPOSITORY/REF')            the commit that last changed each object
+      commits('REPOSITORY/REF')          the log, newest first
+      reflog('REPOSITORY/BRANCH')        moves of a branch
+      branches('REPOSITORY'), tags('REPOSITORY'), repositories()
+
+    Conditions on a path, such as path LIKE 'data/%', limit what is read. DuckDB runs the query on this machine. What COPY … TO
+    writes is staged on its branch. Needs pip install 'graveler[sql]'.
 
     \b
     Examples:
       graveler sql "FROM 'graveler://quickstart/main/lakes.parquet' LIMIT 10"
       graveler sql "FROM 'graveler://quickstart/v1/data/*.csv'" --format csv
+      graveler sql "SELECT path, size FROM objects('quickstart/main')"
+      graveler sql "FROM diff('quickstart', 'main~1', 'main')" --format json
       graveler sql "COPY (SELECT 1) TO 'graveler://quickstart/dev/one.csv'"
 
     \b
     JSON: a line {column: value} for each row; as --format json.
     """
     format_ = Format.JSON if as_json else format_
+    from graveler.sql.session import has_rows
+
     text = sys.stdin.read() if query == "-" else query
     if format_ is Format.PARQUET and file is None:
         raise InvalidError("Parquet is for files, not for a terminal; name one with --output FILE")
-    with _connected(lake) as connection:
-        last = _all_but_last(connection, text)
+    with _session(lake) as session:
+        last = session.all_but_last(text)
         if file is not None:
-            _write(connection, last, format_, file.expanduser())
-        elif _has_rows(last):
-            _print(sys.stdout, connection.execute(last), format_)
-        else:
-            connection.execute(last)
+            _write(session, last, format_, file.expanduser())
+            return
+        session.execute(last)
+        if has_rows(last):
+            with session.explained():
+                _print(sys.stdout, session.connection, format_)
 
 
 @contextmanager
-def _connected(named: "Named | None") -> "Iterator[duckdb.DuckDBPyConnection]":
-    from graveler.duckdb import connect_noting
+def _session(named: "Named | None") -> "Iterator[Session]":
     from graveler.sdk.lake import Lake
+    from graveler.sql.session import Session
 
     with Lake(open_lake(named), user_name()) as lake:
-        connection, noted = connect_noting(lake)
-        with connection, _explained(noted):
-            yield connection
-
-
-@contextmanager
-def _explained(noted: "list[GravelerError]") -> Iterator[None]:
-    """Turn DuckDB's errors into ours. Where the lake refused something, DuckDB's error is the text of a traceback: then that one
-    of the ``noted`` errors which is in it is raised instead."""
-    import duckdb
-
-    try:
-        yield
-    except (duckdb.Error, OSError) as error:
-        text = str(error).strip()
-        for refused in reversed(noted):
-            if str(refused)[:_RECOGNIZED] in text:
-                raise refused from None
-        if "No files found that match" in text:
-            raise NotFoundError(text) from None
-        unavailable = isinstance(error, duckdb.IOException | OSError)
-        raise (UnavailableError if unavailable else InvalidError)(text) from None
-
-
-def _all_but_last(connection: "duckdb.DuckDBPyConnection", text: str) -> "duckdb.Statement":
-    """Run all statements but the last one, which is returned."""
-    statements = connection.extract_statements(text)
-    if not statements:
-        raise InvalidError("the query is empty; write a statement of SQL, such as SELECT 1")
-    for statement in statements[:-1]:
-        connection.execute(statement)
-    return statements[-1]
-
-
-def _has_rows(statement: "duckdb.Statement") -> bool:
-    """Return whether a statement returns rows, rather than change something and count."""
-    import duckdb
-
-    return statement.expected_result_type == [duckdb.ExpectedResultType.QUERY_RESULT]
+        session = Session(lake)
+        try:
+            yield session
+        finally:
+            session.close()
 
 
 def _print(stream: TextIO, result: "duckdb.DuckDBPyConnection", form: Format) -> None:
@@ -177,18 +159,22 @@ def _plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _write(connection: "duckdb.DuckDBPyConnection", last: "duckdb.Statement", form: Format, file: Path) -> None:
+def _write(session: "Session", last: "duckdb.Statement", form: Format, file: Path) -> None:
     """Run a query, and write its rows to a file, which appears as a whole."""
+    from graveler.sql.session import has_rows
     from graveler.temporary import file_beside
 
-    if not _has_rows(last):
+    if not has_rows(last):
         raise InvalidError("the last statement returns no rows to write; leave --output out")
     with file_beside(file) as (opened, temporary):
         opened.close()
         if form is Format.PARQUET:
-            connection.sql(last).write_parquet(str(temporary))
+            ready = session.prepared(last)
+            with session.explained():
+                session.connection.sql(ready).write_parquet(str(temporary))
         else:
-            with temporary.open("w", encoding="utf-8", newline="\n") as text:
-                _print(text, connection.execute(last), form)
+            session.execute(last)
+            with temporary.open("w", encoding="utf-8", newline="\n") as text, session.explained():
+                _print(text, session.connection, form)
         temporary.replace(file)
     output().line(f"wrote {output().safe(str(file))}")

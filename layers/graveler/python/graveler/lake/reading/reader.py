@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from msgspec import Struct
@@ -425,9 +426,10 @@ class RepositoryReader:
         differences, commit_id = self._uncommitted(branch)
         return self._page_of_changes(differences, (commit_id,), prefix, after, delimiter, amount)
 
-    def all_uncommitted(self, branch: str, keys: "KeyRange") -> Iterator[Change]:
-        """Return all of :meth:`uncommitted` in a key range, of the state that the branch has now. Costs the same."""
-        return self._all_changes(self._uncommitted(branch)[0], keys)
+    def all_uncommitted(self, branch: str, key_ranges: "Sequence[KeyRange]") -> Iterator[Change]:
+        """Return all of :meth:`uncommitted` in some key ranges, of the state that the branch has now. Costs the same."""
+        differences = self._uncommitted(branch)[0]
+        return chain.from_iterable(self._all_changes(differences, keys) for keys in key_ranges)
 
     def uncommitted_outline(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100

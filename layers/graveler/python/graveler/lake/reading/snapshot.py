@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Final, TypeVar
 
 from graveler.model import Token
@@ -29,6 +30,12 @@ class Snapshot:
         self._load = load
         self._tree: Tree | None = None
         self._staged = staged.reader(tokens)
+
+    def again(self) -> "Snapshot":
+        """Return another reader of the same state. No request."""
+        made = copy(self)
+        made._staged = self._staged.again()
+        return made
 
     @property
     def is_staged(self) -> bool:
@@ -113,6 +120,32 @@ class Snapshot:
             start = upto + b"\0"
             keys, packed = next(committed, _NONE) if cut == len(keys) else (keys[cut:], packed[cut:])
 
+    def stretches(
+        self, start: bytes, end: bytes | None
+    ) -> Iterator[Records | tuple[bytes, bytes | None, Iterator[bytes]]]:
+        """Yield the same as :meth:`run`, but where nothing is staged ``(start, end, blocks)``: the tree's blocks with the records
+        of such a stretch of keys, decompressed, of which the first and the last may hold others, too."""
+        committed = self._committed()
+        if not self._staged:
+            yield start, end, committed.contents(start, end)
+            return
+        while True:
+            chunk = self._staged.chunk(start, end)
+            upto = end if chunk.complete_upto is None else chunk.complete_upto + b"\0"
+            low = bisect_left(chunk.keys, start)
+            keys, packed = chunk.keys[low:], chunk.packed[low:]
+            if keys:
+                if start < keys[0]:
+                    yield start, keys[0], committed.contents(start, keys[0])
+                start = keys[-1] + b"\0"
+                yield from _overlaid(committed.blocks(keys[0], start), keys, packed)
+            if upto is None or start < upto:
+                yield start, upto, committed.contents(start, upto)
+            if chunk.complete_upto is None:
+                return
+            assert upto is not None
+            start = upto
+
     def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Yield all records with ``start <= key < end``, in order."""
         for keys, packed in self.run(start, end):
@@ -123,6 +156,22 @@ def _smaller(a: bytes | None, b: bytes | None) -> bytes | None:
     if a is None or b is None:
         return b if a is None else a
     return min(a, b)
+
+
+def _overlaid(
+    committed: Iterator[Records], staged_keys: Sequence[bytes], staged: Sequence[bytes | None]
+) -> Iterator[Records]:
+    """Yield committed records overlaid by staged ones, some at a time."""
+    done = 0
+    for keys, packed in committed:
+        stop = bisect_right(staged_keys, keys[-1], done)
+        found = _overlay(keys, packed, staged_keys[done:stop], staged[done:stop])
+        done = stop
+        if found[0]:
+            yield found
+    found = _overlay([], [], staged_keys[done:], staged[done:])
+    if found[0]:
+        yield found
 
 
 def _overlay(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from copy import copy
 from typing import Final
 
 from graveler.errors import PreconditionError
@@ -27,15 +28,22 @@ class View:
         self.ref = ref
         self.commit_id = commit_id
         self._snapshot = snapshot
-        self._codec = codec
+        self.codec = codec
+        """Decodes the repository's records."""
         self._until = time.monotonic() + LONGEST if snapshot.is_staged else None
+
+    def again(self) -> "View":
+        """Return the same view for another thread. No request."""
+        made = copy(self)
+        made._snapshot = self._snapshot.again()
+        return made
 
     def get(self, path: str) -> ObjectEntry | None:
         """Return the metadata of an object; None if there is none. Cost as :meth:`RepositoryReader.stat`, without resolving."""
         self._expect_valid()
         key = encode_key(path)
         packed = self._snapshot.get(key)
-        return None if packed is None else self._codec.decode(key, packed, path)
+        return None if packed is None else self.codec.decode(key, packed, path)
 
     def list_objects(
         self, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = _PAGE
@@ -49,7 +57,7 @@ class View:
             amount=amount,
         )
         records = [(key, packed) for key, packed in zip(page.keys, page.packed, strict=True) if packed is not None]
-        made = iter(self._codec.decode_many(ObjectEntry, records))
+        made = iter(self.codec.decode_many(ObjectEntry, records))
         results = tuple(
             CommonPrefix(key.decode()) if packed is None else next(made)
             for key, packed in zip(page.keys, page.packed, strict=True)
@@ -64,17 +72,15 @@ class View:
             yield from (item for item in page.results if isinstance(item, ObjectEntry))
             after = page.next_after
 
-    def records(self, keys: KeyRange) -> Iterator[Records]:
-        """Yield the records in a key range, in order, some at a time. Opens only the ranges that hold some of them."""
+    def stretches(self, keys: KeyRange) -> Iterator[Records | tuple[bytes, bytes | None, Iterator[bytes]]]:
+        """Yield the records in a key range as :meth:`Snapshot.stretches` does, for callers that decode them by themselves. Opens
+        only the ranges that hold some of them."""
         if keys.empty:
             return
-        for found in self._snapshot.run(keys.start, keys.end):
+        self._expect_valid()
+        for stretch in self._snapshot.stretches(keys.start, keys.end):
+            yield stretch
             self._expect_valid()
-            yield found
-
-    def entries(self, records: Records) -> list[ObjectEntry]:
-        """Return the objects of some records."""
-        return self._codec.decode_many(ObjectEntry, zip(*records, strict=True))
 
     def _expect_valid(self) -> None:
         if self._until is not None and time.monotonic() > self._until:

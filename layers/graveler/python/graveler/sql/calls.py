@@ -1,0 +1,182 @@
+"""Calls of the lake's table functions in a query's text, and the text with the names of views in their places.
+
+The text is changed only there, so all else means what DuckDB says, even what sqlglot does not know. Where sqlglot cannot parse
+the query, the calls are found all the same, and only the key ranges are missing.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from logging import ERROR, getLogger
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from graveler.errors import InvalidError
+from graveler.tree.key_range import KeyRange
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+ARGUMENTS: Final = {
+    "objects": ("'REPOSITORY/REF'",),
+    "diff": ("'REPOSITORY'", "'REF'", "'REF'"),
+    "staged": ("'REPOSITORY/BRANCH'",),
+    "blame": ("'REPOSITORY/REF'",),
+    "commits": ("'REPOSITORY/REF'",),
+    "reflog": ("'REPOSITORY/BRANCH'",),
+    "branches": ("'REPOSITORY'",),
+    "tags": ("'REPOSITORY'",),
+    "repositories": (),
+}
+"""The table functions, and what each takes."""
+
+_CALL: Final = re.compile(rf"\b({'|'.join(ARGUMENTS)})\s*\(", re.IGNORECASE)
+_BEFORE: Final = frozenset(
+    {
+        "FROM",
+        "JOIN",
+        "COMMA",
+        "L_PAREN",
+        "SUMMARIZE",
+        "LATERAL",
+        "DESCRIBE",
+        "DESC",
+        "SHOW",
+        "PIVOT",
+        "UNPIVOT",
+        "USING",
+    }
+)
+"""Tokens after which a table may stand."""
+_WITHOUT_ALIAS: Final = frozenset({"DESCRIBE", "DESC", "SUMMARIZE", "SHOW"})
+"""Words after which a table has no alias."""
+_NO_ALIASES: Final = frozenset({"POSITIONAL", "ASOF", "AT"})
+"""Words that are no alias, though sqlglot does not know them all."""
+
+
+class Call(Struct, frozen=True):
+    """A call of ``function`` from ``start`` up to, not including, ``end`` in the text; ``keys`` limits the paths it needs."""
+
+    function: str
+    arguments: tuple[str, ...]
+    start: int
+    end: int
+    view: str
+    has_alias: bool = False
+    keys: tuple[KeyRange, ...] = (KeyRange(),)
+
+
+class Rewritten(Struct, frozen=True):
+    """A query that names a view in the place of each call."""
+
+    text: str
+    calls: tuple[Call, ...]
+
+
+def rewritten(query: str, *, narrowed: bool = True) -> Rewritten:
+    """Return a statement with a view in the place of each call of a table function. Without ``narrowed``, no call has key ranges.
+    A query without any call takes 1 µs; sqlglot is not imported for it. :class:`InvalidError` for arguments that a function
+    does not take."""
+    if not _CALL.search(query):
+        return Rewritten(query, ())
+    calls = tuple(_calls(query))
+    if calls:
+        calls = _placed(_replaced(query, calls), calls, narrowed=narrowed)
+    return Rewritten(_replaced(query, calls), calls)
+
+
+def _calls(query: str) -> Iterator[Call]:
+    from sqlglot.errors import TokenError
+    from sqlglot.tokenizer_core import TokenType
+
+    try:
+        tokens = _tokens(query)
+    except TokenError:
+        return  # DuckDB will say what is wrong
+    for at, token in enumerate(tokens[:-1]):
+        name = token.text.lower()
+        if name not in ARGUMENTS or tokens[at + 1].token_type is not TokenType.L_PAREN or token.text.startswith('"'):
+            continue
+        if at and tokens[at - 1].token_type.name not in _BEFORE:
+            continue
+        arguments: list[str] = []
+        close = at + 2
+        while close < len(tokens) and tokens[close].token_type is not TokenType.R_PAREN:
+            inside = tokens[close]
+            if inside.token_type is TokenType.STRING:
+                arguments.append(inside.text)
+            elif inside.token_type is not TokenType.COMMA:
+                raise InvalidError(
+                    f"{query[token.start : inside.end + 1]}…: the arguments of {name} are texts in quotes; "
+                    f"write {_usage(name)}"
+                )
+            close += 1
+        if close == len(tokens):
+            return
+        end = tokens[close].end + 1
+        if len(arguments) != len(ARGUMENTS[name]):
+            raise InvalidError(f"{query[token.start : end]}: write {_usage(name)}")
+        named = _is_named(tokens[at - 1] if at else None, tokens[close + 1] if close + 1 < len(tokens) else None)
+        yield Call(name, tuple(arguments), token.start, end, f"graveler_{name}_{token.start}", named)
+
+
+def _is_named(before: "Token | None", behind: "Token | None") -> bool:
+    """Return whether a table has an alias, or cannot have one."""
+    from sqlglot.tokenizer_core import TokenType
+
+    if before is not None and before.text.upper() in _WITHOUT_ALIAS:
+        return True
+    return (
+        behind is not None
+        and behind.token_type in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
+        and behind.text.upper() not in _NO_ALIASES
+    )
+
+
+def _tokens(query: str) -> "Sequence[Token]":
+    from sqlglot.dialects.duckdb import DuckDB
+
+    return DuckDB().tokenize(query)
+
+
+def _usage(name: str) -> str:
+    return f"{name}({', '.join(ARGUMENTS[name])})"
+
+
+def _replaced(query: str, calls: Sequence[Call]) -> str:
+    parts: list[str] = []
+    at = 0
+    for call in calls:
+        parts += query[at : call.start], call.view, "" if call.has_alias else f" AS {call.function}"
+        at = call.end
+    return "".join((*parts, query[at:]))
+
+
+def _placed(text: str, calls: Sequence[Call], *, narrowed: bool) -> tuple[Call, ...]:
+    """Return those calls that stand where a table does, with the key ranges that the query, ``text``, has for them."""
+    from sqlglot import exp, parse
+    from sqlglot.errors import SqlglotError
+
+    from graveler.sql.pushdown import key_ranges_of
+
+    logger = getLogger("sqlglot")
+    level = logger.level
+    logger.setLevel(ERROR)  # it would warn of what it does not know
+    try:
+        statements = parse(text, dialect="duckdb")
+    except SqlglotError:
+        return tuple(calls)
+    finally:
+        logger.setLevel(level)
+    found = {
+        table.name: table
+        for statement in statements
+        if statement is not None
+        for table in statement.find_all(exp.Table)
+    }
+    return tuple(
+        replace(call, keys=key_ranges_of(found[call.view])) if narrowed else call
+        for call in calls
+        if call.view in found
+    )

@@ -1,0 +1,1 @@
+"""SQL over a lake's history."""

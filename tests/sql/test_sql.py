@@ -1,0 +1,266 @@
+"""``lake.sql``: its rows are the API's; narrowed queries return what others do, and read no more than they need."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graveler.errors import InvalidError, NotFoundError, RefNotFoundError, RepositoryNotFoundError
+from graveler.lake.lake import Lake as LakeVerbs
+from graveler.model import ObjectEntry, SplitParameters
+from graveler.sdk.lake import Lake
+from graveler.sql.calls import rewritten
+from graveler.sql.session import Session
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.memory_tables import MemoryTables
+from tests.arrow.histories import PATHS, built_lake, histories
+from tests.support.instruments import CountingObjects
+
+MAIN = "objects('demo/main')"
+
+
+def rows(lake: Lake, query: str, *, narrowed: bool = True) -> list[tuple[Any, ...]]:
+    session = Session(lake, narrowed=narrowed)
+    try:
+        session.execute(session.all_but_last(query))
+        return session.connection.fetchall()
+    finally:
+        session.close()
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+# chr(0) cannot stand in a query
+literals = st.sampled_from([path for path in PATHS if "\0" not in path] + ["", "t/", "t/dt=01", "b/_", "zz", "T/"])
+patterns = st.builds(lambda text, end: text + end, literals, st.sampled_from(["", "%", "_%", "%part%", "_"]))
+columns = st.sampled_from(["{0}path", '{0}"path"', "{0}PATH", "lower({0}path)", "{0}path COLLATE nocase"])
+
+
+@st.composite
+def predicates(draw: st.DrawFn, depth: int = 3) -> str:
+    """A condition of one table, whose name with a dot takes the place of ``{0}``."""
+    kind = draw(st.sampled_from(["and", "or", "not", "leaf", "leaf", "leaf"] if depth else ["leaf"]))
+    if kind == "not":
+        return f"NOT ({draw(predicates(depth - 1))})"
+    if kind != "leaf":
+        return f"({draw(predicates(depth - 1))} {kind} {draw(predicates(depth - 1))})"
+    column, value = draw(columns), quoted(draw(literals))
+    found: str = draw(
+        st.one_of(
+            st.sampled_from(["=", "<", "<=", ">", ">=", "<>", "=="]).map(lambda sign: f"{column} {sign} {value}"),
+            st.sampled_from(["=", "<", "<=", ">", ">="]).map(lambda sign: f"{value} {sign} {column}"),
+            literals.map(lambda other: f"{column} BETWEEN {value} AND {quoted(other)}"),
+            literals.map(lambda other: f"{column} NOT BETWEEN {value} AND {quoted(other)}"),
+            st.lists(literals, min_size=1, max_size=3).map(
+                lambda some: f"{column} IN ({', '.join(map(quoted, some))})"
+            ),
+            st.lists(literals, min_size=1, max_size=2).map(
+                lambda some: f"{column} NOT IN ({', '.join(map(quoted, some))})"
+            ),
+            patterns.map(lambda pattern: f"{column} LIKE {quoted(pattern)}"),
+            patterns.map(lambda pattern: f"{column} NOT LIKE {quoted(pattern)}"),
+            patterns.map(lambda pattern: f"{column} ILIKE {quoted(pattern)}"),
+            patterns.map(lambda pattern: f"{column} LIKE {quoted(pattern)} ESCAPE '_'"),
+            st.just(f"starts_with({column}, {value})"),
+            st.just(f"{column} ^@ {value}"),
+            st.just(f"{column} IS NULL"),
+            st.just(f"{column} IS NOT DISTINCT FROM {value}"),
+            st.just("{0}size > 1"),
+            st.just("NULL"),
+        )
+    )
+    return found
+
+
+DEV = "objects('demo/main@')"
+SHAPES = [
+    "SELECT path FROM " + MAIN + " WHERE {plain}",
+    "FROM " + MAIN + " o SELECT o.path, size WHERE {o}",
+    "SELECT objects.path FROM " + MAIN + " WHERE {objects}",
+    "SELECT o.path, d.path FROM " + MAIN + " o JOIN " + DEV + " d ON o.path = d.path AND {d} WHERE {o}",
+    "SELECT o.path, d.path FROM " + MAIN + " o LEFT JOIN " + DEV + " d ON o.path = d.path AND {d} WHERE {o}",
+    "SELECT o.path, d.path FROM " + MAIN + " o LEFT JOIN " + DEV + " d ON o.path = d.path AND {o} WHERE {d}",
+    "SELECT o.path, d.path FROM " + MAIN + " o FULL JOIN " + DEV + " d ON o.path = d.path AND {d} WHERE {o}",
+    "SELECT o.path, d.path FROM " + MAIN + " o RIGHT JOIN " + DEV + " d USING (path) WHERE {d}",
+    "SELECT o.path FROM " + MAIN + " o ANTI JOIN " + DEV + " d ON o.path = d.path AND {d} WHERE {o}",
+    "SELECT o.path FROM " + MAIN + " o SEMI JOIN " + DEV + " d ON o.path = d.path AND {d}",
+    "SELECT o.path, d.path FROM " + MAIN + " o ASOF JOIN " + DEV + " d ON o.path >= d.path WHERE {d}",
+    "SELECT o.path, d.path FROM " + MAIN + " o POSITIONAL JOIN " + DEV + " d WHERE {d}",
+    "SELECT o.path, d.path FROM " + MAIN + " o, " + DEV + " d WHERE {o} AND {d}",
+    "SELECT path FROM (SELECT path, size FROM " + MAIN + ") WHERE {plain}",
+    "WITH q AS (FROM " + MAIN + " WHERE {plain}) SELECT a.path FROM q a JOIN q b USING (path)",
+    "SELECT upper(path) AS path FROM " + MAIN + " WHERE {plain}",
+    "SELECT path FROM " + MAIN + " o(path, size, c, mtime) WHERE {plain}",
+    "SELECT path FROM " + MAIN + " o(s, size, path) WHERE " + "{o}",
+    "SELECT path, row_number() OVER (ORDER BY path) FROM " + MAIN + " WHERE {plain}",
+    "SELECT path FROM " + MAIN + " WHERE {plain} UNION ALL SELECT path FROM " + DEV + " WHERE {objects}",
+    "SELECT path FROM " + MAIN + " o WHERE EXISTS (FROM " + DEV + " d WHERE d.path = o.path AND {d}) AND {o}",
+    "SELECT type, path FROM diff('demo', 'main~1', 'main') WHERE {diff}",
+    "SELECT type, path FROM staged('demo/main') WHERE {staged}",
+    "SELECT path, commit_id FROM blame('demo/main') WHERE {blame}",
+    "SELECT count(*), min(path) FROM " + MAIN + " WHERE {plain} HAVING count(*) > 1",
+    "PRAGMA default_collation = 'nocase'; SELECT path FROM " + MAIN + " WHERE {plain}",
+]
+
+
+@given(histories, st.sampled_from(SHAPES), predicates(), predicates())
+def test_narrowed_queries_return_what_others_do(
+    history: list[tuple[str, object]], shape: str, one: str, other: str
+) -> None:
+    lake = built_lake([*history, ("upload", ("t/dt=01/x", b"1", "")), ("commit", "last")])
+    names = {name: one.format(f"{name}.") for name in ("o", "objects", "diff", "staged", "blame")}
+    for name in ("diff", "staged", "blame"):
+        names[name] = names[name].replace(f"{name}.size", f"length({name}.path)")
+    query = shape.format(plain=one.format(""), d=other.format("d."), **names)
+    assert sorted(rows(lake, query), key=repr) == sorted(rows(lake, query, narrowed=False), key=repr)
+
+
+@given(histories)
+def test_rows_are_those_of_the_api(history: list[tuple[str, object]]) -> None:
+    lake = built_lake(history)
+    repository = lake.repository("demo")
+    own = repository.own
+    assert rows(lake, f"SELECT path, size, epoch(mtime), physical_address FROM {MAIN} ORDER BY path") == [
+        (entry.path, entry.size, entry.mtime, entry.address) for entry in own.objects("main")
+    ]
+    log = list(repository.ref("main").log())
+    assert rows(lake, "SELECT id, message, committer, epoch(created) FROM commits('demo')") == [
+        (commit.id, commit.message, commit.committer, commit.created) for commit in log
+    ]
+    if log[0].parents:
+        assert rows(lake, "SELECT type, path FROM diff('demo', 'main~1', 'main')") == [
+            (change.type.value, change.path) for change in own.diff("main~1", "main", amount=1000).results
+        ]
+    assert rows(lake, "SELECT type, path FROM staged('demo/main')") == [
+        (change.type.value, change.path) for change in own.uncommitted("main", amount=1000).results
+    ]
+    assert rows(lake, "SELECT id, commit_id FROM branches('demo')") == [
+        (branch.name, branch.commit_id) for branch in own.branches().results
+    ]
+    assert rows(lake, "SELECT id, commit_id FROM tags('demo')") == [
+        (tag.name, tag.commit_id) for tag in own.tags().results
+    ]
+    assert rows(lake, "SELECT path, commit_id FROM blame('demo/main')") == [
+        (entry.path, own.blame("main", entry.path).id) for entry in own.objects("main@")
+    ]
+    assert rows(lake, "SELECT operation, new_commit_id FROM reflog('demo/main')") == [
+        (entry.event.operation, entry.new) for entry in own.reflog("main")
+    ]
+    assert rows(lake, "SELECT id FROM repositories()") == [("demo",)]
+
+
+@pytest.fixture
+def counted() -> tuple[Lake, list[CountingObjects]]:
+    """A lake of 2,000 objects in some 30 ranges, freshly opened."""
+    tables, objects = MemoryTables(), MemoryObjects("mem://demo")
+    lake = LakeVerbs(tables, lambda _: objects)
+    repository = lake.create_repository("demo", "mem://demo", split=SplitParameters(1024, 8192, 60))
+    repository.link_many("main", [ObjectEntry(f"t/{n:05}", f"mem://o/{n}", n, "00" * 16, 0) for n in range(2000)])
+    repository.commit("main", "many", committer="ada")
+    stores = [CountingObjects(objects)]
+    return Lake(LakeVerbs(tables, lambda _: stores[0]), "ada"), stores
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [
+        ("path = 't/00100'", 1),
+        ("path LIKE 't/0010%'", 2),
+        ("starts_with(path, 't/0010')", 2),
+        ("path >= 't/00100' AND path < 't/00110'", 2),
+        ("path BETWEEN 't/00100' AND 't/00110'", 2),
+        ("path IN ('t/00100', 't/01900')", 2),
+        ("(path = 't/00100' OR path = 't/01900') AND size > 5", 2),
+        ("path > 'u'", 0),
+    ],
+)
+def test_a_query_of_some_paths_opens_their_ranges(
+    counted: tuple[Lake, list[CountingObjects]], condition: str, most: int
+) -> None:
+    lake, (store,) = counted
+    assert lake.repository("demo").own.tree("main@")
+    before = store.calls["get"]
+    found = rows(lake, f"SELECT path, size FROM {MAIN} WHERE {condition}")
+    assert store.calls["get"] - before <= most
+    assert bool(found) == bool(most)
+    assert rows(lake, f"SELECT path, size FROM {MAIN} WHERE {condition}", narrowed=False) == found
+
+
+def test_a_query_sees_one_state() -> None:
+    """A ref that a query names twice is read in one state, whatever is committed meanwhile."""
+    lake = built_lake([("upload", ("a", b"1", "")), ("commit", "one")])
+    repository = lake.repository("demo")
+    with lake.sql(f"SELECT a.path FROM {DEV} a JOIN {DEV} b USING (path)") as result:
+        repository.branch("main").object("b").upload(b"2")
+        repository.branch("main").commit("two")
+        assert result.fetchall() == [("a",)]
+
+
+def test_results_have_many_forms() -> None:
+    lake = built_lake([("upload", ("a", b"1", "")), ("upload", ("b", b"22", ""))])
+    query = f"SELECT path, size FROM {MAIN} WHERE size > $least"
+    with lake.sql(query, {"least": 0}) as result:
+        assert result.columns == ("path", "size")
+        assert next(result) == ("a", 1)
+        assert result.fetchall() == [("b", 2)]
+        assert result.fetchall() == []
+    assert lake.sql(query, {"least": 1}).to_arrow().read_all().to_pydict() == {"path": ["b"], "size": [2]}
+    assert lake.sql(query, {"least": 1}).to_pandas().to_dict("list") == {"path": ["b"], "size": [2]}
+    assert lake.sql(query, {"least": 1}).to_polars().to_dict(as_series=False) == {"path": ["b"], "size": [2]}
+    assert lake.sql("CREATE TABLE x (y INT)").fetchall() == []
+    assert lake.sql("SET threads = 2").to_arrow().read_all().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "said"),
+    [
+        ("FROM objects('demo/none')", RefNotFoundError, "none"),
+        ("FROM objects('none/main')", RepositoryNotFoundError, "none"),
+        ("FROM objects('')", InvalidError, "names no repository"),
+        ("FROM objects(main)", InvalidError, "objects('REPOSITORY/REF')"),
+        ("FROM objects('a', 'b')", InvalidError, "objects('REPOSITORY/REF')"),
+        ("FROM diff('demo', 'main')", InvalidError, "diff('REPOSITORY', 'REF', 'REF')"),
+        ("FROM reflog('demo/none')", RefNotFoundError, "none"),
+        ("FROM staged('demo/none')", RefNotFoundError, "none"),
+        ("FROM objects('demo/main') WHERE nothing = 1", InvalidError, "nothing"),
+        ("FROM objects('demo/main'", InvalidError, "syntax error"),
+        ("SELECT tags('demo')", InvalidError, "tags"),
+        ("  ", InvalidError, "empty"),
+        ("FROM 'graveler://demo/main/none.parquet'", NotFoundError, "none.parquet"),
+    ],
+)
+def test_bad_queries_are_told(query: str, kind: type[Exception], said: str) -> None:
+    lake = built_lake([("upload", ("a", b"1", ""))])
+    with pytest.raises(kind) as raised:
+        lake.sql(query).fetchall()
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "graveler_objects" not in str(raised.value)
+
+
+def test_other_text_stays_as_it_is() -> None:
+    query = "SELECT 'FROM objects(''a/b'')' AS \"objects\", 'é' /* FROM tags('x') */ FROM objects('demo/main') -- objects('y')"
+    found = rewritten(query)
+    assert [call.arguments for call in found.calls] == [("demo/main",)]
+    (call,) = found.calls
+    assert found.text == query.replace("objects('demo/main')", f"{call.view} AS objects")
+    assert rewritten("SELECT 1").calls == ()
+    assert rewritten("SELECT 'objects('").calls == ()
+
+
+def test_plain_queries_do_without_sqlglot() -> None:
+    program = (
+        "import sys; from graveler.sql.calls import rewritten; rewritten('SELECT 1'); "
+        "sys.exit(any(name.partition('.')[0] in ('sqlglot', 'pyarrow') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_repository_is_read_by_its_name_alone() -> None:
+    lake = built_lake([("commit", "x")])
+    assert rows(lake, "FROM commits('demo')") == rows(lake, "FROM commits('lakefs://demo/main')")
