@@ -120,21 +120,21 @@ def check(verbs: AnyRepository, prefix: str, after: str, upto: str) -> None:
     log = [*verbs.log("main", amount=100).results]
     first = log[-1].id
     for ref in ("main", "main@", first):
-        entries = [each for each in verbs.objects(ref) if within(each.path, **keys)]
+        entries = [each for each in verbs.objects(ref) if within(each.path, prefix, after, upto)]
         assert rows(tables.objects(verbs, ref, **keys)) == list(map(object_row, entries))
         assert rows(tables.objects(verbs, ref, **keys, columns=["metadata", "path"])) == [
             (dict(each.metadata), each.path) for each in entries
         ]
-    changes = [each for each in verbs.diff(first, "main", amount=100).results if within(each.path, **keys)]
+    changes = [each for each in verbs.diff(first, "main", amount=100).results if within(each.path, prefix, after, upto)]
     assert rows(tables.diff(verbs, first, "main", **keys)) == list(map(change_row, changes))
     assert rows(tables.diff(verbs, first, "main", **keys, three_dot=True)) == list(map(change_row, changes))
-    changes = [each for each in verbs.uncommitted("main", amount=100).results if within(each.path, **keys)]
+    changes = [each for each in verbs.uncommitted("main", amount=100).results if within(each.path, prefix, after, upto)]
     assert rows(tables.staged(verbs, "main", **keys)) == list(map(change_row, changes))
     assert rows(tables.commits(verbs, "main")) == list(map(commit_row, log))
     assert rows(tables.blame(verbs, "main", **keys)) == [
         (entry.path, entry.size, by.id, by.committer, by.message, by.created)
         for entry in verbs.objects("main@")
-        if within(entry.path, **keys)
+        if within(entry.path, prefix, after, upto)
         for by in [verbs.blame("main", entry.path)]
     ]
     assert rows(tables.reflog(verbs, "main")) == [

@@ -23,6 +23,7 @@ Columns = dict[str, pa.Array]
 TEXT: Final = pa.utf8()
 _TIME_TYPE: Final = OBJECTS.field("mtime").type
 Octets = npt.NDArray[np.uint8]
+_Addresses = Callable[[bytes, Positions, Positions], pa.Array]
 
 _HEAD: Final = 11
 _MD5: Final = 16
@@ -78,11 +79,18 @@ def _groups(codec: RecordCodec, records: Packed, wanted: Sequence[str]) -> Itera
         & (octets[np.minimum(rest + _TIME_END + 1, ends - 1)] == _NAME)
         & (tail == rest)
     )
-    for is_here, addresses in ((is_outside, _outside), (is_named, partial(_named, codec))):
+    forms: tuple[tuple[npt.NDArray[np.bool_], _Addresses], ...] = (
+        (is_outside, _outside),
+        (is_named, partial(_named, codec)),
+    )
+    for is_here, addresses in forms:
         here = np.flatnonzero(is_here)
         if len(here):
             some, their = (starts, rest) if len(here) == len(starts) else (starts[here], rest[here])
-            makers = {**_usual(octets, some, their), "physical_address": partial(addresses, records.data, some, their)}
+            makers: dict[str, Callable[[], pa.Array]] = {
+                **_usual(octets, some, their),
+                "physical_address": partial(addresses, records.data, some, their),
+            }
             yield here, {name: makers[name]() for name in wanted}
     others = np.flatnonzero(~(is_outside | is_named))
     if len(others):

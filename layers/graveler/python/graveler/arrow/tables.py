@@ -167,8 +167,12 @@ def repositories(lake: "AnyLake", *, columns: Sequence[str] | None = None) -> pa
 
 def reflog(verbs: "AnyRepository", branch: str, *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
     """Return what moved a branch, newest first, as :data:`~graveler.arrow.schemas.REFLOG`; behind a server at most the last
-    thousand moves. All are read at once. Cost as :meth:`RepositoryReader.reflog`."""
-    return kinds.batches(kinds.REFLOG, _in_groups(iter(verbs.reflog(branch, _REFLOG))), columns)
+    thousand moves. All are read at once. Cost as :meth:`RepositoryReader.reflog`. :class:`~graveler.errors.RefNotFoundError` for
+    a branch that does not exist and left no moves."""
+    entries = verbs.reflog(branch, _REFLOG)
+    if not entries:
+        verbs.branch(branch)
+    return kinds.batches(kinds.REFLOG, _in_groups(iter(entries)), columns)
 
 
 def _in_groups(rows: Iterator[T]) -> Iterator[Sequence[T]]:
