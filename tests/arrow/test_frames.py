@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from graveler.arrow import schemas
+from graveler.model import ObjectEntry
 from graveler.sdk.listing import Listing
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
@@ -63,5 +64,36 @@ def test_a_table_has_what_is_still_to_come(some: Repository) -> None:
 
 def test_pages_are_requested_as_batches_are_read(lake: CountedLake, some: Repository) -> None:
     before = lake.requests
-    some.ref("v1").objects().to_arrow()
+    some.ref("v1").objects(max_amount=2).to_arrow()
     assert lake.requests == before
+
+
+def test_objects_are_read_as_a_whole_and_taken(repo: Repository) -> None:
+    main = repo.branch("main")
+    for path in ("a", "b/1", "b/2", "c"):
+        main.object(path).upload(path)
+    for listing, expected in (
+        (main.objects(), ["a", "b/1", "b/2", "c"]),
+        (main.objects(prefix="b/"), ["b/1", "b/2"]),
+        (main.objects(after="b/1"), ["b/2", "c"]),
+        (main.objects(prefix="b/", after="b/1"), ["b/2"]),
+        (main.objects(prefix="b/", after="c"), []),
+        (main.objects(max_amount=2), ["a", "b/1"]),
+    ):
+        assert listing.to_arrow().read_all()["path"].to_pylist() == expected
+        assert list(listing) == []
+    begun = main.objects()
+    next(begun)
+    assert begun.to_arrow().read_all()["path"].to_pylist() == ["b/1", "b/2", "c"]
+
+
+def test_a_listing_as_a_whole_is_of_one_state(repo: Repository) -> None:
+    entries = [ObjectEntry(f"o{n:06}", f"mem://o/{n}", n, "00" * 16, n) for n in range(40_000)]
+    repo.own.link_many("main", entries)
+    main = repo.branch("main")
+    main.commit("many")
+    stream = main.objects().to_arrow()
+    first = stream.read_next_batch().num_rows
+    main.object("o9").upload(b"later")
+    main.commit("later")
+    assert first + stream.read_all().num_rows == 40_000

@@ -57,6 +57,11 @@ class Pages(Generic[T_co]):
         """Return what is left of the page that was taken last, and take it."""
         return [*self._rest]
 
+    def end(self) -> None:
+        """Let nothing more come."""
+        self._ahead.clear()
+        self._after, self.begun = None, True
+
     def following(self, amount: int) -> tuple[T_co, ...]:
         """Return the next results, ``amount`` of them or all, without taking them. Fetches pages only as far as these need."""
         found = self._taken[len(self._taken) - length_hint(self._rest) :][:amount]

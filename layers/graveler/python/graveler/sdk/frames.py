@@ -1,6 +1,6 @@
 """Listings as Arrow tables and data frames."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from graveler.errors import UnavailableError
@@ -15,11 +15,18 @@ if TYPE_CHECKING:
     from graveler.sdk.tables import Row
 
 
-def stream(pages: "Pages[Row]", kind: "type[Row]") -> "pyarrow.RecordBatchReader":
+def stream(
+    pages: "Pages[Row]", kind: "type[Row]", whole: "Callable[[], pyarrow.RecordBatchReader] | None" = None
+) -> "pyarrow.RecordBatchReader":
     """Return the pages that are still to come as record batches; of one that was begun, its rest. ``kind`` is the type of the
-    rows."""
+    rows. ``whole`` returns everything, for pages of which none was begun: it takes them all."""
     try:
         from graveler.arrow.columns import KINDS, batches
+
+        if whole is not None and not pages.begun:
+            found = whole()
+            pages.end()
+            return found
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("an Arrow table", error.name, "arrow")) from None
 

@@ -24,13 +24,21 @@ class Listing(Iterator[T_co]):
     """An iterator that requests each page when it is reached. A notebook shows the next 20 rows as a table, and they are still to
     come afterwards. Looping over it takes no time beyond the pages' own: a loop runs on the iterator inside."""
 
-    __slots__ = ("_items", "_kind", "_name", "_pages")
+    __slots__ = ("_items", "_kind", "_name", "_pages", "_whole")
 
-    def __init__(self, name: str, pages: "Pages[Row]", items: Iterator[T_co], kind: type["Row"]) -> None:
+    def __init__(
+        self,
+        name: str,
+        pages: "Pages[Row]",
+        items: Iterator[T_co],
+        kind: type["Row"],
+        whole: "Callable[[], pyarrow.RecordBatchReader] | None" = None,
+    ) -> None:
         self._name = name
         self._pages = pages
         self._items = items
         self._kind = kind
+        self._whole = whole
 
     def __iter__(self) -> Iterator[T_co]:
         return self._items
@@ -44,11 +52,13 @@ class Listing(Iterator[T_co]):
     def to_arrow(self) -> "pyarrow.RecordBatchReader":
         """Return what is still to come as a stream of record batches, and take it: :mod:`graveler.arrow.schemas` has the columns.
 
-        Each batch is a page, which is requested when it is reached. :class:`UnavailableError` without pyarrow.
+        Each batch is a page, which is requested when it is reached. But the objects of a ref, unless some were taken, are read
+        column by column and of one state, at 1 µs an object. Errors may come as batches are read. :class:`UnavailableError`
+        without pyarrow.
         """
         from graveler.sdk.frames import stream  # for those that use data frames
 
-        return stream(self._pages, self._kind)
+        return stream(self._pages, self._kind, self._whole)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return what is still to come as a data frame, which is held in memory, and take it. Cost and errors as
@@ -77,11 +87,14 @@ def listing(
     page_after: "Callable[[str], Page[RowT]]",
     limit: int | None = None,
     after: str = "",
+    *,
+    whole: "Callable[[], pyarrow.RecordBatchReader] | None" = None,
 ) -> Listing[RowT]:
     """Return the listing of all results after ``after``, or ``limit`` of them. ``name`` says what is listed, ``kind``
-    what the results are; ``page_after`` returns the page after a position."""
+    what the results are; ``page_after`` returns the page after a position, ``whole`` all results as record batches, if there is
+    a faster way to them."""
     pages = Pages(page_after, limit, after)
-    return Listing(name, pages, chain.from_iterable(pages), kind)
+    return Listing(name, pages, chain.from_iterable(pages), kind, whole)
 
 
 def mapped(

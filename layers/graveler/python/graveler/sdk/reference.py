@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graveler.errors import InvalidError
+from graveler.lake.text import utf8
 from graveler.model import (
     Change,
     Commit,
@@ -23,6 +25,8 @@ from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from graveler.lake.reading.summary import Summary, Usage
     from graveler.requests.exporting import ExportReport
 
@@ -65,8 +69,8 @@ class Reference:
     ) -> Listing[ObjectEntry | CommonPrefix]:
         """List objects in the order of their paths' UTF-8 bytes; a ``delimiter`` rolls up those that share a common prefix.
 
-        Each page of a branch shows the branch's state at that moment; list a commit to see one state. Cost: that of
-        :meth:`OpenRepository.list_objects` per thousand.
+        Each page of a branch shows the branch's state at that moment; list a commit, or use :meth:`Listing.to_arrow`, to see one
+        state. Cost: that of :meth:`OpenRepository.list_objects` per thousand.
         """
         amount = page_size(max_amount)
         return listing(
@@ -77,7 +81,17 @@ class Reference:
             ),
             max_amount,
             after,
+            whole=None if delimiter or max_amount is not None else partial(self._all_objects, prefix, after),
         )
+
+    def _all_objects(self, prefix: str, after: str) -> "pyarrow.RecordBatchReader":
+        from graveler.arrow.tables import objects
+        from graveler.tree.key_range import KeyRange
+
+        keys = KeyRange.of_prefix(utf8("prefix", prefix))
+        if after:
+            keys &= KeyRange(utf8("after", after) + b"\0")
+        return objects(self._repository.verbs, self._id, keys=() if keys.empty else (keys,))
 
     def get_commit(self) -> Commit:
         """Return the commit that the ref points at. Cost: resolving the ref, one commit."""
