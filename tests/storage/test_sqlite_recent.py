@@ -20,6 +20,8 @@ from graveler.storage.sqlite_writer import RowKey, read_rows
 from graveler.storage.tables import Item, Key, Put
 
 KEYS = [Key("p", bytes([number])) for number in range(4)]
+OTHERS = [Key("q", bytes([number])) for number in range(20)]
+"""Enough for one partition to be found empty."""
 
 WRITE = """
 import sys
@@ -68,6 +70,9 @@ STEPS = st.lists(
         st.integers(0, 2),
         st.one_of(
             st.tuples(st.just("get"), st.lists(st.sampled_from(KEYS), min_size=1, unique=True)),
+            st.tuples(st.just("get"), st.lists(st.sampled_from(OTHERS), min_size=10, max_size=16, unique=True)),
+            st.tuples(st.just("put"), st.sampled_from(OTHERS)),
+            st.tuples(st.just("delete"), st.sampled_from(OTHERS)),
             st.tuples(st.just("put"), st.sampled_from(KEYS)),
             st.tuples(st.just("delete"), st.sampled_from(KEYS)),
             st.tuples(st.just("write_many"), st.lists(st.sampled_from(KEYS), min_size=1, unique=True)),
@@ -144,3 +149,25 @@ def test_an_unchanged_table_is_not_read_again(tmp_path: Path, monkeypatch: pytes
         tables.put(Key("q", b"0"), {"n": 1})
         assert tables.get_many(KEYS) == first
         assert len(reads) == 1
+
+
+def test_an_empty_partition_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SqliteTables(tmp_path / "table") as tables, SqliteTables(tmp_path / "table") as other:
+        tables.put(KEYS[0], {"n": 0})
+        for _ in range(2):  # the first read asks for the version, the second one remembers
+            tables.get_many(KEYS[:1])
+        for key in OTHERS[:10]:
+            assert tables.get_many([KEYS[0], key]) == [{"n": 0}, None]
+        reads: list[object] = []
+
+        def read(connection: sqlite3.Connection, keys: Sequence[RowKey]) -> list[object]:
+            reads.append(keys)
+            return read_rows(connection, keys)
+
+        monkeypatch.setattr(sqlite_tables, "read_rows", read)
+        for key in OTHERS[10:]:
+            assert tables.get_many([KEYS[0], key]) == [{"n": 0}, None]
+        assert reads == []
+        other.put(OTHERS[19], {"n": 1})
+        assert tables.get_many([KEYS[0], OTHERS[19]]) == [{"n": 0}, {"n": 1}]
+        assert tables.get_many(OTHERS[:10]) == [None] * 10

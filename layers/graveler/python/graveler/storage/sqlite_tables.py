@@ -7,6 +7,7 @@ turns. Conditions are evaluated inside the write transaction, which holds the fi
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -86,6 +87,9 @@ _WAL_PAGES = 4_000
 pages again."""
 _RECENT: Final = 1024
 """The number of items that a connection remembers."""
+_MISSED: Final = 8
+"""The number of missing items after which a partition is looked at as a whole."""
+_ANY: Final = "SELECT 1 FROM items WHERE partition = ? LIMIT 1"
 _SMALL_BYTES: Final = 4096
 """The most bytes of rows read together that it remembers."""
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
@@ -111,27 +115,44 @@ class _Connection(sqlite3.Connection):
         self.version = -1
         """None of SQLite's: nothing is believed before the first question."""
         self.recent: dict[Key, Item | None] = {}
+        self.empty: set[str] = set()
+        """Partitions that hold nothing."""
+        self._missed: Counter[str] = Counter()
+        """The number of items that were missing, by partition."""
 
     def recall(self, keys: Sequence[Key]) -> list[Item | None] | None:
-        """Return the items under ``keys`` if all of them were read lately, and nothing was committed since; else None. 3 µs."""
-        recent = self.recent
-        try:
-            found = [recent[key] for key in keys]
-        except KeyError:
-            return None
+        """Return the items under ``keys`` if all of them were read lately, or lie in partitions found empty lately, and nothing
+        was committed since; else None. 3 µs."""
+        recent, empty = self.recent, self.empty
+        found: list[Item | None] = []
+        for key in keys:
+            if key in recent:
+                found.append(recent[key])
+            elif key.partition in empty:
+                found.append(None)
+            else:
+                return None
         ((version,),) = self.execute("PRAGMA data_version")
         if version == self.version:
             return found
         recent.clear()
+        empty.clear()
+        self._missed.clear()
         self.version = version
         return None
 
     def remember(self, keys: Sequence[Key], items: Sequence[Item | None]) -> None:
         """Keep items that were read just now. ``version`` is from before that read: if anything was committed in between, the
-        next question finds another one and forgets them."""
+        next question finds another one and forgets them. A partition in which several were missing is looked at as a whole: who
+        reads one object after another on a branch where nothing is staged finds nothing there each time."""
         if len(self.recent) + len(keys) > _RECENT:
             self.recent.clear()
         self.recent.update(zip(keys, items, strict=True))
+        for key, item in zip(keys, items, strict=True):
+            if item is None:
+                self._missed[key.partition] += 1
+                if self._missed[key.partition] == _MISSED and not self.execute(_ANY, (key.partition,)).fetchall():
+                    self.empty.add(key.partition)
 
 
 class _Connections:
