@@ -304,9 +304,14 @@ def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Obje
     system's virtual files: the environment of a process has its secrets. :class:`ForbiddenError`."""
     objects, key = locate(address, signer)
     if isinstance(objects, FolderObjects):
-        path = objects.file_of(key).resolve()
-        if path.is_relative_to(folder.resolve()):
+        path = os.path.realpath(objects.name_of(key))
+        if _is_within(path, os.path.realpath(folder)):
             raise ForbiddenError(f"{address!r} is in the lake's own folder, which cannot be used as a source")
-        if any(path.is_relative_to(system) for system in _SYSTEM) and not path.is_relative_to(_MEMORY):
+        if any(_is_within(path, str(system)) for system in _SYSTEM) and not _is_within(path, str(_MEMORY)):
             raise ForbiddenError(f"{address!r} is not a regular file but a view of the system, and cannot be an object")
     return objects, key
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """Return whether a real path is a folder's, or below it. (``Path`` takes ten times as long, and each open asks.)"""
+    return path == folder or path.startswith(folder if folder == "/" else f"{folder}/")
