@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graveler.cli.terminal import Json, Screen
 from graveler.errors import InvalidError
@@ -32,8 +32,13 @@ def moment(seconds: int) -> str:
 
 def change_line(screen: Screen, change: "Change") -> str:
     """Return ``+ path`` and so on, in its colour."""
-    mark, colour = _MARKS[change.type.value]
-    return screen.paint(f"{mark} {screen.safe(change.path)}", colour)
+    return marked(screen, change.type.value, change.path)
+
+
+def marked(screen: Screen, kind: str, text: str) -> str:
+    """Return a text with the mark and the colour of a kind of change: ``+ text`` for ``added``, and so on."""
+    mark, colour = _MARKS[kind]
+    return screen.paint(f"{mark} {screen.safe(text)}", colour)
 
 
 def change_summary(counts: dict[str, int]) -> str:
@@ -163,3 +168,14 @@ def read_role(text: str) -> "Role":
 def listed_patterns(patterns: Sequence[str]) -> str:
     """Return patterns of names as text, or ``all`` without any."""
     return ", ".join(patterns) or "all"
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON has: numbers, texts, lists and objects; everything else as text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from graveler.anywhere import AnyRepository
+from graveler.anywhere import AnyLake, AnyRepository
 
 
 class RepositoryAccess(Protocol):
@@ -18,4 +18,9 @@ class RepositoryAccess(Protocol):
     @property
     def verbs(self) -> AnyRepository:
         """The repository's operations."""
+        ...
+
+    @property
+    def lake_verbs(self) -> AnyLake:
+        """The operations of the lake that the repository is in."""
         ...

@@ -38,13 +38,14 @@ def stream(
     return batches(KINDS[kind], groups())
 
 
-def pandas_frame(reader: "pyarrow.RecordBatchReader") -> "pandas.DataFrame":
-    """Return all of a stream as a data frame of pandas. :class:`UnavailableError` without pandas."""
+def pandas_frame(reader: "pyarrow.RecordBatchReader", *, exact: bool = False) -> "pandas.DataFrame":
+    """Return all of a stream as a data frame of pandas; if ``exact``, integers beside nulls stay integers, as Python's objects.
+    :class:`UnavailableError` without pandas."""
     try:
         import pandas  # noqa: F401 - pyarrow needs it
     except ModuleNotFoundError as error:
         raise UnavailableError(_to_install("pandas", error.name)) from None
-    return reader.read_pandas()
+    return reader.read_pandas(integer_object_nulls=exact)
 
 
 def polars_frame(reader: "pyarrow.RecordBatchReader") -> "polars.DataFrame":

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, UnavailableError
+from graveler.extras import not_installed
 from graveler.lake.text import utf8
 from graveler.model import (
     Change,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from graveler.lake.reading.summary import Summary, Usage
     from graveler.requests.exporting import ExportReport
+    from graveler.sdk.rows import RowDiff
 
 DiffType: TypeAlias = Literal["three_dot", "two_dot"]
 
@@ -182,6 +185,40 @@ class Reference:
         verbs = self._repository.verbs
         summary = verbs.compare_summary if type == "three_dot" else verbs.diff_summary
         return summary(self._id, ref_of(other_ref), prefix=prefix, delimiter=delimiter)
+
+    def diff_rows(
+        self, other_ref: "ReferenceType", path: str, *, keys: Sequence[str] = (), memory_limit: str = "1GB"
+    ) -> "RowDiff":
+        """Compare the rows of a table at this ref's commit with those at the other's: what turns the first into the second, as
+        :meth:`diff` with ``type="two_dot"``, so uncommitted changes are not included.
+
+        ``path`` is a file of Parquet, CSV or JSON (``.parquet``, ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.ndjson``, the
+        texts also with ``.gz``), or a folder or a pattern (``tables/*.parquet``) for all such files of one format. Files and
+        folders whose names begin with ``_`` or ``.`` are left out. All rows of a table that one side lacks are added or removed.
+
+        With ``keys``, the names of columns, rows with equal keys are one row, which is unchanged or changed; NULL is a value like
+        others. No two rows of a side may have equal keys. Without, rows are added or removed, each as often as one side has more
+        of it. A column that one side lacks is NULL there. Values are compared in the type that DuckDB finds for the column in all
+        files that are read: 1 and 1.0 are equal, NaN is equal to itself, -0.0 to 0.0, and so are nested values. CSV's values are
+        texts, its first line names the columns, and an empty text is NULL; JSON's are JSON, so 1 and 1.0 differ, and null is as
+        good as no value. If folders are named ``column=value``, each is a column of texts.
+
+        Cost: a listing of ``path`` at both commits; the files that differ are read, with keys also those columns of the others.
+        DuckDB keeps at most ``memory_limit`` (``"500MB"``, ``"4GB"``) in memory, and more in temporary files. Needs
+        ``pip install 'graveler[sql]'``: :class:`UnavailableError` without. :class:`NotFoundError` if no side has a table there;
+        :class:`InvalidError` for files of two formats, one that cannot be read, a key that is no column or not unique, and types
+        that have none in common.
+        """
+        try:
+            # By its name, as it stands on the filesystem, which opens lakes by the module of the handle on a lake.
+            comparison = import_module("graveler.rowdiff.comparison")
+        except ModuleNotFoundError as error:
+            raise UnavailableError(not_installed("a diff of rows", error.name, "sql")) from None
+        left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
+        columns = (keys,) if isinstance(keys, str) else tuple(keys)
+        lake = self._repository.lake_verbs
+        found: RowDiff = comparison.row_diff(lake, self.repo_id, left, right, path, columns, memory_limit)
+        return found
 
     def merge_into(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from graveler.anywhere import AnyRepository
+from graveler.anywhere import AnyLake, AnyRepository
 from graveler.errors import AlreadyExistsError, InvalidError
 from graveler.model import Branch as BranchPosition
 from graveler.model import Repository as RepositoryProperties
@@ -44,6 +44,11 @@ class Repository:
         if self._open is None:
             self._open = self._lake.verbs.repository(self._id)
         return self._open
+
+    @property
+    def lake_verbs(self) -> AnyLake:
+        """The operations of the lake that the repository is in. No request."""
+        return self._lake.verbs
 
     @property
     def own(self) -> "OpenRepository":

@@ -8,7 +8,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
-from graveler.cli.locations import open_repository, user_name
+from graveler.cli.locations import open_lake, open_repository, user_name
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, parse_metadata
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.progress import MANY, counting
@@ -22,11 +22,15 @@ from graveler.cli.values import (
     change_summary,
     commit_json,
     commit_line,
+    marked,
+    plain,
 )
+from graveler.errors import InvalidError
 from graveler.paging import items
 
 if TYPE_CHECKING:
     from graveler.model import Change
+    from graveler.sdk.rows import RowDiff, RowDifference
 
 _PAGE = 1000
 
@@ -133,6 +137,14 @@ def diff(
     prefix: PathPrefix = "",
     folders: Folders = False,
     summary: Summarize = False,
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", metavar="PATH", help="Compare the rows of a table: a file, a folder, or a pattern."),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN", help="With --rows: a column that tells rows apart; repeatable."),
+    ] = None,
     no_pager: NoPager = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -141,12 +153,17 @@ def diff(
 
     Uncommitted changes are not included; see `graveler status`.
 
+    With --rows, compare the rows of a table in Parquet, CSV or JSON: whole rows, which are added or removed; with --key, rows
+    with equal keys are one row, which may have changed. Needs pip install 'graveler[sql]'.
+
     \b
     Examples:
       graveler diff lakefs://quickstart/main..experiment
       graveler diff lakefs://quickstart/main...experiment    (what a merge brings)
       graveler diff lakefs://quickstart/v1 main --prefix data/ --folders
       graveler diff lakefs://quickstart/v1 main --summary --folders
+      graveler diff lakefs://quickstart/v1 main --rows lakes.parquet
+      graveler diff lakefs://quickstart/v1 main --rows 'data/*.csv' --key id
 
     \b
     JSON: a line {type, path, before, after} for each, in path order;
@@ -155,11 +172,32 @@ def diff(
       With --summary, a line {type, path, added, added_bytes, removed,
       removed_bytes, changed, changed_bytes_before, changed_bytes_after} for
       each folder (type prefix), objects in none (direct), and all (total).
+      With --rows, a line {type, key, before, after} for each row, whose
+      values are objects {column: value} or null; before these, a line
+      {type, column, before, after} for each column of another type
+      (column_added, column_removed, column_changed).
     """
+    if rows is not None and (folders or summary or prefix):
+        raise InvalidError("--rows compares one table; leave out --prefix, --folders and --summary")
+    if key and rows is None:
+        raise InvalidError("--key is for --rows PATH, the table whose rows are compared")
     two = parse_two_refs(left, right, from_base=three_dot)
     repository = open_repository(lake, two.repository)
     # Both are pinned, so that a branch that moves meanwhile does not mix two diffs.
     one, other = (repository.commit_of(ref).id for ref in (two.left, two.right))
+    if rows is not None:
+        from graveler.sdk.lake import Lake
+
+        if two.from_base:
+            base = repository.merge_base(one, other)
+            if base is None:
+                raise InvalidError(f"{two.left!r} and {two.right!r} have no common history; compare them with two dots")
+            one = base.id
+        with Lake(open_lake(lake), user_name()) as opened:
+            found = opened.repository(two.repository).ref(one).diff_rows(other, rows, keys=key or ())
+            with found, paged(wanted=not (no_pager or as_json)) as screen:
+                _show_rows(screen, found, as_json=as_json)
+        return
     cut = "/" if folders else ""
     if summary:
         summarize = repository.compare_summary if two.from_base else repository.diff_summary
@@ -182,3 +220,44 @@ def _show_changes(screen: Screen, changes: "Iterable[Change]", if_none: str, *, 
             screen.line(change_line(screen, change))
     if not as_json:
         screen.line(screen.paint(change_summary(counts) or if_none, "dim"))
+
+
+def _show_rows(screen: Screen, found: "RowDiff", *, as_json: bool) -> None:
+    for column in found.columns:
+        kind = "added" if column.before is None else "removed" if column.after is None else "changed"
+        if as_json:
+            types = {"before": column.before, "after": column.after}
+            screen.json({"type": f"column_{kind}", "column": column.name, **types})
+        else:
+            screen.line(marked(screen, kind, f"column {column.name} {_turned(column.before, column.after)}"))
+    for row in found:
+        if as_json:
+            screen.json({name: plain(value) for name, value in row._asdict().items()})
+        else:
+            screen.line(marked(screen, row.type, _row_text(row)))
+    if not as_json:
+        counts = {"added": found.added, "removed": found.removed, "changed": found.changed}
+        total = change_summary(counts)
+        screen.line(screen.paint(f"rows: {total}" if total else "no differences between rows", "dim"))
+
+
+def _row_text(row: "RowDifference") -> str:
+    """Return ``id=1  sum: 2 -> 3``: the key, and what is different; of an added or removed row, all."""
+    key, before, after = (each or {} for each in (row.key, row.before, row.after))
+    cells = [f"{name}={_shown(value)}" for name, value in key.items()]
+    for name in before or after:
+        if name in key:
+            continue
+        if row.type != "changed":
+            cells.append(f"{name}={_shown((before or after)[name])}")
+        elif before[name] != after[name]:
+            cells.append(f"{name}: {_turned(_shown(before[name]), _shown(after[name]))}")
+    return "  ".join(cells)
+
+
+def _turned(before: str | None, after: str | None) -> str:
+    return " -> ".join(each for each in (before, after) if each is not None)
+
+
+def _shown(value: object) -> str:
+    return "NULL" if value is None else str(value)

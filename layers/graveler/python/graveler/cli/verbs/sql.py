@@ -13,7 +13,7 @@ import typer
 from graveler.cli.locations import open_lake, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
-from graveler.cli.values import count
+from graveler.cli.values import count, plain
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -116,14 +116,14 @@ def _print(stream: TextIO, result: "duckdb.DuckDBPyConnection", form: Format) ->
         _print_table(screen, names, result.fetchmany(_SHOWN + 1))
     elif form is Format.JSON:
         for row in _rows(result):
-            screen.json({name: _plain(value) for name, value in zip(names, row, strict=True)})
+            screen.json({name: plain(value) for name, value in zip(names, row, strict=True)})
     else:
         import csv
 
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(names)
         for row in _rows(result):
-            writer.writerow("" if value is None else _plain(value) for value in row)
+            writer.writerow("" if value is None else plain(value) for value in row)
 
 
 def _print_table(screen: Screen, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -146,17 +146,6 @@ def _print_table(screen: Screen, names: Sequence[str], rows: Sequence[Sequence[A
 def _rows(result: "duckdb.DuckDBPyConnection") -> Iterator[tuple[Any, ...]]:
     while rows := result.fetchmany(_TOGETHER):
         yield from rows
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON has: numbers, texts, lists and objects; everything else as text."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _write(session: "Session", last: "duckdb.Statement", form: Format, file: Path) -> None:

@@ -1,0 +1,128 @@
+"""The differences between two states of a table's rows."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+Row: TypeAlias = dict[str, Any]
+"""Values by column."""
+
+_TOGETHER: Final = 1000
+
+
+class Session(Protocol):
+    """What a diff needs of :class:`graveler.sql.session.Session`, which is above it."""
+
+    connection: "duckdb.DuckDBPyConnection"
+
+    def explained(self) -> AbstractContextManager[None]: ...
+
+
+class RowDifference(NamedTuple):
+    """A row that was added, removed or changed. ``key`` are the values of the key columns; None where whole rows are compared.
+    ``before`` and ``after`` have all columns of both sides, with None in those that a side lacks."""
+
+    type: Literal["added", "removed", "changed"]
+    key: Row | None
+    before: Row | None
+    after: Row | None
+
+
+class ColumnDifference(NamedTuple):
+    """A column whose type is different: DuckDB's names of the types, None on the side that has no such column."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class RowDiff:
+    """The differences between two states of a table, which DuckDB holds in memory and, beyond the limit, in temporary files until
+    this is closed, also by the end of its ``with`` block. They can be read several times, in the order of the keys, or of the
+    rows. For one thread at a time."""
+
+    def __init__(
+        self,
+        session: Session,
+        query: str,
+        counts: Mapping[str, int],
+        columns: tuple[ColumnDifference, ...],
+        *,
+        is_json: bool,
+        close: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._query = query
+        self._is_json = is_json
+        self._close = close
+        self.added = counts.get("added", 0)
+        """The number of rows that only the second side has."""
+        self.removed = counts.get("removed", 0)
+        """The number of rows that only the first side has."""
+        self.changed = counts.get("changed", 0)
+        """The number of keys with other values; 0 where whole rows are compared."""
+        self.columns = columns
+        """The columns that were added, removed, or have another type."""
+
+    def __iter__(self) -> Iterator[RowDifference]:
+        with self._session.explained():
+            cursor = self._session.connection.cursor()
+        try:
+            with self._session.explained():
+                found = cursor.execute(self._query)
+                has_key = len(found.description) == len(RowDifference._fields)
+            while True:
+                with self._session.explained():
+                    rows = found.fetchmany(_TOGETHER)
+                if not rows:
+                    return
+                for kind, *values in rows:
+                    key, before, after = map(self._row, values if has_key else (None, *values))
+                    yield RowDifference(kind, key, before, after)
+        finally:
+            cursor.close()
+
+    def to_arrow(self) -> "pa.RecordBatchReader":
+        """Return the differences as Arrow record batches, with the columns ``type``, ``key`` (only with keys), ``before`` and
+        ``after``, of which all but the first are structs. Values of JSON are JSON texts."""
+        with self._session.explained():
+            return self._session.connection.cursor().sql(self._query).to_arrow_reader()
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return :meth:`to_arrow` as a data frame of pandas: :class:`UnavailableError` without it."""
+        from graveler.sdk.frames import pandas_frame
+
+        with self._session.explained():
+            return pandas_frame(self.to_arrow(), exact=True)
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return :meth:`to_arrow` as a data frame of Polars: :class:`UnavailableError` without it."""
+        from graveler.sdk.frames import polars_frame
+
+        with self._session.explained():
+            return polars_frame(self.to_arrow())
+
+    def close(self) -> None:
+        """Release memory and temporary files."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"RowDiff(added={self.added}, removed={self.removed}, changed={self.changed}, columns={self.columns!r})"
+
+    def _row(self, row: Row | None) -> Row | None:
+        if row is None or not self._is_json:
+            return row
+        return {name: None if value is None else json.loads(value) for name, value in row.items()}
