@@ -152,9 +152,9 @@ def check_whole_rows(found: RowDiff, before: list[Row], after: list[Row]) -> Non
     assert all(change.key is None for change in changes)
 
 
-def check_keys(found: RowDiff, before: list[Row], after: list[Row], keys: Sequence[str] = ("k", "s")) -> None:
+def check_keys(found: RowDiff, before: list[Row], after: list[Row]) -> None:
     def key_of(row: Row) -> Any:
-        return comparable([row[name] for name in keys])
+        return comparable([row["k"], row["s"]])
 
     old, new = ({key_of(row): comparable(row) for row in rows} for rows in (before, after))
     state = dict(old)

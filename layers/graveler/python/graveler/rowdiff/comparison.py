@@ -14,7 +14,7 @@ from graveler.errors import InvalidError
 from graveler.model import CommitID, ObjectEntry
 from graveler.rowdiff.tables import Format, Sides, sides_of
 from graveler.sdk.lake import Lake
-from graveler.sdk.rows import ColumnDifference, RowDiff
+from graveler.sdk.rows import SORTED, ColumnDifference, RowDiff
 from graveler.sql.session import Session
 from graveler.temporary import own_path
 
@@ -89,10 +89,10 @@ class _Comparison:
                 f"CREATE TABLE differences AS SELECT '' AS type, {self._no_key()}NULL AS before, NULL AS after LIMIT 0"
             )
         counts: dict[str, int] = dict(self._rows("SELECT type, count(*) FROM differences GROUP BY type"))
-        order = "key, type" if self._keys else "coalesce(before, after), type"
+        order = f" ORDER BY {'key' if self._keys else 'coalesce(before, after)'}, type"
         return RowDiff(
             self._session,
-            f"SELECT * FROM differences ORDER BY {order}",
+            f"SELECT * FROM differences{order if sum(counts.values()) <= SORTED else ''}",
             counts,
             changes,
             is_json=self._sides.format is Format.JSON,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Row: TypeAlias = dict[str, Any]
 """Values by column."""
 
+SORTED: Final = 100_000
+"""The differences that are sorted at most: DuckDB's sort of large rows needs memory that a limit may not leave it."""
 _TOGETHER: Final = 1000
 
 
@@ -45,8 +47,8 @@ class ColumnDifference(NamedTuple):
 
 class RowDiff:
     """The differences between two states of a table, which DuckDB holds in memory and, beyond the limit, in temporary files until
-    this is closed, also by the end of its ``with`` block. They can be read several times, in the order of the keys, or of the
-    rows. For one thread at a time."""
+    this is closed, also by the end of its ``with`` block. They can be read several times. Up to 100,000 come in the order of the
+    keys, or of the rows; more in any order. For one thread at a time."""
 
     def __init__(
         self,
