@@ -205,7 +205,8 @@ class Reference:
 
         Cost: a listing of ``path`` at both commits; the files that differ are read, with keys also those columns of the others.
         DuckDB keeps at most ``memory_limit`` (``"500MB"``, ``"4GB"``) in memory, and more in temporary files. Needs
-        ``pip install 'graveler[sql]'``: :class:`UnavailableError` without. :class:`NotFoundError` if no side has a table there;
+        ``pip install 'graveler[sql]'``: :class:`UnavailableError` without, and for a ``.gz`` that is not compressed.
+        :class:`NotFoundError` if no side has a table there;
         :class:`InvalidError` for files of two formats, one that cannot be read, a key that is no column or not unique, and types
         that have none in common.
         """
