@@ -1,11 +1,13 @@
 """``lake.sql``: its rows are the API's; narrowed queries return what others do, and read no more than they need."""
 
+import signal
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, NotFoundError, RefNotFoundError, RepositoryNotFoundError
@@ -109,6 +111,9 @@ SHAPES = [
 
 
 @given(histories, st.sampled_from(SHAPES), predicates(), predicates())
+@example([], SHAPES[0], "{0}path NOT LIKE 'a'", "NULL")
+@example([], SHAPES[0], "{0}path NOT IN ('a')", "NULL")
+@example([], SHAPES[0], "{0}path NOT BETWEEN 'a' AND 'b'", "NULL")
 def test_narrowed_queries_return_what_others_do(
     history: list[tuple[str, object]], shape: str, one: str, other: str
 ) -> None:
@@ -264,3 +269,19 @@ def test_plain_queries_do_without_sqlglot() -> None:
 def test_a_repository_is_read_by_its_name_alone() -> None:
     lake = built_lake([("commit", "x")])
     assert rows(lake, "FROM commits('demo')") == rows(lake, "FROM commits('lakefs://demo/main')")
+
+
+def test_an_interrupt_ends_a_query() -> None:
+    session = Session(built_lake([("commit", "x")]))
+
+    def long_query() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        session.execute(
+            session.all_but_last("SELECT sum(a.range * b.range) FROM range(1e9::BIGINT) a, range(1e9::BIGINT) b")
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        session.interruptibly(long_query)
+    session.execute(session.all_but_last("SELECT 1"))
+    assert session.connection.fetchall() == [(1,)]
+    session.close()

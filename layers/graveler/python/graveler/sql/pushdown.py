@@ -17,6 +17,8 @@ KeyRanges: TypeAlias = tuple[KeyRange, ...]
 EVERYTHING: Final[KeyRanges] = (KeyRange(),)
 _COLUMN: Final = "path"
 _COMPARED: Final[dict[type[exp.Expr], str]] = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_UNDERSTOOD: Final = frozenset({"this", "expression", "expressions", "low", "high"})
+"""What a condition may have. sqlglot keeps all that changes its meaning under other names."""
 _TURNED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -83,6 +85,8 @@ def _needed_by(condition: exp.Expr, table: exp.Table, select: exp.Select) -> Key
         return intersection(_needed_by(condition.this, table, select), _needed_by(condition.expression, table, select))
     if isinstance(condition, exp.Or):
         return union(_needed_by(condition.this, table, select), _needed_by(condition.expression, table, select))
+    if {name for name, value in condition.args.items() if value} - _UNDERSTOOD:
+        return EVERYTHING  # such as the "negate" of NOT LIKE
     operator = _COMPARED.get(type(condition))
     if operator is not None:
         if _is_path(condition.this, table, select):
@@ -92,11 +96,11 @@ def _needed_by(condition: exp.Expr, table: exp.Table, select: exp.Select) -> Key
         return EVERYTHING
     if not _is_path(condition.this, table, select):
         return EVERYTHING
-    if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+    if isinstance(condition, exp.Between):
         return intersection(
             _compared(">=", _text(condition.args["low"])), _compared("<=", _text(condition.args["high"]))
         )
-    if isinstance(condition, exp.In) and condition.expressions and not condition.args.get("query"):
+    if isinstance(condition, exp.In) and condition.expressions:
         needed: KeyRanges = ()
         for value in condition.expressions:
             needed = union(needed, _compared("=", _text(value)))

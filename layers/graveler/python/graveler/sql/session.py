@@ -1,8 +1,9 @@
 """Running queries on a connection of DuckDB that knows a lake: its files, and its history."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from graveler.duckdb import connect_noting
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
     from graveler.sdk.lake import Lake
 
+T = TypeVar("T")
+
 _TOGETHER: Final = 1000
+_AGAIN: Final = 0.1
+"""Seconds after which a query that goes on is interrupted again."""
 _QUOTED: Final = "\n\nLINE "
 """What comes before the line of the query that DuckDB quotes."""
 _RECOGNIZED: Final = 60
@@ -90,6 +95,19 @@ class Session:
         ready = self.prepared(statement)
         with self.explained():
             self.connection.execute(ready, parameters)
+
+    def interruptibly(self, work: Callable[[], T]) -> T:
+        """Return what ``work`` returns, which uses this session on a thread of its own meanwhile: DuckDB does not notice Ctrl-C.
+        ``KeyboardInterrupt`` after Ctrl-C, when the query has ended."""
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(work)
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                while not future.done():  # an interrupt between two statements has no effect
+                    self.connection.interrupt()
+                    wait([future], _AGAIN)
+                raise
 
     @contextmanager
     def explained(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
@@ -79,20 +80,24 @@ def sql(
     JSON: a line {column: value} for each row; as --format json.
     """
     format_ = Format.JSON if as_json else format_
-    from graveler.sql.session import has_rows
-
     text = sys.stdin.read() if query == "-" else query
     if format_ is Format.PARQUET and file is None:
         raise InvalidError("Parquet is for files, not for a terminal; name one with --output FILE")
     with _session(lake) as session:
-        last = session.all_but_last(text)
-        if file is not None:
-            _write(session, last, format_, file.expanduser())
-            return
-        session.execute(last)
-        if has_rows(last):
-            with session.explained():
-                _print(sys.stdout, session.connection, format_)
+        session.interruptibly(partial(_run, session, text, format_, None if file is None else file.expanduser()))
+
+
+def _run(session: "Session", text: str, form: Format, file: Path | None) -> None:
+    from graveler.sql.session import has_rows
+
+    last = session.all_but_last(text)
+    if file is not None:
+        _write(session, last, form, file)
+        return
+    session.execute(last)
+    if has_rows(last):
+        with session.explained():
+            _print(sys.stdout, session.connection, form)
 
 
 @contextmanager
