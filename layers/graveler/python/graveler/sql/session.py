@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from graveler.duckdb import connect_noting
@@ -37,10 +37,14 @@ class Session:
         self.connection, self._noted = connect_noting(lake)
         self.connection.execute("SET TimeZone = 'UTC'")
         self._views: tuple[Call, ...] = ()
+        self._interrupted = False
 
     def close(self) -> None:
-        """Close the connection."""
-        self.connection.close()
+        """Close the connection. One that was interrupted may refuse; it ends with the process."""
+        import duckdb
+
+        with suppress(duckdb.Error) if self._interrupted else nullcontext():
+            self.connection.close()
 
     def statements(self, query: str) -> "list[duckdb.Statement]":
         """Return the statements of a text, at least one. :class:`InvalidError` for text that is no SQL."""
@@ -98,14 +102,20 @@ class Session:
 
     def interruptibly(self, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, which uses this session on a thread of its own meanwhile: DuckDB does not notice Ctrl-C.
-        ``KeyboardInterrupt`` after Ctrl-C, when the query has ended."""
+        ``KeyboardInterrupt`` after Ctrl-C, when the query has ended; the session can only be closed then."""
+        import duckdb
+
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(work)
             try:
                 return future.result()
             except KeyboardInterrupt:
-                while not future.done():  # an interrupt between two statements has no effect
-                    self.connection.interrupt()
+                self._interrupted = True
+                while (
+                    not future.done()
+                ):  # an interrupt between two statements has no effect, and one within a short call fails
+                    with suppress(duckdb.Error):
+                        self.connection.interrupt()
                     wait([future], _AGAIN)
                 raise
 
