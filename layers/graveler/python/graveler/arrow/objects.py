@@ -3,12 +3,15 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from graveler.arrow.blocks import Packed, packed_of, parsed
 from graveler.arrow.records import object_columns
+from graveler.errors import CorruptError
+from graveler.tree.block import MalformedTableError
 
 if TYPE_CHECKING:
     from graveler.lake.reading.view import View
@@ -53,7 +56,12 @@ def _in_blocks(start: bytes, end: bytes | None, blocks: Iterator[bytes]) -> Iter
     amount = _FIRST_BLOCKS
     while some := list(islice(blocks, amount)):
         amount = _BLOCKS
-        found = parsed(some)
+        try:
+            found = parsed(some)
+        except (MalformedTableError, IndexError, StructError) as error:
+            raise CorruptError(
+                f"a range from {start!r} on is malformed: {error}. `graveler fsck` finds which"
+            ) from None
         first = bisect_left(found.keys, start)
         stop = len(found.keys) if end is None else bisect_left(found.keys, end)
         if first < stop:
