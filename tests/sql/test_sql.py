@@ -1,7 +1,9 @@
 """``lake.sql``: its rows are the API's; narrowed queries return what others do, and read no more than they need."""
 
+import signal
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -267,3 +269,17 @@ def test_plain_queries_do_without_sqlglot() -> None:
 def test_a_repository_is_read_by_its_name_alone() -> None:
     lake = built_lake([("commit", "x")])
     assert rows(lake, "FROM commits('demo')") == rows(lake, "FROM commits('lakefs://demo/main')")
+
+
+def test_an_interrupt_ends_a_query() -> None:
+    session = Session(built_lake([("commit", "x")]))
+
+    def long_query() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        session.execute(
+            session.all_but_last("SELECT sum(a.range * b.range) FROM range(1e9::BIGINT) a, range(1e9::BIGINT) b")
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        session.interruptibly(long_query)
+    session.close()

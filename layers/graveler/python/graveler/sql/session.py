@@ -1,8 +1,9 @@
 """Running queries on a connection of DuckDB that knows a lake: its files, and its history."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from graveler.duckdb import connect_noting
@@ -105,19 +106,27 @@ class Session:
         ``KeyboardInterrupt`` after Ctrl-C, when the query has ended; the session can only be closed then."""
         import duckdb
 
-        with ThreadPoolExecutor(1) as pool:
-            future = pool.submit(work)
+        future: Future[T] = Future()
+
+        def run() -> None:
             try:
-                return future.result()
-            except KeyboardInterrupt:
-                self._interrupted = True
-                while (
-                    not future.done()
-                ):  # an interrupt between two statements has no effect, and one within a short call fails
-                    with suppress(duckdb.Error):
-                        self.connection.interrupt()
-                    wait([future], _AGAIN)
-                raise
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - it is raised below
+                future.set_exception(error)
+
+        thread = Thread(target=run, daemon=True)  # which the process does not wait for, if it is interrupted again
+        try:
+            thread.start()
+            return future.result()
+        except KeyboardInterrupt:
+            self._interrupted = True
+            while (
+                thread.is_alive()
+            ):  # an interrupt between two statements has no effect, and one within a short call fails
+                with suppress(duckdb.Error):
+                    self.connection.interrupt()
+                thread.join(_AGAIN)
+            raise
 
     @contextmanager
     def explained(self) -> Iterator[None]:
