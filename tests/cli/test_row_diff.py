@@ -1,8 +1,14 @@
 """``diff --rows``: differences of rows as lines and as JSON, and every refusal in words."""
 
 import json
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from math import inf, nan
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.support import done, put, run
@@ -43,6 +49,63 @@ def test_rows_as_json() -> None:
         "after": {"id": "1", "amount": "250", "by": None},
     }
     assert [row["type"] for row in rows] == ["changed", "removed", "added"]
+
+
+def strict(line: str) -> Any:
+    """Parse JSON, and nothing that Python takes beside it."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(line, parse_constant=refuse)
+
+
+VALUES: dict[str, tuple[pa.DataType, Any, Any]] = {
+    "nan": (pa.float64(), nan, "NaN"),
+    "infinite": (pa.float64(), inf, "Infinity"),
+    "below": (pa.float32(), -inf, "-Infinity"),
+    "huge": (pa.uint64(), 2**64 - 1, 2**64 - 1),
+    "decimal": (
+        pa.decimal128(38, 2),
+        Decimal("123456789012345678901234567890.10"),
+        "123456789012345678901234567890.10",
+    ),
+    "date": (pa.date32(), date(2026, 1, 31), "2026-01-31"),
+    "time": (pa.time64("us"), time(1, 2, 3), "01:02:03"),
+    "local": (pa.timestamp("us"), datetime(2026, 1, 1), "2026-01-01 00:00:00"),  # noqa: DTZ001 - without a zone
+    "zoned": (
+        pa.timestamp("us", "Europe/Berlin"),
+        datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+        "2025-12-31 23:00:00+00:00",
+    ),
+    "binary": (pa.binary(), b"\x00\xff", "00ff"),
+    "truth": (pa.bool_(), True, True),
+    "none": (pa.int64(), None, None),
+    "nested": (pa.list_(pa.struct({"a": pa.float64()})), [{"a": nan}, None], [{"a": "NaN"}, None]),
+    "map": (pa.map_(pa.float64(), pa.binary()), [(nan, b"\x01")], {"NaN": "01"}),
+}
+
+
+@pytest.mark.usefixtures("lake")
+def test_every_value_is_valid_json(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    columns = {name: pa.array([value], kind) for name, (kind, value, _) in VALUES.items()}
+    for number in (1, 2):
+        pq.write_table(pa.table({"number": [number], **columns}), file)
+        done("put", str(file), f"{PATH}/t.parquet")
+        done("commit", PATH, "-m", "Next")
+    removed, added = map(strict, done("diff", f"{PATH}~1..main", "--rows", "t.parquet", "--json").out.splitlines())
+    assert removed["before"] == {"number": 1, **{name: shown for name, (*_, shown) in VALUES.items()}}
+    assert added["after"] == {**removed["before"], "number": 2}
+
+
+@pytest.mark.usefixtures("lake")
+def test_only_values_that_differ_are_shown_of_a_changed_row() -> None:
+    for text in ('{"k": 1, "a": NaN, "b": [{"c": 1}], "d": [0]}', '{"k": 1, "a": NaN, "b": [{"c": 1.0}], "d": [0]}'):
+        put("main", "t.json", text)
+        done("commit", PATH, "-m", "Next")
+    lines = done("diff", f"{PATH}~1..main", "--rows", "t.json", "--key", "k").out.splitlines()
+    assert lines[0] == "~ k=1  b: [{'c': 1}] -> [{'c': 1.0}]"
 
 
 @pytest.mark.usefixtures("sales")

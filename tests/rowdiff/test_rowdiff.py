@@ -255,6 +255,16 @@ def test_equal_commits_have_no_differences() -> None:
             assert "added=0, removed=0, changed=0" in repr(found)
 
 
+def test_a_key_that_no_side_has_is_refused_if_no_file_differs() -> None:
+    """One file's schema tells; a column that only another file has is a column nevertheless."""
+    files = {"t/a.csv": b"k\n1\n", "t/b.csv": b"k,v\n1,2\n"}
+    main = committed({}, files).ref("main")
+    with pytest.raises(InvalidError, match="no column 'kk'; its columns are 'k', 'v'"):
+        main.diff_rows("main", "t", keys=["kk"])
+    with main.diff_rows("main", "t", keys=["v"]) as found:
+        assert list(found) == []
+
+
 def test_columns_that_differ_are_told_and_compared_as_null() -> None:
     before = pa.schema({"k": pa.int32(), "gone": pa.string(), "n": pa.int32()})
     after = pa.schema({"k": pa.int64(), "n": pa.float64(), "new": pa.bool_()})

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 from graveler.cli.terminal import Json, Screen
@@ -171,11 +172,14 @@ def listed_patterns(patterns: Sequence[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON has: numbers, texts, lists and objects; everything else as text."""
+    """Return a value that JSON has: numbers, texts, lists and objects; everything else as text: bytes in hexadecimal digits, and
+    ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, as a number that JSON lacks is not the same as none."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(plain(key)): plain(each) for key, each in value.items()}
     return value.hex() if isinstance(value, bytes) else str(value)

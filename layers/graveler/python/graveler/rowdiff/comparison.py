@@ -85,6 +85,7 @@ class _Comparison:
             columns = self._columns(differing.left, differing.right)
             self._execute(self._compared(differing, columns))
         else:
+            self._check_named_keys()
             self._execute(
                 f"CREATE TABLE differences AS SELECT '' AS type, {self._no_key()}NULL AS before, NULL AS after LIMIT 0"
             )
@@ -98,6 +99,21 @@ class _Comparison:
             is_json=self._sides.format is Format.JSON,
             close=close,
         )
+
+    def _check_named_keys(self) -> None:
+        """Check that a table without differences has the key columns. Reads one file's schema; all of them, if that lacks one."""
+        files = self._sides.left
+        if not self._keys or not files:
+            return
+        first = min(files)
+        if _missing(self._keys, self._columns({first: files[first]}, {})):
+            self._check_keys("left", self._columns(files, {}))
+
+    def _check_keys(self, side: str, columns: Columns) -> None:
+        if missing := _missing(self._keys, columns):
+            raise InvalidError(
+                f"the {side} side has no column {missing[0]!r}; its columns are {', '.join(map(repr, columns))}"
+            )
 
     def _no_key(self) -> str:
         return "NULL AS key, " if self._keys else ""
@@ -157,11 +173,8 @@ class _Comparison:
         """Check the keys over all files, and return the files to compare: all, if the keys' types depend on equal ones."""
         for side, files in (("left", (self._sides.left, {})), ("right", ({}, self._sides.right))):
             columns = self._columns(*files)
-            for key in self._keys:
-                if columns and key not in columns:
-                    raise InvalidError(
-                        f"the {side} side has no column {key!r}; its columns are {', '.join(map(repr, columns))}"
-                    )
+            if columns:
+                self._check_keys(side, columns)
         everything = (self._sides.left, self._sides.right)
         keys = ", ".join(f"{_name(key)}{self._cast()} AS k{at}" for at, key in enumerate(self._keys))
         names = ", ".join(f"k{at}" for at in range(len(self._keys)))
@@ -212,6 +225,10 @@ class _Comparison:
     def _rows(self, statement: str) -> list[tuple[Any, ...]]:
         with self._session.explained():
             return self._session.connection.execute(statement).fetchall()
+
+
+def _missing(keys: Sequence[str], columns: Columns) -> list[str]:
+    return [key for key in keys if key not in columns]
 
 
 def _struct(short: Mapping[str, str], of: str = "") -> str:

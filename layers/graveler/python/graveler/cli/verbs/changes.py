@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -175,7 +175,9 @@ def diff(
       With --rows, a line {type, key, before, after} for each row, whose
       values are objects {column: value} or null; before these, a line
       {type, column, before, after} for each column of another type
-      (column_added, column_removed, column_changed).
+      (column_added, column_removed, column_changed). Decimals, dates and
+      times are texts, bytes hexadecimal digits; "NaN", "Infinity" and
+      "-Infinity" are texts too. Integers have all their digits.
     """
     if rows is not None and (folders or summary or prefix):
         raise InvalidError("--rows compares one table; leave out --prefix, --folders and --summary")
@@ -250,9 +252,20 @@ def _row_text(row: "RowDifference") -> str:
             continue
         if row.type != "changed":
             cells.append(f"{name}={_shown((before or after)[name])}")
-        elif before[name] != after[name]:
+        elif not _is_same(before[name], after[name]):
             cells.append(f"{name}: {_turned(_shown(before[name]), _shown(after[name]))}")
     return "  ".join(cells)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are the same in a table: NaN is equal to itself, and of JSON's values 1 is not 1.0."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same(each, other[name]) for name, each in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other or (one != one and other != other))
 
 
 def _turned(before: str | None, after: str | None) -> str:
