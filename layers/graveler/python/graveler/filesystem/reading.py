@@ -1,0 +1,209 @@
+"""The bytes of objects: whole, in parts, as files, and copied to local files."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from glob import has_magic
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+from fsspec.utils import isfilelike, stringify_path
+
+from graveler.errors import ObjectNotFoundError
+from graveler.filesystem.addresses import Place
+from graveler.filesystem.describing import file_info
+from graveler.filesystem.listing import Listing
+from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, pieces_of_file, pieces_of_object
+from graveler.model import ObjectEntry
+
+if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
+
+_THREADS: Final = 16
+"""Object reads at once, where they wait for a network."""
+_OPEN: Final = 100
+"""Files that are open at once."""
+_TOGETHER: Final = 1000
+"""Objects that one request looks up."""
+
+
+class Reading(Listing):
+    """Reading of objects."""
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        """Return an object, or the bytes from ``start`` to before ``end``, which count from the end if negative. A whole object
+        is compared with its recorded checksum. Cost: a lookup and an object read."""
+        place = self._place(path)
+        with self._told(place):
+            verbs, ref = self._reading(place)
+            entry = self._stat(verbs, ref, place)
+            if start is None and end is None:
+                return b"".join(verbs.bytes_in(ref, entry))
+            return _part(verbs, ref, entry, start, end)
+
+    def cat_ranges(
+        self,
+        paths: Sequence[str],
+        starts: "Sequence[int | None] | int | None",
+        ends: "Sequence[int | None] | int | None",
+        max_gap: int | None = None,
+        on_error: str = "return",
+        **_: Any,
+    ) -> "list[bytes | Exception]":
+        """Return parts of objects, in the order given. With ``on_error="return"`` an error takes the place of its part. Cost: a
+        lookup for each object, and an object read for each part, several at once."""
+        del max_gap  # parts are read one by one
+        first = [starts] * len(paths) if not isinstance(starts, Iterable) else list(starts)
+        behind = [ends] * len(paths) if not isinstance(ends, Iterable) else list(ends)
+        if not len(paths) == len(first) == len(behind):
+            raise ValueError(f"{len(paths)} paths, {len(first)} starts and {len(behind)} ends; give as many of each")
+        wanted: dict[str, list[int]] = {}
+        for at, path in enumerate(paths):
+            wanted.setdefault(path, []).append(at)
+        found: list[bytes | Exception] = [b""] * len(paths)
+        names = list(wanted)
+        for at in range(0, len(names), _OPEN):  # a process may have only so many files open
+            self._fill({name: wanted[name] for name in names[at : at + _OPEN]}, first, behind, found, on_error)
+        return found
+
+    def get_file(
+        self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **_: Any
+    ) -> None:
+        """Write an object to a local file, which appears as a whole; a folder is made. The bytes are compared with the recorded
+        checksum. Cost: a lookup and an object read."""
+        target = outfile if outfile is not None else lpath
+        place = self._place(rpath)
+        if not isfilelike(target) and self.isdir(rpath):
+            os.makedirs(target, exist_ok=True)  # noqa: PTH103 - a path of any kind
+            return
+        with self._told(place):
+            verbs, ref = self._reading(place)
+            entry = verbs.stat(ref, place.path)
+            callback.set_size(entry.size)
+            if isfilelike(target):
+                for piece in verbs.bytes_in(ref, entry):
+                    target.write(piece)
+                    callback.relative_update(len(piece))
+                return
+            final = Path(stringify_path(target))
+            final.parent.mkdir(parents=True, exist_ok=True)
+            temporary = final.with_name(f".graveler-{token_hex(8)}")
+            try:
+                with temporary.open("xb") as file:
+                    for piece in verbs.bytes_in(ref, entry):
+                        file.write(piece)
+                        callback.relative_update(len(piece))
+                temporary.replace(final)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+
+    def native(self, path: "str | Sequence[str]", *, expiration: int = 3600) -> list[str]:
+        """Return where the bytes of objects are, for readers that open files by themselves: paths of files, ``s3://`` URLs, or
+        behind a server presigned URLs that are valid for a while. ``path`` is a path, a pattern, or several of them. All are of
+        one commit for each ref: uncommitted changes are left out. ``FileNotFoundError`` if nothing matches. Cost as :meth:`glob`;
+        behind a server a request for each object."""
+        pinned = type(self)(
+            *self.storage_args, **{**self.storage_options, "snapshot": True, "skip_instance_cache": True}
+        )
+        given = [path] if isinstance(path, str | os.PathLike) else path
+        return [place for one in given for _, place in pinned.places(one, expiration=expiration)]
+
+    def places(self, path: str, *, glob: bool = True, expiration: int = 3600) -> list[tuple[str, str]]:
+        """Return the names of objects and where their bytes are, as :meth:`native` does, but with the uncommitted changes of a
+        branch. ``path`` is a pattern only with ``glob``. Errors and cost as there."""
+        place = self._place(path)
+        names = self.glob(place.name) if glob and has_magic(place.path) else [place.name]
+        found: list[tuple[str, str]] = []
+        with self._told(place):
+            if not names:
+                raise ObjectNotFoundError(place.path, place.ref)
+            for at in range(0, len(names), _TOGETHER):
+                found += self._places(names[at : at + _TOGETHER], expiration)
+        return found
+
+    def _open_object(self, place: Place, block_size: object) -> ObjectFile:
+        wanted = block_size if isinstance(block_size, int) and block_size > 0 else None  # fsspec also says "default"
+        with self._told(place):
+            verbs, ref = self._reading(place)
+            entry = self._stat(verbs, ref, place)
+            info = file_info(place, entry)
+            file = verbs.open_file(ref, entry)
+            if file is not None:
+                fetch = pieces_of_file(file, entry, ref)
+                return ObjectFile(entry, place.name, info, fetch, min(wanted or FILE_BLOCK, FILE_BLOCK), file)
+            return ObjectFile(entry, place.name, info, pieces_of_object(verbs.opened(ref, entry)), wanted or BLOCK)
+
+    def _fill(
+        self,
+        wanted: Mapping[str, Sequence[int]],
+        first: "Sequence[int | None]",
+        behind: "Sequence[int | None]",
+        found: "list[bytes | Exception]",
+        on_error: str,
+    ) -> None:
+        """Read the parts of several objects, whose numbers ``wanted`` has, into ``found``."""
+        opened: dict[str, ObjectFile] = {}
+        parts: list[tuple[ObjectFile, int]] = []
+
+        def read(part: tuple[ObjectFile, int]) -> None:
+            file, at = part
+            begin, stop = _bounds(file.size, first[at], behind[at])
+            try:
+                found[at] = file.at(begin, stop - begin)
+            except OSError as error:
+                if on_error == "raise":
+                    raise
+                found[at] = error
+
+        try:
+            for path, numbers in wanted.items():
+                try:
+                    opened[path] = self._open_object(self._place(path), None)
+                except (OSError, ValueError) as error:
+                    if on_error == "raise":
+                        raise
+                    for at in numbers:
+                        found[at] = error
+                else:
+                    parts += ((opened[path], at) for at in numbers)
+            if len(parts) < 2 or all(file.is_local for file in opened.values()):
+                for part in parts:
+                    read(part)
+                return
+            with ThreadPoolExecutor(min(_THREADS, len(parts)), "graveler-fs") as pool:
+                list(pool.map(read, parts))
+        finally:
+            for file in opened.values():
+                file.close()
+
+    def _places(self, names: Sequence[str], expiration: int) -> list[tuple[str, str]]:
+        """Return names and places of objects of one ref, and of all below folders."""
+        first = self._place(names[0])
+        verbs, ref = self._reading(first)
+        found: list[tuple[str, str]] = []
+        for name, entry in zip(names, verbs.stat_many(ref, [self._place(name).path for name in names]), strict=True):
+            if entry is not None:
+                found.append((name, verbs.native(ref, entry, expiration)))
+            elif not self.isdir(name):
+                raise ObjectNotFoundError(self._place(name).path, first.ref)
+            else:
+                below = self.find(name)
+                each = verbs.stat_many(ref, [self._place(one).path for one in below])
+                found += [
+                    (one, verbs.native(ref, its, expiration)) for one, its in zip(below, each, strict=True) if its
+                ]
+        return found
+
+
+def _bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
+    """Return where a part begins and ends, as a slice of the object's bytes does."""
+    begin, stop, _ = slice(start, end).indices(size)
+    return begin, max(begin, stop)
+
+
+def _part(verbs: "AnyRepository", ref: str, entry: ObjectEntry, start: int | None, end: int | None) -> bytes:
+    begin, stop = _bounds(entry.size, start, end)
+    return b"".join(verbs.bytes_in(ref, entry, begin, stop - begin)) if stop > begin else b""

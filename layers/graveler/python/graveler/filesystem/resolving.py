@@ -1,0 +1,99 @@
+"""From paths to what they name: repository, ref and object, and the operations of the lake that they go to."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fsspec.asyn import AsyncFileSystem
+
+from graveler.errors import GravelerError, ObjectNotFoundError
+from graveler.filesystem.addresses import PROTOCOL, Place, place_of
+from graveler.filesystem.failures import told
+from graveler.filesystem.lakes import OpenedLake, Surroundings, lake_options
+from graveler.filesystem.transactions import CommitTransaction
+from graveler.model import ObjectEntry
+from graveler.sdk.lake import Lake
+
+if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
+
+
+class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """The part of the filesystem that all others stand on: the lake, and where in it a path is read or written."""
+
+    protocol = PROTOCOL
+    root_marker = ""
+    cachable = True
+    mirror_sync_methods = False
+    transaction_type = CommitTransaction
+    surroundings = Surroundings()
+    _extra_tokenize_attributes = ("surroundings",)
+
+    def __init__(
+        self,
+        lake: "str | os.PathLike[str] | Lake | None" = None,
+        *,
+        snapshot: bool = False,
+        on_error: Callable[[GravelerError], object] | None = None,
+        **storage_options: Any,
+    ) -> None:
+        if self._cached:
+            return
+        options = lake_options(storage_options)
+        super().__init__(lake, **storage_options)
+        location: str | Path | Lake | None
+        if isinstance(lake, os.PathLike) or (isinstance(lake, str) and "://" not in lake):
+            location = Path(lake).expanduser().absolute()  # whatever the working folder is when it is opened
+        else:
+            location = lake
+        self.snapshot = snapshot
+        self._on_error = on_error
+        self.opened = OpenedLake(location, options, snapshot=snapshot)
+
+    @property
+    def fsid(self) -> str:
+        """An ID of the lake's address."""
+        return f"{PROTOCOL}_{hashlib.sha256(repr(self.opened.lake).encode()).hexdigest()[:16]}"
+
+    def _told(self, place: Place) -> AbstractContextManager[None]:
+        return told(place.name, self._on_error)
+
+    def _place(self, path: "str | os.PathLike[str]") -> Place:
+        return place_of(self._strip_protocol(path))
+
+    def _expect_object(self, place: Place) -> Place:
+        """Refuse what cannot be the path of an object."""
+        if not place.path:
+            raise ValueError(f"{place.name!r} is no path of an object; write {PROTOCOL}://repository/branch/path")
+        return place
+
+    def _reading(self, place: Place) -> "tuple[AnyRepository, str]":
+        """Return the operations of the repository, and the ref to read."""
+        if not place.ref:
+            raise ObjectNotFoundError(place.name, "the lake")
+        transaction = self._transaction
+        hidden = (
+            transaction.reading(place.repository, place.ref) if isinstance(transaction, CommitTransaction) else None
+        )
+        return self.opened.verbs(place.repository), hidden or self.opened.reading(place.repository, place.ref)
+
+    def _writing(self, place: Place) -> str:
+        """Return the branch to write to. Cost: a table read."""
+        self.opened.expect_branch(place.repository, place.ref, f"writing {place.name!r}")
+        transaction = self._transaction
+        if self._intrans and isinstance(transaction, CommitTransaction):
+            return transaction.writing(place.repository, place.ref)
+        return place.ref
+
+    def _stat(self, verbs: "AnyRepository", ref: str, place: Place) -> ObjectEntry:
+        """Look an object up. ``IsADirectoryError`` for a folder."""
+        try:
+            if place.path:
+                return verbs.stat(ref, place.path)
+        except ObjectNotFoundError:
+            if not verbs.list_objects(ref, prefix=place.prefix, amount=1).results:
+                raise
+        raise IsADirectoryError(f"{place.name!r} is a folder")
