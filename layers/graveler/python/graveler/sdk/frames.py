@@ -1,13 +1,16 @@
 """Listings as Arrow tables and data frames."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from graveler.errors import UnavailableError
 from graveler.extras import not_installed
 from graveler.paging import Pages
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas
     import polars
     import pyarrow
@@ -57,6 +60,35 @@ def polars_frame(reader: "pyarrow.RecordBatchReader") -> "polars.DataFrame":
     found = polars.from_arrow(reader.read_all())
     assert isinstance(found, polars.DataFrame)
     return found
+
+
+class Querying(Protocol):
+    """What rows of DuckDB need of :class:`graveler.sql.session.Session`, which is above them."""
+
+    connection: "duckdb.DuckDBPyConnection"
+
+    def explained(self) -> AbstractContextManager[None]: ...
+
+
+class Frames(ABC):
+    """Rows of DuckDB that become data frames. In those of pandas, integers beside nulls stay integers if ``_exact``."""
+
+    _session: Querying
+    _exact: ClassVar[bool] = False
+
+    @abstractmethod
+    def to_arrow(self) -> "pyarrow.RecordBatchReader":
+        """Return the rows as Arrow record batches."""
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return :meth:`to_arrow` as a data frame of pandas: :class:`UnavailableError` without it."""
+        with self._session.explained():
+            return pandas_frame(self.to_arrow(), exact=self._exact)
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return :meth:`to_arrow` as a data frame of Polars: :class:`UnavailableError` without it."""
+        with self._session.explained():
+            return polars_frame(self.to_arrow())
 
 
 def _to_install(package: str, missing: str | None) -> str:

@@ -14,12 +14,12 @@ from graveler.locations import Named, find_lake, find_location, user_name
 from graveler.model import Repository as RepositoryProperties
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
-from graveler.sdk.query import Parameters, Result, result_of
 from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
 from graveler.sdk.repository import Repository
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake as OwnLake
+    from graveler.sdk.query import Parameters, Result
 
 
 class Lake:
@@ -67,7 +67,7 @@ class Lake:
             raise InvalidError("this does not work through a server; open the lake itself")
         return self.verbs
 
-    def sql(self, query: str, parameters: Parameters | None = None) -> Result:
+    def sql(self, query: str, parameters: "Parameters | None" = None) -> "Result":
         """Run a query of DuckDB's SQL and return its rows. It may read the lake's files,
         ``FROM 'graveler://sales/main/orders/*.parquet'``, and its history, by the functions ``objects('sales/main')``,
         ``diff('sales', 'main~1', 'main')``, ``staged``, ``blame``, ``commits``, ``reflog``, ``branches``, ``tags`` and
@@ -77,6 +77,8 @@ class Lake:
         ``pip install 'graveler[sql]'``: :class:`UnavailableError` without. :class:`InvalidError` for a query that DuckDB refuses;
         :class:`RefNotFoundError` and other errors of the lake.
         """
+        from graveler.sdk.query import result_of  # for those that query
+
         try:
             # By its name, as it stands on the filesystem, which opens lakes by this module.
             sessions = import_module("graveler.sql.session")

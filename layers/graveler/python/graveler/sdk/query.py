@@ -1,13 +1,12 @@
 """What a query of ``lake.sql`` returns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
+
+from graveler.sdk.frames import Frames, Querying
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
@@ -16,23 +15,22 @@ Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 _TOGETHER: Final = 1000
 
 
-class Session(Protocol):
+class Session(Querying, Protocol):
     """What a result needs of :class:`graveler.sql.session.Session`, which is above it."""
-
-    connection: "duckdb.DuckDBPyConnection"
 
     def all_but_last(self, query: str) -> "duckdb.Statement": ...
     def prepared(self, statement: "duckdb.Statement") -> "duckdb.Statement": ...
     def relation(
         self, statement: "duckdb.Statement", parameters: Parameters | None = None
     ) -> "duckdb.DuckDBPyRelation | None": ...
-    def explained(self) -> AbstractContextManager[None]: ...
     def close(self) -> None: ...
 
 
-class Result(Iterator[tuple[Any, ...]]):
+class Result(Frames, Iterator[tuple[Any, ...]]):
     """The rows of a query, which runs when they are read: by a loop, or by one of the methods; by one of these, once. Closing it,
     or the end of its ``with`` block, ends the query. For one thread at a time."""
+
+    _session: Session
 
     def __init__(self, session: Session, statement: "duckdb.Statement", parameters: Parameters | None = None) -> None:
         """Runs a statement that returns no rows. Errors as those of :meth:`Session.execute`."""
@@ -59,20 +57,6 @@ class Result(Iterator[tuple[Any, ...]]):
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])
         with self._session.explained():
             return self._relation.to_arrow_reader()
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return the rows as a data frame of pandas: :class:`UnavailableError` without it."""
-        from graveler.sdk.frames import pandas_frame
-
-        with self._session.explained():
-            return pandas_frame(self.to_arrow())
-
-    def to_polars(self) -> "pl.DataFrame":
-        """Return the rows as a data frame of Polars: :class:`UnavailableError` without it."""
-        from graveler.sdk.frames import polars_frame
-
-        with self._session.explained():
-            return polars_frame(self.to_arrow())
 
     def close(self) -> None:
         """End the query."""

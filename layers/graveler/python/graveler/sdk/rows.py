@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+
+from graveler.sdk.frames import Frames, Querying
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 Row: TypeAlias = dict[str, Any]
@@ -17,14 +15,6 @@ Row: TypeAlias = dict[str, Any]
 SORTED: Final = 100_000
 """The differences that are sorted at most: DuckDB's sort of large rows needs memory that a limit may not leave it."""
 _TOGETHER: Final = 1000
-
-
-class Session(Protocol):
-    """What a diff needs of :class:`graveler.sql.session.Session`, which is above it."""
-
-    connection: "duckdb.DuckDBPyConnection"
-
-    def explained(self) -> AbstractContextManager[None]: ...
 
 
 class RowDifference(NamedTuple):
@@ -45,14 +35,16 @@ class ColumnDifference(NamedTuple):
     after: str | None
 
 
-class RowDiff:
+class RowDiff(Frames):
     """The differences between two states of a table, which DuckDB holds in memory and, beyond the limit, in temporary files until
     this is closed, also by the end of its ``with`` block. They can be read several times. Up to 100,000 come in the order of the
     keys, or of the rows; more in any order. For one thread at a time."""
 
+    _exact = True
+
     def __init__(
         self,
-        session: Session,
+        session: Querying,
         query: str,
         counts: Mapping[str, int],
         columns: tuple[ColumnDifference, ...],
@@ -96,20 +88,6 @@ class RowDiff:
         ``after``, of which all but the first are structs. Values of JSON are JSON texts."""
         with self._session.explained():
             return self._session.connection.cursor().sql(self._query).to_arrow_reader()
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return :meth:`to_arrow` as a data frame of pandas: :class:`UnavailableError` without it."""
-        from graveler.sdk.frames import pandas_frame
-
-        with self._session.explained():
-            return pandas_frame(self.to_arrow(), exact=True)
-
-    def to_polars(self) -> "pl.DataFrame":
-        """Return :meth:`to_arrow` as a data frame of Polars: :class:`UnavailableError` without it."""
-        from graveler.sdk.frames import polars_frame
-
-        with self._session.explained():
-            return polars_frame(self.to_arrow())
 
     def close(self) -> None:
         """Release memory and temporary files."""
