@@ -1,4 +1,4 @@
-"""Random histories, in lakes in memory."""
+"""Random histories, in lakes in memory and in any other."""
 
 from hypothesis import strategies as st
 
@@ -69,8 +69,14 @@ def built(history: list[tuple[str, object]]) -> Repository:
 def built_lake(history: list[tuple[str, object]]) -> Lake:
     """Return the lake of :func:`built`."""
     lake = Lake(LakeVerbs(MemoryTables(), MemoryObjects), "ada")
-    lake.own.create_repository("demo", "mem://demo", split=SplitParameters(1, 400, 2))
-    repository = lake.repository("demo")
+    build(lake, "demo", "mem://demo", history)
+    return lake
+
+
+def build(lake: Lake, name: str, namespace: str, history: list[tuple[str, object]]) -> Repository:
+    """Create the repository of :func:`built` in an own lake."""
+    lake.own.create_repository(name, namespace, split=SplitParameters(1, 400, 2))
+    repository = lake.repository(name)
     main = repository.branch("main")
     for number, (kind, what) in enumerate(history):
         match kind, what:
@@ -94,7 +100,7 @@ def built_lake(history: list[tuple[str, object]]) -> Lake:
                 _commit(repository, "dev", "before")
                 if repository.ref("main").get_commit().id != repository.ref(_dev(repository)).get_commit().id:
                     repository.ref("dev").merge_into("main", strategy="source-wins", allow_empty=True)
-    return lake
+    return repository
 
 
 def _dev(repository: Repository) -> str:

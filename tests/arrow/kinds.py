@@ -1,0 +1,117 @@
+"""Each kind of lake: a folder, S3 with DynamoDB Local, behind a server; with a second way in, by which others write."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pytest
+
+from graveler.access.authentication import Access
+from graveler.access.keys import KeyWithSecret
+from graveler.access.permissions import Role
+from graveler.lake.opening.folder import create_folder_lake
+from graveler.sdk.lake import Lake, create_lake, open_lake
+from graveler.sdk.repository import Repository
+from graveler.storage.s3_objects import S3Settings
+from tests.arrow.histories import build
+from tests.server.support import running
+from tests.storage.adapters import CREDENTIALS, make_bucket
+from tests.support.servers import REGION, dynamodb_local, s3proxy
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A lake that is read, and the same one as another process has it: an own lake."""
+
+    lake: Lake
+    writer: Lake
+
+    def build(self, history: list[tuple[str, object]]) -> Repository:
+        """Create a repository after these steps, as the writer has it; its name is new."""
+        name = f"r-{token_hex(6)}"
+        return build(self.writer, name, f"{self.writer.verbs.home}{name}", history)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server, and its lake's folder."""
+
+    url: str
+    folder: Path
+    admin: KeyWithSecret
+
+    def key(self, role: Role, *repositories: str) -> KeyWithSecret:
+        """Create a key, limited to repositories if some are given."""
+        with open_lake(self.folder) as lake:
+            return Access(lake.own.tables).create_key("eve", role, repositories, ())
+
+
+def open_with(url: str, key: KeyWithSecret, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """Open a lake behind a server with a key."""
+    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key.key.key_id)
+    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", key.secret)
+    return open_lake(url)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("served-kind")
+    with create_folder_lake(folder / "lake") as lake:
+        admin = Access(lake.tables).create_key("ada", Role.ADMIN, (), ())
+    with running(folder, workers=1, key=False) as started:
+        yield Server(started.url, folder / "lake", admin)
+
+
+@pytest.fixture(scope="session")
+def place_on_aws(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, Any]]:
+    """The variables for a lake on AWS, and where it is."""
+    name = f"kind-{token_hex(6)}"
+    variables = {**CREDENTIALS, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+    place = {
+        "location": f"dynamodb://{name}",
+        "objects": f"s3://{name}/lake",
+        "region": REGION,
+        "s3_endpoint_url": s3proxy(),
+        "dynamodb_endpoint_url": dynamodb_local(),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in variables.items():
+            patch.setenv(variable, value)
+        make_bucket(name, S3Settings(REGION, s3proxy()))
+        create_lake(create_table=True, **place).close()
+    return variables, place
+
+
+@pytest.fixture
+def folder_kind(tmp_path: Path) -> Iterator[Kind]:
+    with create_lake(tmp_path / "lake", user="ada") as writer, open_lake(tmp_path / "lake", user="ada") as lake:
+        yield Kind(lake, writer)
+
+
+@pytest.fixture
+def aws_kind(place_on_aws: tuple[dict[str, str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Kind]:
+    variables, place = place_on_aws
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    with open_lake(user="ada", **place) as writer, open_lake(user="ada", **place) as lake:
+        yield Kind(lake, writer)
+
+
+@pytest.fixture
+def served_kind(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kind]:
+    with (
+        open_lake(server.folder, user="ada") as writer,
+        open_with(server.url, server.admin, monkeypatch) as lake,
+    ):
+        yield Kind(lake, writer)
+
+
+@pytest.fixture(params=["folder", "aws", "served"])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.getfixturevalue(f"{request.param}_kind")
+    return found
+
+
+__all__ = ["aws_kind", "folder_kind", "kind", "place_on_aws", "served_kind", "server"]
