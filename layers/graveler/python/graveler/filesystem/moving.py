@@ -25,18 +25,18 @@ class Moving(Describing):
         source, target = self._place(path1), self._expect_object(self._place(path2))
         if self.isdir(path1):
             return
-        with self._told(source):
+        with self._told(source), self._changing(target) as (there, branch):
             verbs, ref = self._reading(source)
-            branch = self._writing(target)
             if source.repository == target.repository:
-                verbs.copy(branch, source.path, target.path, source_ref=ref)
+                there.copy(branch, source.path, target.path, source_ref=ref)
                 return
+            there.expect_upload(branch, target.path)
             entry = verbs.stat(ref, source.path)
             with NamedTemporaryFile(prefix="graveler-") as file:
                 for piece in verbs.bytes_in(ref, entry):
                     file.write(piece)
                 file.flush()
-                self.opened.verbs(target.repository).upload(
+                there.upload(
                     branch, target.path, Path(file.name), content_type=entry.content_type, metadata=entry.metadata
                 )
 
@@ -55,9 +55,8 @@ class Moving(Describing):
             source, target = self._place(path1), self._place(path2)
             at_once = source[:2] == target[:2] and not path2.endswith("/")
             if at_once and self.isfile(path1) and not self.isdir(path2):
-                with self._told(source):
-                    branch = self._writing(source)
-                    self.opened.verbs(source.repository).move(branch, source.path, target.path)
+                with self._told(source), self._changing(source) as (verbs, branch):
+                    verbs.move(branch, source.path, target.path)
                 return
         sources, targets = self._moves(path1, path2, recursive=recursive, maxdepth=maxdepth)
         self.copy(sources, targets, on_error="raise", **options)
@@ -115,9 +114,7 @@ class Moving(Describing):
             deleted.setdefault((place.repository, place.ref), []).append(place.path)
         for (repository, ref), paths in deleted.items():
             place = Place(repository, ref, paths[0])
-            with self._told(place):
-                branch = self._writing(place)
-                verbs = self.opened.verbs(repository)
+            with self._told(place), self._changing(place) as (verbs, branch):
                 found = verbs.stat_many(branch, paths)
                 files = [one.path for one in found if one is not None]
                 for missing, entry in zip(paths, found, strict=True):

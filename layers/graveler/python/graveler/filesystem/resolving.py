@@ -2,14 +2,14 @@
 
 import hashlib
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsspec.asyn import AsyncFileSystem
 
-from graveler.errors import GravelerError, ObjectNotFoundError
+from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError, RefNotFoundError
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
 from graveler.filesystem.failures import told
 from graveler.filesystem.lakes import OpenedLake, Surroundings, lake_options
@@ -80,9 +80,18 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         )
         return self.opened.verbs(place.repository), hidden or self.opened.reading(place.repository, place.ref)
 
+    @contextmanager
+    def _changing(self, place: Place) -> Iterator[tuple["AnyRepository", str]]:
+        """Run a block that changes the branch of a place: the operations of the repository, and the branch to write to. If it
+        fails for what is not a branch, the error says so. No request."""
+        try:
+            yield self.opened.verbs(place.repository), self._writing(place)
+        except (RefNotFoundError, InvalidError):
+            self.opened.expect_branch(place.repository, place.ref, f"writing {place.name!r}")
+            raise
+
     def _writing(self, place: Place) -> str:
-        """Return the branch to write to. Cost: a table read."""
-        self.opened.expect_branch(place.repository, place.ref, f"writing {place.name!r}")
+        """Return the branch to write to."""
         transaction = self._transaction
         if self._intrans and isinstance(transaction, CommitTransaction):
             return transaction.writing(place.repository, place.ref)

@@ -65,8 +65,8 @@ class Writing(Describing):
 
     def _open_writer(self, place: Place, options: Mapping[str, Any], *, if_absent: bool) -> ObjectWriter:
         self._expect_object(place)
-        with self._told(place):
-            self._writing(place)  # before the caller writes gigabytes for a missing branch
+        with self._told(place), self._changing(place) as (verbs, branch):
+            verbs.expect_upload(branch, place.path)  # before the caller writes gigabytes for a missing branch
             if if_absent and self.exists(place.name):
                 raise AlreadyExistsError("object", place.path)
             mode = "create" if if_absent else "overwrite"
@@ -86,9 +86,8 @@ class Writing(Describing):
     ) -> None:
         if mode not in ("overwrite", "create"):
             raise ValueError(f"mode {mode!r} is not one of 'overwrite', 'create'")
-        with self._told(place):
-            branch = self._writing(place)
-            self.opened.verbs(place.repository).upload(
+        with self._told(place), self._changing(place) as (verbs, branch):
+            verbs.upload(
                 branch,
                 place.path,
                 data,

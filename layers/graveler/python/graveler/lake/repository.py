@@ -178,6 +178,11 @@ class OpenRepository(RepositoryReader, RequestMethods):
         read. :class:`RefNotFoundError`, :class:`ForbiddenError`."""
         self._branches.state(branch, Intent(direct=True, force=force))
 
+    def expect_upload(self, branch: str, path: str) -> None:
+        """Check that an upload would be accepted, as :meth:`expect_changes`. Cost: one table read."""
+        encode_key(path)
+        self.expect_changes(branch)
+
     def new_address(self, branch: str, path: str, *, force: bool = False) -> str:
         """Return a physical address to write an object's bytes to, to be linked afterwards. Cost: one table read."""
         encode_key(path)

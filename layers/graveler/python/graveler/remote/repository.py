@@ -123,6 +123,11 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     # Uncommitted changes
 
+    def expect_upload(self, branch: str, path: str) -> None:
+        """Check that an upload would be accepted, before a caller does expensive work for it. :class:`RefNotFoundError`,
+        :class:`ForbiddenError`."""
+        self._transfers.expect(branch, path)
+
     def _run_upload(self, request: staging.Upload, context: Context) -> ObjectEntry:
         return self._transfers.upload(request, context.body, context.progress)
 

@@ -188,6 +188,10 @@ class Transfers:
         )
         return response.read(ObjectStats).entry()
 
+    def expect(self, branch: str, path: str) -> None:
+        """Check that the server would take an object of this path. Cost: one request."""
+        self._connection.get(self._backing(branch), StagingLocation, {"path": path})
+
     def send(self, branch: str, path: str, file: Path, *, force: bool = False) -> str:
         """Write a file's bytes to a location for an object of this path, stage nothing, and return the physical address. The
         bytes are kept only for a grace period. Cost: one request and one object write. :class:`InvalidError` for a file over 4
