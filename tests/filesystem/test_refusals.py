@@ -21,11 +21,11 @@ def test_a_file_that_may_not_be_written_does_not_open(fs: GravelerFileSystem, br
     fs.opened.repository(repository).tag("v1").create("main")
     fs.opened.verbs(repository).protect(["main"])
     writes: list[Callable[[str], object]] = [
-        *(lambda path, mode=mode: fs.open(path, mode) for mode in ("wb", "w", "xb", "x")),  # type: ignore[misc]
+        *(lambda path, mode=mode: fs.open(path, mode) for mode in ("wb", "w", "xb", "x")),
         lambda path: fs.open(path, "wb", compression="gzip"),
         lambda path: fs.pipe_file(path, b""),
         lambda path: fs.cp_file(f"{branch}/x", path),
-        lambda path: fs.touch(path),
+        fs.touch,
     ]
     for write in writes:
         for ref in ("main", "v1", "main~0", head):

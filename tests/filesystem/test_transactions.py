@@ -1,10 +1,13 @@
 """Transactions: one commit or nothing."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from pathlib import Path
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
+from fsspec.callbacks import Callback
 
 from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError
 from graveler.filesystem.filesystem import GravelerFileSystem
@@ -122,8 +125,8 @@ def test_a_transaction_can_begin_again(fs: GravelerFileSystem, branch: str) -> N
         fs.pipe_file(f"{branch}/b", b"")
         raise KeyError
     assert fs.find(branch) == [f"{branch}/a"]
-    with pytest.raises(InvalidError, match="has ended"):
-        transaction.writing(*branch.split("/"))
+    with pytest.raises(InvalidError, match="has ended"), transaction.changing(*branch.split("/")):
+        pass
 
 
 def test_threads_share_a_transaction(fs: GravelerFileSystem, branch: str) -> None:
@@ -140,22 +143,133 @@ def test_threads_share_a_transaction(fs: GravelerFileSystem, branch: str) -> Non
     assert messages(fs, branch) == ["Merge transaction: Write files in a transaction", "Repository created"]
 
 
-def test_of_two_threads_that_begin_at_once_one_is_refused(fs: GravelerFileSystem, branch: str) -> None:
-    together, both = Barrier(2, timeout=60), Barrier(2, timeout=60)
+def test_transactions_of_two_threads_do_not_mix(fs: GravelerFileSystem, branch: str) -> None:
+    step = Barrier(2, timeout=60)
 
-    def work(path: str) -> str:
-        together.wait()
-        try:
-            with fs.transaction:
-                both.wait()
-                fs.pipe_file(path, b"")
-        except ValueError:
-            both.wait()
-            return ""
-        return path
+    def work(name: str) -> list[str]:
+        step.wait()
+        with fs.transaction as transaction:
+            step.wait()
+            transaction.message = name
+            fs.pipe_file(f"{branch}/{name}", b"")
+            step.wait()
+            with fs.open(f"{branch}/{name}-2", "w") as file:
+                step.wait()
+                file.write(name)
+            found = list(fs.find(branch))
+            step.wait()
+            if name == "failing":
+                raise KeyError
+        return found
 
     with ThreadPoolExecutor(2) as pool:
-        written = list(pool.map(work, (f"{branch}/a", f"{branch}/b")))
-    assert written.count("") == 1
-    assert fs.find(branch) == [path for path in written if path]
+        first = [pool.submit(work, name) for name in ("ada", "bob")]
+        assert [each.result() for each in first] == [[f"{branch}/{n}", f"{branch}/{n}-2"] for n in ("ada", "bob")]
+        assert sorted(messages(fs, branch)) == [
+            "Merge transaction: ada", "Merge transaction: bob", "Repository created",
+        ]  # fmt: skip
+        second = [pool.submit(work, name) for name in ("carol", "failing")]
+        second[0].result()
+        with pytest.raises(KeyError):
+            second[1].result()
+    assert fs.find(branch) == [f"{branch}/{n}" for n in ("ada", "ada-2", "bob", "bob-2", "carol", "carol-2")]
     assert not list(branch_of(fs, branch).uncommitted())
+    repository = fs.opened.repository(branch.removesuffix("/main"))
+    assert [one.id for one in repository.branches(show_hidden=True)] == ["main"]
+
+
+def test_a_thread_that_began_none_of_several_transactions_is_refused(fs: GravelerFileSystem, branch: str) -> None:
+    both, looked = Barrier(3, timeout=60), Barrier(3, timeout=60)
+    fs.pipe_file(f"{branch}/before", b"")
+    branch_of(fs, branch).commit("One")
+
+    def work(name: str) -> None:
+        with fs.transaction:
+            fs.pipe_file(f"{branch}/{name}", b"")
+            both.wait()
+            looked.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        working = [pool.submit(work, name) for name in "ab"]
+        both.wait()
+        for write in (
+            lambda: fs.pipe_file(f"{branch}/c", b""),
+            lambda: fs.open(f"{branch}/c", "wb"),
+            lambda: fs.rm(f"{branch}@/before"),
+            fs.end_transaction,
+            lambda: fs.find(branch),
+        ):
+            with pytest.raises(ValueError, match="began none of them"):
+                write()
+        assert fs.find(f"{branch}@") == [f"{branch}@/before"]
+        looked.wait()
+        for each in working:
+            each.result()
+    assert fs.find(branch) == [f"{branch}/{name}" for name in ("a", "b", "before")]
+
+
+def test_tasks_of_one_event_loop_have_transactions_of_their_own(fs: GravelerFileSystem, branch: str) -> None:
+    async def work(name: str, begun: list[str], all_begun: asyncio.Event) -> list[str]:
+        with fs.transaction as transaction:
+            transaction.message = name
+            begun.append(name)
+            if len(begun) == 2:
+                all_begun.set()
+            await all_begun.wait()
+            await fs._pipe_file(f"{branch}/{name}", b"")
+            return list(await fs._find(branch))
+
+    async def both() -> list[list[str]]:
+        begun: list[str] = []
+        all_begun = asyncio.Event()
+        return await asyncio.gather(*(work(name, begun, all_begun) for name in "ab"))
+
+    assert asyncio.run(both()) == [[f"{branch}/a"], [f"{branch}/b"]]
+    assert sorted(messages(fs, branch)) == ["Merge transaction: a", "Merge transaction: b", "Repository created"]
+
+
+def test_a_thread_that_is_still_writing_at_the_end_writes_nothing(
+    fs: GravelerFileSystem, branch: str, tmp_path: Path
+) -> None:
+    writing, ended = Event(), Event()
+    (tmp_path / "local").write_bytes(b"1")
+
+    class Waiting(Callback):  # type: ignore[misc]  # fsspec has no types
+        def relative_update(self, inc: int = 1) -> None:
+            writing.set()
+            assert ended.wait(60)
+
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(ValueError, match="still writing"), fs.transaction:  # noqa: PT012
+            fs.pipe_file(f"{branch}/a", b"")
+            late = pool.submit(fs.put_file, str(tmp_path / "local"), f"{branch}/b", callback=Waiting())
+            assert writing.wait(60)
+        ended.set()
+        with pytest.raises((FileNotFoundError, ValueError)):
+            late.result()
+    assert fs.find(branch) == []
+    assert messages(fs, branch) == ["Repository created"]
+
+
+def test_a_file_belongs_to_the_transaction_in_which_it_was_opened(fs: GravelerFileSystem, branch: str) -> None:
+    before = fs.open(f"{branch}/before", "wb")
+    with fs.transaction:
+        inside = fs.open(f"{branch}/inside", "wb")
+        inside.close()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(fs.pipe_file, f"{branch}/other-thread", b"").result()
+    before.close()
+    assert [change.path for change in branch_of(fs, branch).uncommitted()] == ["before"]
+    branch_of(fs, branch).commit("Before")
+    assert fs.find(branch) == [f"{branch}/{name}" for name in ("before", "inside", "other-thread")]
+
+
+def test_a_message_may_be_set_beforehand(fs: GravelerFileSystem, branch: str) -> None:
+    fs.transaction.message = "Beforehand"
+    with fs.transaction:
+        fs.pipe_file(f"{branch}/a", b"")
+    with fs.transaction:
+        fs.pipe_file(f"{branch}/b", b"")
+    assert messages(fs, branch)[:2] == [
+        "Merge transaction: Write files in a transaction", "Merge transaction: Beforehand",
+    ]  # fmt: skip

@@ -7,6 +7,7 @@ from fsspec.core import get_compression
 
 from graveler.filesystem.awaiting import Awaiting
 from graveler.filesystem.compressed import CompressedWriter
+from graveler.filesystem.failures import told
 from graveler.filesystem.moving import Moving
 from graveler.filesystem.object_file import ObjectFile
 from graveler.filesystem.reading import Reading
@@ -67,6 +68,7 @@ class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
                 writer = self.open(path, mode, block_size, cache_options, **options)
                 return CompressedWriter(writer, compr[codec])
             compression = None
+            options["autocommit"] = True  # its own transaction knows the file already
         return super().open(path, mode, block_size, cache_options, compression, **options)
 
     def _open(
@@ -81,11 +83,25 @@ class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
             raise ValueError(f"mode {mode!r} is not one of 'rb', 'wb', 'xb'; objects are written as a whole")
         return self._open_writer(place, options, if_absent=mode == "xb")
 
+    @property
+    def transaction(self) -> CommitTransaction:
+        """The transaction of this thread, or one that a ``with`` block begins. Several threads may have one each; changes in a
+        thread without one, such as a library's, belong to the only one there is: ``ValueError`` while there are several."""
+        return self.transactions.own
+
     def start_transaction(self) -> CommitTransaction:
-        """Begin a transaction without a ``with`` block; :meth:`end_transaction` ends it. ``ValueError`` if there is one."""
-        transaction = CommitTransaction(self)
+        """Begin a transaction without a ``with`` block; :meth:`end_transaction` ends it. ``ValueError`` if this thread has
+        one."""
+        transaction = self.transactions.own
         transaction.start()
         return transaction
+
+    def end_transaction(self) -> None:
+        """Commit and merge the transaction of this thread, or the only one there is. Does nothing without one."""
+        with told("the transaction"):
+            transaction = self.transactions.meant
+        if transaction is not None:
+            transaction.complete()
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """Do nothing: nothing is cached that could change. A ``snapshot`` stays what it is."""

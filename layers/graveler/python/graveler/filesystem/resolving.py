@@ -13,7 +13,7 @@ from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError, Re
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
 from graveler.filesystem.failures import told
 from graveler.filesystem.lakes import OpenedLake, Surroundings, lake_options
-from graveler.filesystem.transactions import CommitTransaction
+from graveler.filesystem.transactions import CommitTransaction, Transactions
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import Lake
 
@@ -52,6 +52,7 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         self.snapshot = snapshot
         self._on_error = on_error
         self.opened = OpenedLake(location, options, snapshot=snapshot)
+        self.transactions = Transactions(self)
 
     @property
     def fsid(self) -> str:
@@ -74,28 +75,29 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         """Return the operations of the repository, and the ref to read."""
         if not place.ref:
             raise ObjectNotFoundError(place.name, "the lake")
-        transaction = self._transaction
-        hidden = (
-            transaction.reading(place.repository, place.ref) if isinstance(transaction, CommitTransaction) else None
-        )
+        hidden = self.transactions.reading(place.repository, place.ref)
         return self.opened.verbs(place.repository), hidden or self.opened.reading(place.repository, place.ref)
 
+    def _changing(self, place: Place) -> AbstractContextManager[tuple["AnyRepository", str]]:
+        """Run a block that changes the branch of a place, as :meth:`_changing_in` the transaction that is meant here."""
+        return self._changing_in(self.transactions.meant, place)
+
     @contextmanager
-    def _changing(self, place: Place) -> Iterator[tuple["AnyRepository", str]]:
-        """Run a block that changes the branch of a place: the operations of the repository, and the branch to write to. If it
-        fails for what is not a branch, the error says so. No request."""
+    def _changing_in(
+        self, transaction: CommitTransaction | None, place: Place
+    ) -> Iterator[tuple["AnyRepository", str]]:
+        """Run a block that changes the branch of a place. It gets the operations of the repository, and the branch to write to.
+        If it fails for what is not a branch, the error says so. No request."""
+        verbs = self.opened.verbs(place.repository)
         try:
-            yield self.opened.verbs(place.repository), self._writing(place)
+            if transaction is None:
+                yield verbs, place.ref
+            else:
+                with transaction.changing(place.repository, place.ref) as hidden:
+                    yield verbs, hidden
         except (RefNotFoundError, InvalidError):
             self.opened.expect_branch(place.repository, place.ref, f"writing {place.name!r}")
             raise
-
-    def _writing(self, place: Place) -> str:
-        """Return the branch to write to."""
-        transaction = self._transaction
-        if self._intrans and isinstance(transaction, CommitTransaction):
-            return transaction.writing(place.repository, place.ref)
-        return place.ref
 
     def _stat(self, verbs: "AnyRepository", ref: str, place: Place) -> ObjectEntry:
         """Look an object up. ``IsADirectoryError`` for a folder."""

@@ -1,6 +1,15 @@
-"""``with fs.transaction:``, whose writes become one commit of one branch, or none."""
+"""``with fs.transaction:``, whose writes become one commit of one branch, or none.
 
-from contextlib import AbstractContextManager
+fsspec hands out one filesystem for the same options in all threads of a process, so several threads may have transactions of it
+at once. One belongs to the context that began it (``contextvars``): a thread, or a task of an event loop and the threads in which
+its work runs. Libraries also write from threads that they keep, which have no context of their own. Their writes belong to the
+only transaction there is; while there are several, nobody can tell which of them is meant, and they are refused.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from threading import local
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -12,29 +21,32 @@ from graveler.forks import new_lock
 if TYPE_CHECKING:
     from graveler.filesystem.lakes import OpenedLake
     from graveler.sdk.transaction import Transaction as LakeTransaction
+    from graveler.sdk.writer import ObjectWriter
 
 MESSAGE = "Write files in a transaction"
 """The message of the commit, unless :attr:`CommitTransaction.message` says another."""
 
+_OWN_INSTANCE: Final = "use a filesystem of its own, with skip_instance_cache=True"
 
-_starting: Final = new_lock()
+_begun_here: "Final[ContextVar[tuple[CommitTransaction, ...]]]" = ContextVar("transactions", default=())
+"""The transactions that this context began, of any filesystem, ended ones among them."""
 
 
 class Transacted(Protocol):
-    """What a transaction needs of its filesystem, as fsspec's own transactions do."""
+    """What a transaction needs of its filesystem."""
 
     opened: "OpenedLake"
+    transactions: "Transactions"
     _intrans: bool
-    _transaction: object
 
 
 class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no types
     """A transaction on the branch that is written to first: a hidden branch that is committed and merged at the end, or deleted.
 
     Writes and reads of that branch go to the hidden one meanwhile; other refs are read as ever. ``message`` may be set until the
-    end. A second branch is refused with ``ValueError``, as is a file that is still open at the end, and a second transaction of
-    the same filesystem before this one has ended. Threads that share the filesystem share its transaction. See
-    :meth:`graveler.sdk.branch.Branch.transaction` for costs and errors.
+    end. ``ValueError`` refuses a second branch; at the end a file that is still open, or that a thread is still writing; and a
+    second transaction of the same filesystem in the same thread before this one has ended. Threads that began none share it, as
+    long as it is the only one. See :meth:`graveler.sdk.branch.Branch.transaction` for costs and errors.
     """
 
     def __init__(self, fs: Transacted, **options: Any) -> None:
@@ -46,25 +58,38 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
         self._work: LakeTransaction | None = None
         self._lock = new_lock()
         self._begun = False
+        self.is_new = True
+        """Whether it has never begun."""
+        self._changes = 0
+        """Changes in progress, in any thread."""
+
+    @property
+    def filesystem(self) -> Transacted:
+        """The filesystem."""
+        return self._fs
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether it has begun, and not ended."""
+        return self._begun
 
     def start(self) -> None:
-        """Begin: writes of the filesystem belong to this transaction from now on."""
-        with _starting:
-            if self._fs._intrans:
-                raise ValueError(
-                    "this filesystem has a transaction already, and one cannot begin before it ends; use another instance, with "
-                    "skip_instance_cache=True"
-                )
-            super().start()
-            self._fs._transaction = self
-            self._begun = True
+        """Begin: writes of the calling thread belong to this transaction from now on."""
+        self._fs.transactions.begin(self)
+
+    def began(self) -> None:
+        """Take writes from now on."""
+        self.files.clear()
+        self._begun, self.is_new = True, False
 
     def reading(self, repository: str, ref: str) -> str | None:
         """Return the hidden branch instead of a ref, if this transaction writes there; else None."""
-        return self._work.id if self._work is not None and self._branch == (repository, ref) else None
+        work = self._work
+        return work.id if work is not None and self._branch == (repository, ref) else None
 
-    def writing(self, repository: str, branch: str) -> str:
-        """Return the hidden branch to write to instead of ``branch``. The first call begins the transaction."""
+    @contextmanager
+    def changing(self, repository: str, branch: str) -> Iterator[str]:
+        """Run a block that changes the hidden branch, whose name it gets, instead of ``branch``. The first begins it."""
         with self._lock:
             if not self._begun:
                 raise InvalidError("the transaction has ended; begin another one")
@@ -77,21 +102,34 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
                     f"the transaction writes to {'/'.join(self._branch)!r}, and one commit cannot also write to "
                     f"{repository}/{branch}; use a transaction of its own"
                 )
-            return self._work.id
+            hidden = self._work.id
+            self._changes += 1
+        try:
+            yield hidden
+        finally:
+            with self._lock:
+                self._changes -= 1
+
+    def add(self, file: "ObjectWriter") -> None:
+        """Note a file that was opened in it, and has to be closed before its end."""
+        with self._lock:
+            if self._begun:
+                self.files.append(file)
+                return
+        file.discard()
+        raise InvalidError("the transaction has ended; begin another one")
 
     def complete(self, commit: bool = True) -> None:
         """Commit and merge, or delete, what was written."""
-        fs = self._fs
         with self._lock:
-            block, work = self._block, self._work
+            block, work, changes = self._block, self._work, self._changes
             self._block = self._work = self._branch = None
             self._begun = False
-        still_open = [file for file in self.files if not file.closed]
+            still_open = [file for file in self.files if not file.closed]
+            self.files.clear()
+        self._fs.transactions.end(self)
         for file in still_open:
             file.discard()
-        self.files.clear()
-        fs._intrans = False
-        fs._transaction = None
         if block is None or work is None:
             return
         work.commit_message = self.message
@@ -102,14 +140,98 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
             error = ValueError(
                 f"{still_open[0].name!r} was still open at the end of the transaction; nothing was written"
             )
+        elif changes:
+            error = ValueError("a thread was still writing at the end of the transaction; nothing was written")
         _leave(block, error)
-        if still_open and commit and error is not None:
+        if commit and error is not None:
             raise error
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.complete(commit=kind is None)
+
+
+class Transactions:
+    """The transactions of one filesystem."""
+
+    def __init__(self, fs: Transacted) -> None:
+        self._fs = fs
+        self._lock = new_lock()
+        self._all: list[CommitTransaction] = []
+        """Those in progress."""
+        self._next = local()
+
+    @property
+    def own(self) -> CommitTransaction:
+        """The transaction that this thread has begun, else that which it will begin next."""
+        found = self._own()
+        if found is not None:
+            return found
+        following: CommitTransaction | None = getattr(self._next, "transaction", None)
+        if following is None or not following.is_new:
+            following = self._next.transaction = CommitTransaction(self._fs)
+        return following
+
+    @property
+    def meant(self) -> CommitTransaction | None:
+        """The transaction to which a change in this thread belongs. :class:`InvalidError` if it began none of several."""
+        if not self._all:
+            return None
+        found = self._own()
+        if found is not None:
+            return found
+        everything = self._now()
+        if len(everything) > 1:
+            raise InvalidError(
+                f"this filesystem has {len(everything)} transactions now, and this thread, which writes, began none of them; "
+                f"for each transaction {_OWN_INSTANCE}"
+            )
+        return everything[0] if everything else None
+
+    def reading(self, repository: str, ref: str) -> str | None:
+        """Return the hidden branch that this thread reads instead of a ref, if one of its transactions writes there.
+        :class:`InvalidError` if several do, and it began none of them."""
+        if not self._all:
+            return None
+        own = self._own()
+        candidates = self._now() if own is None else [own]
+        found = [hidden for each in candidates if (hidden := each.reading(repository, ref)) is not None]
+        if len(found) > 1:
+            raise InvalidError(
+                f"{len(found)} transactions of this filesystem write to {f'{repository}/{ref}'!r} now, and this thread, which "
+                f"reads it, began none of them; for each transaction {_OWN_INSTANCE}"
+            )
+        return found[0] if found else None
+
+    def begin(self, transaction: CommitTransaction) -> None:
+        """Begin one. ``ValueError`` if this thread has one, or it has begun already."""
+        with self._lock:
+            if transaction.in_progress or self._own() is not None:
+                raise ValueError(
+                    "this filesystem has a transaction already, and one cannot begin before it ends; for another one "
+                    f"{_OWN_INSTANCE}"
+                )
+            transaction.began()
+            self._all.append(transaction)
+            self._fs._intrans = True
+        _begun_here.set((*(each for each in _begun_here.get() if each.in_progress), transaction))
+
+    def end(self, transaction: CommitTransaction) -> None:
+        """Forget one that has ended."""
+        with self._lock:
+            if transaction in self._all:
+                self._all.remove(transaction)
+            self._fs._intrans = bool(self._all)
+        _begun_here.set(tuple(each for each in _begun_here.get() if each.in_progress))
+
+    def _now(self) -> list[CommitTransaction]:
+        with self._lock:
+            return list(self._all)
+
+    def _own(self) -> CommitTransaction | None:
+        here = (each for each in _begun_here.get() if each.in_progress and each.filesystem is self._fs)
+        return next(here, None)
 
 
 class _DiscardedError(Exception):

@@ -10,6 +10,7 @@ from fsspec.utils import stringify_path
 from graveler.errors import AlreadyExistsError
 from graveler.filesystem.addresses import Place
 from graveler.filesystem.describing import Describing
+from graveler.filesystem.transactions import CommitTransaction
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.writer import ObjectWriter
 from graveler.storage.spooled import SpooledFile
@@ -65,16 +66,21 @@ class Writing(Describing):
 
     def _open_writer(self, place: Place, options: Mapping[str, Any], *, if_absent: bool) -> ObjectWriter:
         self._expect_object(place)
-        with self._told(place), self._changing(place) as (verbs, branch):
-            verbs.expect_upload(branch, place.path)  # before the caller writes gigabytes for a missing branch
-            if if_absent and self.exists(place.name):
-                raise AlreadyExistsError("object", place.path)
-            mode = "create" if if_absent else "overwrite"
-            return ObjectWriter(
-                place.name,
-                SpooledFile(f"writing {place.name!r}", "object-"),
-                lambda file: self._upload(place, file, mode, options),
-            )
+        mode = "create" if if_absent else "overwrite"
+        with self._told(place):
+            transaction = self.transactions.meant  # also when it is closed, by whatever thread
+            with self._changing_in(transaction, place) as (verbs, branch):
+                verbs.expect_upload(branch, place.path)  # before the caller writes gigabytes for a missing branch
+                if if_absent and self.exists(place.name):
+                    raise AlreadyExistsError("object", place.path)
+                writer = ObjectWriter(
+                    place.name,
+                    SpooledFile(f"writing {place.name!r}", "object-"),
+                    lambda file: self._upload_in(transaction, place, file, mode, options),
+                )
+            if transaction is not None:
+                transaction.add(writer)
+            return writer
 
     def _upload(
         self,
@@ -86,7 +92,19 @@ class Writing(Describing):
     ) -> None:
         if mode not in ("overwrite", "create"):
             raise ValueError(f"mode {mode!r} is not one of 'overwrite', 'create'")
-        with self._told(place), self._changing(place) as (verbs, branch):
+        with self._told(place):
+            self._upload_in(self.transactions.meant, place, data, mode, options, progress)
+
+    def _upload_in(
+        self,
+        transaction: CommitTransaction | None,
+        place: Place,
+        data: bytes | Path,
+        mode: str,
+        options: Mapping[str, Any],
+        progress: ObjectProgress = no_object_progress,
+    ) -> None:
+        with self._told(place), self._changing_in(transaction, place) as (verbs, branch):
             verbs.upload(
                 branch,
                 place.path,
