@@ -32,9 +32,11 @@ class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
     files. Credentials come from the environment or the profile, and are never part of a pickle.
 
     Nothing is cached but what a commit ID names, so every call sees what others wrote before. One ``find``, ``glob`` or ``walk``
-    reads a branch's commit once: commits made meanwhile do not show, changes staged meanwhile may. On a branch behind a server,
-    each thousand objects are read as they are at that time. Errors are ``FileNotFoundError``, ``PermissionError``,
-    ``FileExistsError`` and other kinds of ``OSError``, and ``ValueError``; the lake's own error is the ``__cause__``.
+    reads a branch's head and staging tokens once: no commit, merge or reset shows in between; single changes that are staged
+    meanwhile may. On a branch it lasts ten minutes at most (:class:`graveler.PreconditionError`).
+
+    Errors are ``FileNotFoundError``, ``PermissionError``, ``FileExistsError`` and other kinds of ``OSError``, and
+    ``ValueError``; the lake's own error is the ``__cause__``.
 
     Synchronous methods run in the calling thread, and not on fsspec's event loop; asynchronous ones run them in threads.
     """

@@ -14,6 +14,7 @@ _BESIDES: Final = (
     "lake.objects.withdraw",
     "lake.opening.nesting",
     "lake.reading.blame",
+    "lake.reading.states",
     "lake.reading.summary",
     "lake.repeating",
     "runtime.writes",

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError, ObjectNotFoundError
+from graveler.forks import new_lock
 from graveler.lake.objects.checked import OpenedObject
 from graveler.model import (
     Branch,
@@ -141,15 +142,20 @@ class RemoteReader:
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ObjectEntry | CommonPrefix]:
         """List objects by path; with a ``delimiter``, roll up common prefixes."""
-        response = self._connection.call(
-            "GET", (*self._base, "refs", ref, "objects", "ls"), _page_query(prefix, after, delimiter, amount)
-        )
+        return self.list_in_state("", ref, _page_query(prefix, after, delimiter, amount))[0]
+
+    def list_in_state(self, state: str, ref: str, query: Query) -> tuple[Page[ObjectEntry | CommonPrefix], str]:
+        """List objects of the ``state`` that an earlier page had, or of the present one without; return also the page's state,
+        which is empty if ``ref`` is no branch's name, or the server has no states."""
+        path = (*self._base, "refs", ref, "objects", "ls")
+        response = self._connection.call("GET", path, {**query, "state": state} if state else query)
         found = response.read(objects.ObjectStatsList)
-        return Page(
+        page = Page(
             tuple(stats.item() for stats in found.results),
             found.pagination.next_after,
             documents.commits_read(response.headers),
         )
+        return page, response.headers.get(documents.STATE_HEADER, "")
 
     def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
         """Yield all objects whose path begins with ``prefix``. Cost: one request per thousand."""
@@ -160,8 +166,7 @@ class RemoteReader:
             after = page.next_after
 
     def view(self, ref: str) -> "RemoteView":
-        """Return a ref for several reads. Of a commit they all show one state; of a branch each request shows that of its time.
-        No request."""
+        """Return a ref for several listings, which show one state of it: see :class:`RemoteView`. No request."""
         return RemoteView(self, ref)
 
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
@@ -371,7 +376,7 @@ class RemoteReader:
         )
 
 
-def _page_query(prefix: str, after: str, delimiter: str, amount: int) -> dict[str, str | int]:
+def _page_query(prefix: str, after: str, delimiter: str, amount: int) -> Query:
     return {"prefix": prefix, "after": after, "delimiter": delimiter, "amount": min(amount, PAGE)}
 
 
@@ -382,11 +387,16 @@ def _decided(strategies: MergeStrategies, path: str) -> MergeStrategy:
 
 
 class RemoteView:
-    """The reads of :class:`graveler.lake.reading.view.View`, behind the HTTP API, which has no states of branches."""
+    """The reads of :class:`graveler.lake.reading.view.View`, behind the HTTP API. All listings show the state of the first one,
+    with the errors of that class; lookups of an object in a branch show the present one. Of a server that knows no states of
+    branches, each page shows that of its time. Threads may share it."""
 
     def __init__(self, reader: RemoteReader, ref: str) -> None:
         self.ref = ref
         self._reader = reader
+        self._first = new_lock()
+        self._state: str | None = None
+        """The state, once a listing has shown it."""
 
     def again(self) -> "RemoteView":
         """Return the same view for another thread. No request."""
@@ -403,8 +413,18 @@ class RemoteView:
         self, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = PAGE
     ) -> Page[ObjectEntry | CommonPrefix]:
         """List objects by path. Cost: one request."""
-        return self._reader.list_objects(self.ref, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+        query = _page_query(prefix, after, delimiter, amount)
+        if self._state is None:
+            with self._first:
+                if self._state is None:
+                    page, self._state = self._reader.list_in_state("", self.ref, query)
+                    return page
+        return self._reader.list_in_state(self._state, self.ref, query)[0]
 
     def objects(self, prefix: str = "") -> Iterator[ObjectEntry]:
         """Yield all objects whose path begins with ``prefix``. Cost: one request per thousand."""
-        return self._reader.objects(self.ref, prefix)
+        after: str | None = ""
+        while after is not None:
+            page = self.list_objects(prefix=prefix, after=after)
+            yield from (item for item in page.results if isinstance(item, ObjectEntry))
+            after = page.next_after

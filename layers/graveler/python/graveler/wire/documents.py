@@ -118,8 +118,14 @@ class RepositoryList(Struct, frozen=True):
 
 COMMIT_HEADER: Final = "x-graveler-commit"
 LEFT_COMMIT_HEADER: Final = "x-graveler-left-commit"
+STATE_HEADER: Final = "x-graveler-state"
 SAYS_COMMIT: Final = {
     COMMIT_HEADER: "the commit that was read; use it as the ref of further pages to see the same state"
+}
+SAYS_STATE: Final = {
+    **SAYS_COMMIT,
+    STATE_HEADER: "for a branch, its commit and where its uncommitted changes are; give it as `state` for further pages to see "
+    "no commit, merge or reset in between. It is valid for ten minutes",
 }
 SAYS_COMMITS: Final = {**SAYS_COMMIT, LEFT_COMMIT_HEADER: "the commit on the left side, to be used in the same way"}
 

@@ -21,7 +21,7 @@ from graveler.pauses import expect_at_hand
 from graveler.requests import staging
 from graveler.requests.base import Permission
 from graveler.tree.record import encode_key
-from graveler.wire.documents import COMMIT_HEADER, SAYS_COMMIT, commit_headers, pagination
+from graveler.wire.documents import COMMIT_HEADER, SAYS_STATE, STATE_HEADER, commit_headers, pagination
 from graveler.wire.errors import Error, ObjectError
 from graveler.wire.objects import (
     ListedObject,
@@ -65,6 +65,7 @@ class ListQuery(PageQuery, frozen=True, kw_only=True):
     """The objects to list, and which of their properties to return."""
 
     delimiter: Annotated[str, Meta(description="group paths that contain it after the prefix")] = ""
+    state: Annotated[str, Meta(description=f"the header `{STATE_HEADER}` of an earlier page of the same branch")] = ""
     presign: bool = False
     user_metadata: bool = True
 
@@ -153,22 +154,23 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
     _OBJECTS + "/ls",
     "listObjects",
     Permission.READ,
-    responses={200: ObjectStatsList, 404: Error},
-    says=SAYS_COMMIT,
+    responses={200: ObjectStatsList, 400: Error, 404: Error, 412: Error},
+    says=SAYS_STATE,
     short=True,
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
-    found = call.lake.repository(repository, ref)
+    found, state = call.lake.repository(repository, ref).in_state(ref, query.state)
+    says = {STATE_HEADER: state} if state else {}
     if query.user_metadata and not (query.presign or query.delimiter):
         rendered = found.render(LISTED, ref, prefix=query.prefix, after=query.after, amount=query.limit)
-        return rendered_response(rendered_page(rendered), headers={COMMIT_HEADER: rendered.commit_id})
+        return rendered_response(rendered_page(rendered), headers={COMMIT_HEADER: rendered.commit_id, **says})
     expect_at_hand()  # rolled-up objects lie in blocks of their own, any number of them
     asked = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
     if query.user_metadata and not query.presign:
         plain = found.list_as(ListedObject, ref, **asked, amount=query.limit)
         shown = [prefix_document(item) if isinstance(item, CommonPrefix) else item for item in plain.results]
-        return json_response(ListedPage(pagination(plain), shown), headers=commit_headers(plain))
+        return json_response(ListedPage(pagination(plain), shown), headers={**commit_headers(plain), **says})
     page = found.list_objects(ref, **asked, amount=query.limit)
     presigner = Presigner(call, found, ref) if query.presign else None
     document = object_document if presigner is None else presigner.document
@@ -176,7 +178,7 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
         document(item, metadata=query.user_metadata) if isinstance(item, ObjectEntry) else prefix_document(item)
         for item in page.results
     ]
-    return json_response(ObjectStatsList(pagination(page), listed), headers=commit_headers(page))
+    return json_response(ObjectStatsList(pagination(page), listed), headers={**commit_headers(page), **says})
 
 
 @routes.get(

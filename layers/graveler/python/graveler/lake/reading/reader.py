@@ -140,6 +140,15 @@ class RepositoryReader:
         view.parts = replace(self.parts, refs=view._refs)
         return view
 
+    def in_state(self, ref: str, state: str = "") -> tuple[Self, str]:
+        """Return this repository for one reader that resolves ``ref``, a branch's name, to the ``state`` that an earlier call
+        returned, or to the present one; and that state as text, empty for any other ref. Cost and errors as of
+        :func:`graveler.lake.reading.states.items_in_state`."""
+        from graveler.lake.reading.states import items_in_state  # servers list in states
+
+        items, text = items_in_state(self.parts, ref, state)
+        return self.having_read(items), text
+
     # Refs
 
     def commit_of(self, ref: str) -> Commit:

@@ -84,7 +84,12 @@ class View:
 
     def _expect_valid(self) -> None:
         if self._until is not None and time.monotonic() > self._until:
-            raise PreconditionError(
-                f"reading {self.ref!r} took longer than {LONGEST // 60} minutes, for which its staged changes are kept as they "
-                "were; read a commit or a tag instead, or commit first"
-            )
+            raise took_too_long(self.ref)
+
+
+def took_too_long(ref: str) -> PreconditionError:
+    """Return the error of reading a state of a branch for longer than :data:`LONGEST`."""
+    return PreconditionError(
+        f"reading {ref!r} took longer than {LONGEST // 60} minutes, for which its staged changes are kept as they "
+        "were; read a commit or a tag instead, or commit first"
+    )
