@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from graveler.errors import InvalidError, NotFoundError, RefNotFoundError, RepositoryNotFoundError
 from graveler.lake.lake import Lake as LakeVerbs
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.sdk.lake import Lake
-from graveler.sql.calls import rewritten
+from graveler.sdk.lake import Lake, create_lake, open_lake
+from graveler.sql.calls import Call, rewritten
 from graveler.sql.session import Session
+from graveler.sql.sources import Source, Sources
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
-from tests.arrow.histories import PATHS, built_lake, histories
+from tests.arrow.histories import PATHS, build, built_lake, histories
 from tests.support.instruments import CountingObjects
 
 MAIN = "objects('demo/main')"
@@ -283,3 +285,83 @@ def test_an_interrupt_ends_a_query() -> None:
     with pytest.raises(KeyboardInterrupt):
         session.interruptibly(long_query)
     session.close()
+
+
+TWICE = [
+    "objects('demo/main')",
+    "objects('demo/main@')",
+    "objects('demo/main~1')",
+    "staged('demo/main')",
+    "staged('demo')",
+    "blame('demo/main')",
+    "commits('demo/main')",
+    "diff('demo', 'main~1', 'main')",
+    "branches('demo')",
+    "tags('demo')",
+    "reflog('demo/main')",
+    "repositories()",
+]
+
+
+def disturb(folder: Path) -> None:
+    """Change what every function returns, as another process: commit, stage, commit again, and create a branch, a tag and a
+    repository. What is staged under the token that a query reads may show in it; nothing is here."""
+    with open_lake(folder, user="ada") as lake:
+        lake.repository("demo").branch("main").commit("what was staged", allow_empty=True)
+    with open_lake(folder, user="ada") as lake:  # which has not seen the token before
+        repository = lake.repository("demo")
+        main = repository.branch("main")
+        main.object("later").upload(b"2")
+        main.commit("later")
+        repository.branch("later").create("main")
+        repository.tag("later").create("main")
+        lake.repository("later").create()
+
+
+def lake_in(folder: Path, history: list[tuple[str, object]]) -> Lake:
+    lake = create_lake(folder, user="ada")
+    build(lake, "demo", f"{lake.verbs.home}demo", history)
+    return lake
+
+
+@pytest.mark.parametrize("source", TWICE)
+def test_what_a_query_names_twice_is_of_one_state(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process writes between two scans of a query."""
+    history: list[tuple[str, object]] = [("upload", (path, b"1", "")) for path in ("a", "b", "c")]
+    history += [("commit", "one"), ("delete", ["a"]), ("commit", "two"), ("tag", "v1"), *history]
+    begun: list[Source] = []
+    batches = Source._batches
+
+    def disturbed(self: Source) -> Any:
+        begun.append(self)
+        yield from batches(self)
+        if len(begun) == 2:
+            disturb(tmp_path)
+
+    monkeypatch.setattr(Source, "_batches", disturbed)
+    with lake_in(tmp_path, history) as lake:
+        expected = lake.sql(f"FROM {source}").fetchall()
+        assert expected
+        query = f"SELECT 1 AS n, * FROM {source} UNION ALL SELECT 2 AS n, * FROM {source}"
+        found = lake.sql(query).fetchall()
+    assert len(begun) == 3
+    assert sorted(found, key=repr) == sorted(((n, *row) for n in (1, 2) for row in expected), key=repr)
+
+
+def test_refs_that_have_a_base_in_common_are_of_one_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = Sources.of
+
+    def disturbed(self: Sources, call: Call) -> Source:
+        found = of(self, call)
+        if call.function == "objects":
+            disturb(tmp_path)
+        return found
+
+    monkeypatch.setattr(Sources, "of", disturbed)
+    history: list[tuple[str, object]] = [("upload", ("a", b"1", "")), ("commit", "one")]
+    history += [("upload", ("b", b"2", "")), ("commit", "two"), ("upload", ("c", b"3", ""))]
+    query = (
+        "SELECT path, type FROM objects('demo') LEFT JOIN diff('demo', 'main@~', 'main@') USING (path) ORDER BY path"
+    )
+    with lake_in(tmp_path, history) as lake:
+        assert lake.sql(query).fetchall() == [("a", None), ("b", "added"), ("c", None)]

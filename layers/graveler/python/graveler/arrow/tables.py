@@ -98,15 +98,22 @@ def staged(
     keys: Sequence[KeyRange] = EVERYTHING,
     columns: Sequence[str] | None = None,
 ) -> pa.RecordBatchReader:
-    """Return a branch's uncommitted changes, as :data:`~graveler.arrow.schemas.STAGED`. Behind a server each thousand is of its
-    own time. Cost as :meth:`RepositoryReader.uncommitted`."""
+    """Return a branch's uncommitted changes, as :data:`~graveler.arrow.schemas.STAGED`. All are relative to one commit, and must
+    be read in 10 minutes (:class:`~graveler.errors.PreconditionError`); behind a server each thousand is of its own time. Cost as
+    :meth:`RepositoryReader.uncommitted`."""
     if isinstance(verbs, RepositoryReader):
-        found = verbs.all_uncommitted(branch, keys)
-        return kinds.batches(kinds.DIFF, _in_groups(found), columns)
+        return staged_in(verbs.view_of_branch(branch), keys, columns)
     pages = _pages_in(
         keys, lambda prefix, after: verbs.uncommitted(branch, prefix=prefix, after=after, amount=_PAGE), _path
     )
     return kinds.batches(kinds.DIFF, pages, columns)
+
+
+def staged_in(
+    view: View, keys: Sequence[KeyRange] = EVERYTHING, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
+    """Return :func:`staged` of a view of a branch."""
+    return kinds.batches(kinds.DIFF, _in_groups(chain.from_iterable(map(view.changes, keys))), columns)
 
 
 def blame(

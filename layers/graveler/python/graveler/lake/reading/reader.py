@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from msgspec import Struct
@@ -306,6 +305,14 @@ class RepositoryReader:
         snapshot, commit_id = self._state(ref)
         return View(ref, commit_id, snapshot, self._codec)
 
+    def view_of_branch(self, branch: str) -> "View":
+        """Return :meth:`view` of a branch. :class:`RefNotFoundError` for any other ref."""
+        from graveler.lake.reading.view import View  # for programs that list at length
+
+        state = self._branches.state(branch)
+        snapshot, commit_id = self._snapshot_of(Resolved(state.commit_id, state))
+        return View(branch, commit_id, snapshot, self._codec)
+
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
         """Return the number and bytes of the objects whose path begins with ``prefix``; with a ``delimiter`` also for each common
         prefix, and directly in the prefix.
@@ -435,11 +442,6 @@ class RepositoryReader:
         differences, commit_id = self._uncommitted(branch)
         return self._page_of_changes(differences, (commit_id,), prefix, after, delimiter, amount)
 
-    def all_uncommitted(self, branch: str, key_ranges: "Sequence[KeyRange]") -> Iterator[Change]:
-        """Return all of :meth:`uncommitted` in some key ranges, of the state that the branch has now. Costs the same."""
-        differences = self._uncommitted(branch)[0]
-        return chain.from_iterable(self._all_changes(differences, keys) for keys in key_ranges)
-
     def uncommitted_outline(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ChangeOutline]:
@@ -565,10 +567,7 @@ class RepositoryReader:
 
     def all_differences(self, left: CommitID, right: CommitID, keys: "KeyRange") -> Iterator[Change]:
         """Yield all of :meth:`diff` of two commits in a key range. Costs the same."""
-        return self._all_changes(partial(diff, *self._two_trees(left, right)), keys)
-
-    def _all_changes(self, differences: Differences, keys: "KeyRange") -> Iterator[Change]:
-        found = () if keys.empty else differences(keys.start, keys.end)
+        found = () if keys.empty else diff(*self._two_trees(left, right), keys.start, keys.end)
         return (change(self._codec, *each) for each in found)
 
     def diff_outline(
@@ -654,7 +653,9 @@ class RepositoryReader:
 
     def _state(self, ref: str) -> tuple[Snapshot, CommitID]:
         """Return the state that a ref shows, and the commit below the staged changes."""
-        resolved = resolve(ref, self._refs, self._commits)
+        return self._snapshot_of(resolve(ref, self._refs, self._commits))
+
+    def _snapshot_of(self, resolved: Resolved) -> tuple[Snapshot, CommitID]:
         tokens = _tokens(resolved)
         return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens), resolved.commit_id
 

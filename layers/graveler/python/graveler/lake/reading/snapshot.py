@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Final, TypeVar
 
+from graveler.lake.reading.differences import uncommitted
 from graveler.model import Token
 from graveler.pauses import expect_at_hand
 from graveler.staging.changes import StagedChanges
+from graveler.tree.diff import Difference
 from graveler.tree.expected import listed
 from graveler.tree.listing import ListedPage, list_page, prefix_end
 from graveler.tree.rendered import RenderedPage, Renderer, Rendering
@@ -145,6 +147,10 @@ class Snapshot:
                 return
             assert upto is not None
             start = upto
+
+    def changes(self, start: bytes, end: bytes | None) -> Iterator[Difference]:
+        """Yield what is staged with ``start <= key < end`` and differs from the commit, in key order."""
+        return uncommitted(self._committed(), self._staged)(start, end)
 
     def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Yield all records with ``start <= key < end``, in order."""
