@@ -14,9 +14,14 @@ from polars.testing import assert_frame_equal
 
 import graveler.polars
 from graveler.filesystem.filesystem import GravelerFileSystem
+from graveler.sdk.lake import create_lake
+from graveler.storage.s3_objects import S3Objects, S3Settings
 from tests.filesystem.conftest import new_repository
 
 FRAME = polars.DataFrame({"n": range(1000), "s": [f"text {n % 7}" for n in range(1000)]})
+
+KINDS = [("parquet", "write_parquet"), ("csv", "write_csv"), ("ndjson", "write_ndjson"), ("ipc", "write_ipc")]
+"""Kinds of files, and what writes them."""
 
 
 def where(options: dict[str, Any]) -> dict[str, Any]:
@@ -30,10 +35,7 @@ def write(fs: GravelerFileSystem, path: str, frame: polars.DataFrame, how: str =
         getattr(frame, how)(file)
 
 
-@pytest.mark.parametrize(
-    ("kind", "how"),
-    [("parquet", "write_parquet"), ("csv", "write_csv"), ("ndjson", "write_ndjson"), ("ipc", "write_ipc")],
-)
+@pytest.mark.parametrize(("kind", "how"), KINDS)
 def test_each_reader_reads_branches_and_commits(
     fs: GravelerFileSystem, branch: str, storage_options: dict[str, Any], kind: str, how: str
 ) -> None:
@@ -239,3 +241,55 @@ def test_lazy_frames_are_written(folder: GravelerFileSystem, tables: str, folder
     with folder.open(f"{tables}/b.parquet", "wb") as file:
         scanned.filter(polars.col("n") < 10).sink_parquet(file)
     assert graveler.polars.read_parquet(f"{tables}/b.parquet", **where(folder_options)).height == 10
+
+
+@pytest.mark.parametrize(("kind", "how"), KINDS)
+@pytest.mark.parametrize("lake", ["folder", "aws"])
+def test_a_place_is_no_pattern_whatever_is_in_it(
+    request: pytest.FixtureRequest, tmp_path: Path, lake: str, kind: str, how: str
+) -> None:
+    if lake == "folder":
+        options: dict[str, Any] = {"lake": str(tmp_path / "l[ai]ke*")}
+        create_lake(tmp_path / "l[ai]ke*").close()
+    else:
+        options = request.getfixturevalue("aws_options")
+    fs = GravelerFileSystem(**options, skip_instance_cache=True)
+    branch = f"{new_repository(options)}/main"
+    names = [f"{branch}/{name}.{kind}" for name in ("[ab]", "a", "x*", "x1")]
+    for at, name in enumerate(names):
+        write(fs, name, FRAME.head(at + 1), how)
+    scan, read = (getattr(graveler.polars, f"{verb}_{kind}") for verb in ("scan", "read"))
+    for at, name in enumerate(names):
+        assert_frame_equal(scan(name, **where(options), glob=False).collect(), FRAME.head(at + 1))
+        assert_frame_equal(read([name], **where(options), glob=False), FRAME.head(at + 1))
+    fs.opened.close()
+
+
+@pytest.mark.parametrize("lake", ["folder", "aws"])
+def test_an_object_that_was_imported_in_place_is_no_pattern(
+    request: pytest.FixtureRequest, tmp_path: Path, lake: str
+) -> None:
+    """Its place has the name that its owner gave it."""
+    options: dict[str, Any] = request.getfixturevalue(f"{lake}_options")
+    fs = GravelerFileSystem(**options, skip_instance_cache=True)
+    repository = new_repository(options)
+    names = ["[ab].ndjson", "a.ndjson", "x*.ndjson", "x1.ndjson", "q?.ndjson", "qq.ndjson"]
+    if lake == "folder":
+        source = tmp_path.as_uri() + "/"
+        for name in names:
+            (tmp_path / name).write_text(f'{{"n": "{name}"}}\n')
+    else:
+        bucket = options["objects"].removeprefix("s3://").partition("/")[0]
+        store, prefix = S3Objects(bucket, "elsewhere", S3Settings(options["region"], options["s3_endpoint_url"])), ""
+        source = f"s3://{bucket}/elsewhere/"
+        for name in names:
+            store.put(prefix + name, f'{{"n": "{name}"}}\n'.encode())
+    branch = fs.opened.repository(repository).branch("main")
+    branch.import_data("In place").prefix(source, "in/").run()
+    for name in names:
+        for read in (graveler.polars.read_ndjson, lambda *a, **o: graveler.polars.scan_ndjson(*a, **o).collect()):
+            at = f"{repository}/main/in/{name}"
+            assert read(at, **where(options), glob=False)["n"].to_list() == [name]
+            found = read([at], **where(options), glob=False, include_file_paths="from")
+            assert found.rows() == [(name, f"graveler://{at}")]
+    fs.opened.close()

@@ -21,14 +21,16 @@ Errors are ``FileNotFoundError``, ``PermissionError`` and the like, with the lak
 :class:`graveler.UnavailableError` if a library is missing. Cost: a listing; behind a server also a request for each object, whose
 URL is valid for a while.
 
+There is no ``scan_delta``, since the library behind it finds a table's files by listing an object store of its own.
+
 To write, open a file: ``with fs.open("sales/main/orders.parquet", "wb") as file: frame.write_parquet(file)``.
 """
 
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from glob import has_magic
+from dataclasses import dataclass, replace
+from glob import escape, has_magic
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -59,26 +61,22 @@ def scan_parquet(source: "Source", lake: "Where" = None, **options: Any) -> "pol
 
     ``key=value`` folders become columns, with ``hive_partitioning=True`` or, unless it is given, if ``source`` is one folder. A
     filter on these columns opens only the files of the folders that it leaves."""
-    frame: polars.LazyFrame = _scan("scan_parquet", source, lake, options)
-    return frame
+    return _lazy("scan_parquet", source, lake, options)
 
 
 def scan_ipc(source: "Source", lake: "Where" = None, **options: Any) -> "polars.LazyFrame":
     """Return a lazy frame of Arrow IPC files. The arguments are those of ``polars.scan_ipc``; folders as :func:`scan_parquet`."""
-    frame: polars.LazyFrame = _scan("scan_ipc", source, lake, options)
-    return frame
+    return _lazy("scan_ipc", source, lake, options)
 
 
 def scan_csv(source: "Source", lake: "Where" = None, **options: Any) -> "polars.LazyFrame":
     """Return a lazy frame of CSV files. The arguments are those of ``polars.scan_csv``."""
-    frame: polars.LazyFrame = _scan("scan_csv", source, lake, options)
-    return frame
+    return _lazy("scan_csv", source, lake, options)
 
 
 def scan_ndjson(source: "Source", lake: "Where" = None, **options: Any) -> "polars.LazyFrame":
     """Return a lazy frame of files with a JSON value in each line. The arguments are those of ``polars.scan_ndjson``."""
-    frame: polars.LazyFrame = _scan("scan_ndjson", source, lake, options)
-    return frame
+    return _lazy("scan_ndjson", source, lake, options)
 
 
 def read_parquet(
@@ -97,14 +95,12 @@ def read_ipc(
 
 def read_csv(source: "Source", lake: "Where" = None, **options: Any) -> "polars.DataFrame":
     """Return CSV files as a frame. The arguments are those of ``polars.read_csv``."""
-    frame: polars.DataFrame = _scan("read_csv", source, lake, options)
-    return frame
+    return _eager("read_csv", source, lake, options)
 
 
 def read_ndjson(source: "Source", lake: "Where" = None, **options: Any) -> "polars.DataFrame":
     """Return files with a JSON value in each line as a frame. The arguments are those of ``polars.read_ndjson``."""
-    frame: polars.DataFrame = _scan("read_ndjson", source, lake, options)
-    return frame
+    return _eager("read_ndjson", source, lake, options)
 
 
 def _collected(frame: "polars.LazyFrame", columns: "Sequence[int] | Sequence[str] | None") -> "polars.DataFrame":
@@ -113,6 +109,16 @@ def _collected(frame: "polars.LazyFrame", columns: "Sequence[int] | Sequence[str
     if columns is not None:
         frame = frame.select(polars.nth(one) if isinstance(one, int) else polars.col(one) for one in columns)
     return frame.collect()
+
+
+def _lazy(reader: str, source: "Source", lake: "Where", options: dict[str, Any]) -> "polars.LazyFrame":
+    frame: polars.LazyFrame = _scan(reader, source, lake, options)
+    return frame
+
+
+def _eager(reader: str, source: "Source", lake: "Where", options: dict[str, Any]) -> "polars.DataFrame":
+    frame: polars.DataFrame = _scan(reader, source, lake, options)
+    return frame
 
 
 def _scan(reader: str, source: "Source", lake: "Where", options: dict[str, Any]) -> Any:
@@ -133,9 +139,11 @@ def _scan(reader: str, source: "Source", lake: "Where", options: dict[str, Any])
     store = {**fs.opened.store_options(), **store}
     if store:
         options["storage_options"] = store
+    read = getattr(polars, reader)
     if reader in _WITH_GLOB:
         options["glob"] = False  # a place stands for itself, whatever is in it
-    read = getattr(polars, reader)
+    else:
+        read, objects = _escaped(read), _signed(fs, objects)
     if reader in _WITH_PARTITIONS:
         hive, types = options.pop("hive_partitioning", None), options.pop("hive_schema", None)
         dates = options.pop("try_parse_hive_dates", True)
@@ -188,6 +196,23 @@ def _objects(
     if not found:
         raise FileNotFoundError(errno.ENOENT, f"only names that begin with one of {list(beginnings)} are here", wanted)
     return found
+
+
+def _escaped(read: "Callable[..., Any]") -> "Callable[..., Any]":
+    """Return a reader of places for one that takes paths of files as patterns."""
+
+    def read_places(places: Sequence[str], **options: Any) -> Any:
+        return read([one if "://" in one else escape(one) for one in places], **options)
+
+    return read_places
+
+
+def _signed(fs: "GravelerFileSystem", objects: list[_Object]) -> list[_Object]:
+    """Return the objects with signed URLs, which are no patterns, if Polars would take an ``s3://`` URL as one: in such a URL it
+    cannot escape everything."""
+    if not any(one.place.startswith("s3://") and has_magic(one.place) for one in objects):
+        return objects
+    return [replace(one, place=fs.sign(one.name)) for one in objects]
 
 
 def _runs(objects: Sequence[_Object], numbers: Iterable[int]) -> list[list[int]]:
