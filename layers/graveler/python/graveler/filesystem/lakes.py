@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from graveler.configuration import CONFIG, PROFILE
 from graveler.errors import ForbiddenError, InvalidError, RefNotFoundError
@@ -15,6 +16,10 @@ from graveler.sdk.repository import Repository
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
+
+
+FRESH: Final = 60
+"""Seconds after which a repository is looked up again."""
 
 
 class LakeOptions(TypedDict, total=False):
@@ -48,7 +53,8 @@ class OpenedLake:
         self._snapshot = snapshot
         self._lock: Lock = new_lock()
         self._lake: Lake | None = None
-        self._repositories: dict[str, Repository] = {}
+        self._repositories: dict[str, tuple[Repository, float]] = {}
+        """With the time at which each was asked for."""
         self._commits: dict[tuple[str, str], str] = {}
 
     @property
@@ -68,14 +74,20 @@ class OpenedLake:
 
     def repository(self, name: str) -> Repository:
         """Return a repository, which need not exist. No request."""
+        now = monotonic()
         found = self._repositories.get(name)
-        if found is None:
-            found = self._repositories[name] = self.lake.repository(name)
-        return found
+        if found is None or now - found[1] > FRESH:
+            found = self._repositories[name] = self.lake.repository(name), now
+        return found[0]
 
     def verbs(self, name: str) -> "AnyRepository":
-        """Return the operations of a repository. Cost: one table read, the first time."""
+        """Return the operations of a repository. Cost: one table read, the first time and each minute: the repository may have
+        been deleted, and made again."""
         return self.repository(name).verbs
+
+    def forget(self, name: str) -> None:
+        """Look a repository up again the next time, as it does not exist any more."""
+        self._repositories.pop(name, None)
 
     def reading(self, repository: str, ref: str) -> str:
         """Return the ref to read for ``ref``: itself, or the commit that it had first with ``snapshot``."""

@@ -52,7 +52,8 @@ class Reading(Listing):
         on_error: str = "return",
         **_: Any,
     ) -> "list[bytes | Exception]":
-        """Return parts of objects, in the order given. With ``on_error="return"`` an error takes the place of its part. Cost: a
+        """Return parts of objects, in the order given. With ``on_error="return"`` an error takes the place of its part, else
+        it is raised. Cost: a
         lookup for each object, and an object read for each part, several at once."""
         del max_gap  # parts are read one by one
         first = [starts] * len(paths) if not isinstance(starts, Iterable) else list(starts)
@@ -154,7 +155,7 @@ class Reading(Listing):
             try:
                 found[at] = file.at(begin, stop - begin)
             except OSError as error:
-                if on_error == "raise":
+                if on_error != "return":
                     raise
                 found[at] = error
 
@@ -163,7 +164,7 @@ class Reading(Listing):
                 try:
                     opened[path] = self._open_object(self._place(path), None)
                 except (OSError, ValueError) as error:
-                    if on_error == "raise":
+                    if on_error != "return":
                         raise
                     for at in numbers:
                         found[at] = error

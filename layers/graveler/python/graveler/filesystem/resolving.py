@@ -4,12 +4,13 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsspec.asyn import AsyncFileSystem
 
-from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError, RefNotFoundError
+from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError, RefNotFoundError, RepositoryNotFoundError
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
 from graveler.filesystem.failures import told
 from graveler.filesystem.lakes import OpenedLake, Surroundings, lake_options
@@ -60,7 +61,13 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         return f"{PROTOCOL}_{hashlib.sha256(repr(self.opened.lake).encode()).hexdigest()[:16]}"
 
     def _told(self, place: Place) -> AbstractContextManager[None]:
-        return told(place.name, self._on_error)
+        return told(place.name, partial(self._note, place))
+
+    def _note(self, place: Place, error: GravelerError) -> None:
+        if isinstance(error, RepositoryNotFoundError):
+            self.opened.forget(place.repository)
+        if self._on_error is not None:
+            self._on_error(error)
 
     def _place(self, path: "str | os.PathLike[str]") -> Place:
         return place_of(self._strip_protocol(path))
