@@ -22,6 +22,7 @@ from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from tests.arrow.histories import PATHS, build, built_lake, histories
 from tests.support.instruments import CountingObjects
+from tests.support.patience import PATIENCE
 
 MAIN = "objects('demo/main')"
 
@@ -273,14 +274,45 @@ def test_a_repository_is_read_by_its_name_alone() -> None:
     assert rows(lake, "FROM commits('demo')") == rows(lake, "FROM commits('lakefs://demo/main')")
 
 
-def test_an_interrupt_ends_a_query() -> None:
+INTERRUPTED = """
+import signal, sys, threading
+from graveler.sql.sources import Source
+from tests.arrow.histories import built_lake
+
+lake = built_lake([("upload", ("a", b"1", "")), ("commit", "x")])
+batches = Source._batches
+
+def interrupting(self):
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # while DuckDB runs the query
+    yield from batches(self)
+
+Source._batches = interrupting
+query = "FROM objects('demo/main') o, range(1e9::BIGINT) a, range(1e9::BIGINT) b SELECT sum(o.size * a.range * b.range)"
+read = sys.argv[1]
+try:
+    with lake.sql(query) as result:
+        rows = result.to_arrow() if read == "to_arrow" else result
+        rows.read_all() if read == "to_arrow" else getattr(result, read)()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("read", ["fetchall", "to_arrow", "to_pandas", "to_polars"])
+def test_an_interrupt_ends_a_query(read: str) -> None:
+    """In a process of its own, which can be killed: the query takes for ever."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, read], capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_an_interrupt_ends_work_of_a_session() -> None:
     session = Session(built_lake([("commit", "x")]))
 
     def long_query() -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        session.execute(
-            session.all_but_last("SELECT sum(a.range * b.range) FROM range(1e9::BIGINT) a, range(1e9::BIGINT) b")
-        )
+        session.execute(session.all_but_last("SELECT sum(a.range * b.range) FROM range(200000) a, range(10000) b"))
 
     with pytest.raises(KeyboardInterrupt):
         session.interruptibly(long_query)

@@ -1,8 +1,9 @@
 """What a query of ``lake.sql`` returns."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
+from graveler.errors import InvalidError
 from graveler.sdk.frames import Frames, Querying
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 """The values of ``?`` or ``$1``, or of ``$name``."""
 
-_TOGETHER: Final = 1000
+T = TypeVar("T")
 
 
 class Session(Querying, Protocol):
@@ -23,17 +24,21 @@ class Session(Querying, Protocol):
     def relation(
         self, statement: "duckdb.Statement", parameters: Parameters | None = None
     ) -> "duckdb.DuckDBPyRelation | None": ...
+    def run(self, prepared: "duckdb.Statement", parameters: Parameters | None = None) -> None: ...
+    def fetched(self) -> list[tuple[Any, ...]]: ...
+    def interruptibly(self, work: Callable[[], T]) -> T: ...
     def close(self) -> None: ...
 
 
 class Result(Frames, Iterator[tuple[Any, ...]]):
-    """The rows of a query, which runs when they are read: by a loop, or by one of the methods; by one of these, once. Closing it,
-    or the end of its ``with`` block, ends the query. For one thread at a time."""
+    """The rows of a query, which runs when they are read: by a loop, or by one of the methods; by one of these, once. Any other
+    statement has run before. Closing it, or the end of its ``with`` block, ends the query; so does Ctrl-C, after which there is
+    nothing to read. For one thread at a time."""
 
     _session: Session
 
     def __init__(self, session: Session, statement: "duckdb.Statement", parameters: Parameters | None = None) -> None:
-        """Runs a statement that returns no rows. Errors as those of :meth:`Session.execute`."""
+        """Errors as those of :meth:`Session.execute`."""
         self._session = session
         self._statement = session.prepared(statement)
         self._parameters = parameters
@@ -41,22 +46,36 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
         self.columns: tuple[str, ...] = () if self._relation is None else tuple(self._relation.columns)
         """The names of the columns; none of a statement that returns no rows."""
         self._rows = self._following()
+        self._begun = self._failed = False
 
     def __next__(self) -> tuple[Any, ...]:
-        return next(self._rows)
+        if self._failed:
+            raise InvalidError("reading the rows of this query failed before; run the query again")
+        self._begun = True
+        try:
+            return next(self._rows)
+        except StopIteration:
+            raise
+        except BaseException:
+            self._failed = True  # and is not at the end of its rows
+            raise
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return the rows that have yet to come."""
         return list(self)
 
     def to_arrow(self) -> "pa.RecordBatchReader":
-        """Return the rows as Arrow record batches."""
+        """Return the rows as Arrow record batches. Errors may come as batches are read. :class:`InvalidError` if some rows were
+        taken one by one."""
         import pyarrow as pa
 
+        if self._begun:
+            raise InvalidError("rows of this query were taken one by one; run the query again for all of them together")
         if self._relation is None:
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])
         with self._session.explained():
-            return self._relation.to_arrow_reader()
+            reader = self._session.interruptibly(self._relation.to_arrow_reader)
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def close(self) -> None:
         """End the query."""
@@ -74,15 +93,20 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
     def _following(self) -> Iterator[tuple[Any, ...]]:
         if self._relation is None:
             return
-        connection = self._session.connection
-        with self._session.explained():
-            connection.execute(self._statement, self._parameters)
-        while rows := self._fetched():
-            yield from rows
+        if self._statement.type.name == "SELECT":
+            self._session.run(self._statement, self._parameters)
+            while rows := self._session.fetched():
+                yield from rows
+        else:
+            yield from self._relation.iter_rows()  # which it has already, and running it again would do all again
 
-    def _fetched(self) -> list[tuple[Any, ...]]:
-        with self._session.explained():
-            return self._session.connection.fetchmany(_TOGETHER)
+    def _batches(self, reader: "pa.RecordBatchReader") -> "Iterator[pa.RecordBatch]":
+        while True:
+            with self._session.explained():
+                batch = self._session.interruptibly(lambda: next(reader, None))
+            if batch is None:
+                return
+            yield batch
 
 
 def result_of(session: Session, query: str, parameters: Parameters | None = None) -> Result:

@@ -6,8 +6,9 @@ the query, the calls are found all the same, and only the key ranges are missing
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from logging import ERROR, getLogger
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from graveler.tree.key_range import KeyRange
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
+    from sqlglot.tokens import Tokenizer
 
 ARGUMENTS: Final = {
     "objects": ("'REPOSITORY/REF'",),
@@ -74,19 +76,20 @@ class Rewritten(Struct, frozen=True):
     calls: tuple[Call, ...]
 
 
-def rewritten(query: str, *, narrowed: bool = True) -> Rewritten:
-    """Return a statement with a view in the place of each call of a table function. Without ``narrowed``, no call has key ranges.
+def rewritten(query: str, *, narrowed: bool = True, first: int = 0) -> Rewritten:
+    """Return a statement with a view in the place of each call of a table function. The names of the views have numbers from
+    ``first`` on. Without ``narrowed``, no call has key ranges.
     A query without any call takes 1 µs; sqlglot is not imported for it. :class:`InvalidError` for arguments that a function
     does not take."""
     if not _CALL.search(query):
         return Rewritten(query, ())
-    calls = tuple(_calls(query))
+    calls = tuple(_calls(query, first))
     if calls:
         calls = _placed(_replaced(query, calls), calls, narrowed=narrowed)
     return Rewritten(_replaced(query, calls), calls)
 
 
-def _calls(query: str) -> Iterator[Call]:
+def _calls(query: str, number: int) -> Iterator[Call]:
     from sqlglot.errors import TokenError
     from sqlglot.tokenizer_core import TokenType
 
@@ -118,7 +121,8 @@ def _calls(query: str) -> Iterator[Call]:
         if len(arguments) != len(ARGUMENTS[name]):
             raise InvalidError(f"{query[token.start : end]}: write {_usage(name)}")
         named = _is_named(tokens[at - 1] if at else None, tokens[close + 1] if close + 1 < len(tokens) else None)
-        yield Call(name, tuple(arguments), token.start, end, f"graveler_{name}_{token.start}", named)
+        yield Call(name, tuple(arguments), token.start, end, f"graveler_{name}_{number}", named)
+        number += 1
 
 
 def _is_named(before: "Token | None", behind: "Token | None") -> bool:
@@ -137,7 +141,20 @@ def _is_named(before: "Token | None", behind: "Token | None") -> bool:
 def _tokens(query: str) -> "Sequence[Token]":
     from sqlglot.dialects.duckdb import DuckDB
 
-    return DuckDB().tokenize(query)
+    return _tokenizer()(dialect=DuckDB()).tokenize(query)
+
+
+@cache
+def _tokenizer() -> "type[Tokenizer]":
+    from sqlglot.dialects.duckdb import DuckDB
+    from sqlglot.tokenizer_core import TokenType
+
+    class Whole(DuckDB.Tokenizer):
+        """Also takes apart what comes after EXPLAIN, PREPARE and others."""
+
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+    return Whole
 
 
 def _usage(name: str) -> str:
@@ -169,6 +186,8 @@ def _placed(text: str, calls: Sequence[Call], *, narrowed: bool) -> tuple[Call, 
         return tuple(calls)
     finally:
         logger.setLevel(level)
+    if any(isinstance(statement, exp.Command) for statement in statements):
+        return tuple(calls)  # of EXPLAIN and PREPARE, for example, sqlglot knows only the text
     found = {
         table.name: table
         for statement in statements

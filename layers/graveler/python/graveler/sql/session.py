@@ -1,10 +1,10 @@
 """Running queries on a connection of DuckDB that knows a lake: its files, and its history."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
-from threading import Thread
-from typing import TYPE_CHECKING, Final, TypeVar
+from threading import Thread, current_thread, main_thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graveler.duckdb import connect_noting
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TOGETHER: Final = 1000
+_TOGETHER: Final = 4096
+"""Rows that are fetched at once."""
 _AGAIN: Final = 0.1
 """Seconds after which a query that goes on is interrupted again."""
 _QUOTED: Final = "\n\nLINE "
 """What comes before the line of the query that DuckDB quotes."""
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_COUNT: Final = "Count"
+"""The column of a statement that changes rows: how many."""
 _RECOGNIZED: Final = 60
 """Characters by which an error is recognized in another one's text."""
 
@@ -37,7 +41,9 @@ class Session:
         self._narrowed = narrowed
         self.connection, self._noted = connect_noting(lake)
         self.connection.execute("SET TimeZone = 'UTC'")
-        self._views: tuple[Call, ...] = ()
+        # Or a name in the query could mean a variable of this module.
+        self.connection.execute("SET python_enable_replacements = false")
+        self._views: list[Call] = []
         self._interrupted = False
 
     def close(self) -> None:
@@ -56,13 +62,13 @@ class Session:
         return found
 
     def prepared(self, statement: "duckdb.Statement") -> "duckdb.Statement":
-        """Return a statement with views in the place of table functions, which are there until the next call. Cost: resolving
-        their refs. :class:`InvalidError` for wrong arguments, :class:`RefNotFoundError` and other errors of the lake."""
-        for call in self._views:
-            self.connection.unregister(call.view)
-        self._views = ()
+        """Return a statement with views in the place of table functions; they stay, as it may have created what reads them. Cost:
+        resolving their refs. :class:`InvalidError` for wrong arguments, :class:`RefNotFoundError` and other errors of the
+        lake."""
         try:
-            change = rewritten(statement.query, narrowed=self._narrowed and self._has_no_collation())
+            change = rewritten(
+                statement.query, narrowed=self._narrowed and self._has_no_collation(), first=len(self._views)
+            )
             if not change.calls:
                 return statement
             from graveler.sql.sources import Sources
@@ -71,7 +77,7 @@ class Session:
         sources = Sources(self._lake, self._noted)
         for call in change.calls:
             self.connection.register(call.view, sources.of(call))
-        self._views = change.calls
+            self._views.append(call)
         return self.statements(change.text)[0]
 
     def all_but_last(self, query: str) -> "duckdb.Statement":
@@ -79,31 +85,41 @@ class Session:
         *others, last = self.statements(query)
         for statement in others:
             self.execute(statement)
-            with self.explained():
-                while self.connection.fetchmany(_TOGETHER):
-                    """Its rows are nobody's, but the statement has to end."""
+            while self.fetched():
+                """Its rows are nobody's, but the statement has to end."""
         return last
 
     def relation(
         self, statement: "duckdb.Statement", parameters: Parameters | None = None
     ) -> "duckdb.DuckDBPyRelation | None":
-        """Return what a statement of :meth:`prepared` returns, to be computed when it is read; run one that returns no rows, and
-        return None. Errors as those of :meth:`execute`."""
+        """Return what a statement of :meth:`prepared` returns: of SELECT to be computed whenever it is read, of any
+        other statement, which runs once, its rows. None if it returns no rows. Errors as those of :meth:`execute`."""
         with self.explained():
-            if has_rows(statement):
-                return self.connection.sql(statement, params=parameters)
-            self.connection.execute(statement, parameters)
-        return None
+            found: duckdb.DuckDBPyRelation | None = self.interruptibly(
+                lambda: self.connection.sql(statement, params=parameters)
+            )
+        return found if found is not None and has_rows(statement, found.columns) else None
 
     def execute(self, statement: "duckdb.Statement", parameters: Parameters | None = None) -> None:
         """Run a statement; the connection has its result. Errors as :meth:`explained` and :meth:`prepared` say."""
-        ready = self.prepared(statement)
+        self.run(self.prepared(statement), parameters)
+
+    def run(self, prepared: "duckdb.Statement", parameters: Parameters | None = None) -> None:
+        """Run a statement of :meth:`prepared` as :meth:`execute` does."""
         with self.explained():
-            self.connection.execute(ready, parameters)
+            self.interruptibly(lambda: self.connection.execute(prepared, parameters))
+
+    def fetched(self) -> list[tuple[Any, ...]]:
+        """Return some of the rows of what was executed, none after the last. Errors as those of :meth:`execute`."""
+        with self.explained():
+            return self.interruptibly(lambda: self.connection.fetchmany(_TOGETHER))
 
     def interruptibly(self, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, which uses this session on a thread of its own meanwhile: DuckDB does not notice Ctrl-C.
-        ``KeyboardInterrupt`` after Ctrl-C, when the query has ended; the session can only be closed then."""
+        ``KeyboardInterrupt`` after Ctrl-C, when the query has ended; the session can only be closed then. On any other thread
+        than the main one, where Ctrl-C never comes, it works on that thread."""
+        if current_thread() is not main_thread():
+            return work()
         import duckdb
 
         future: Future[T] = Future()
@@ -142,21 +158,33 @@ class Session:
             for refused in reversed(self._noted):
                 if str(refused)[:_RECOGNIZED] in text:
                     raise refused from None
-            for call in self._views:
+            for call in reversed(self._views):  # the longer numbers first
                 text = text.replace(call.view, call.function)
+            if _TRACEBACK in text:
+                text = text.splitlines()[-1].partition(": ")[2]  # an exception that DuckDB met in Python
             text = " ".join(text.partition(_QUOTED)[0].split())
             if "No files found that match" in text:
                 raise NotFoundError(text) from None
-            unavailable = isinstance(error, duckdb.IOException | OSError)
-            raise (UnavailableError if unavailable else InvalidError)(text) from None
+            # A stream of Arrow has only one class of errors, and DuckDB's own in the text.
+            named = text.partition(" Error: ")[0].replace(" ", "")
+            kind = getattr(duckdb, f"{named}Exception", type(error))
+            raise (UnavailableError if issubclass(kind, duckdb.IOException | OSError) else InvalidError)(text) from None
 
     def _has_no_collation(self) -> bool:
         """Return whether texts are compared by their bytes."""
         return self.connection.execute("SELECT current_setting('default_collation')").fetchall() == [("",)]
 
 
-def has_rows(statement: "duckdb.Statement") -> bool:
+def is_query(statement: "duckdb.Statement") -> bool:
     """Return whether a statement returns rows, rather than change something and count."""
-    import duckdb
+    kinds = [kind.name for kind in statement.expected_result_type]
+    return kinds == ["QUERY_RESULT"] or statement.type.name == "MULTI"  # such as PIVOT
 
-    return statement.expected_result_type == [duckdb.ExpectedResultType.QUERY_RESULT]
+
+def has_rows(statement: "duckdb.Statement", columns: Sequence[str]) -> bool:
+    """Return whether a statement that returned these columns returns rows. If DuckDB does not know before, since it may have
+    RETURNING, a count is none."""
+    if is_query(statement):
+        return True
+    kinds = [kind.name for kind in statement.expected_result_type]
+    return "QUERY_RESULT" in kinds and list(columns) != [_COUNT]

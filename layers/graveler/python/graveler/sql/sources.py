@@ -120,7 +120,12 @@ class Sources:
         if expression.past is not None:
             return verbs.commit_of(ref).id
         below = self._commit(name, expression.base)
-        return verbs.commit_of(str(replace(expression, base=below, at=False))).id if expression.steps else below
+        if not expression.steps:
+            return below
+        try:
+            return verbs.commit_of(str(replace(expression, base=below, at=False))).id
+        except RefNotFoundError:
+            return verbs.commit_of(ref).id  # whose error names the ref as the query does
 
     def _once(self, read: Opened, *named: str) -> Opened:
         """Return a function that reads a small table the first time, and keeps it for all calls that are ``named`` so."""

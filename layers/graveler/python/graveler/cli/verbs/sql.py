@@ -95,7 +95,7 @@ def _run(session: "Session", text: str, form: Format, file: Path | None) -> None
         _write(session, last, form, file)
         return
     session.execute(last)
-    if has_rows(last):
+    if has_rows(last, [column[0] for column in session.connection.description or ()]):
         with session.explained():
             _print(sys.stdout, session.connection, form)
 
@@ -155,10 +155,10 @@ def _rows(result: "duckdb.DuckDBPyConnection") -> Iterator[tuple[Any, ...]]:
 
 def _write(session: "Session", last: "duckdb.Statement", form: Format, file: Path) -> None:
     """Run a query, and write its rows to a file, which appears as a whole."""
-    from graveler.sql.session import has_rows
+    from graveler.sql.session import is_query
     from graveler.temporary import file_beside
 
-    if not has_rows(last):
+    if not is_query(last):
         raise InvalidError("the last statement returns no rows to write; leave --output out")
     with file_beside(file) as (opened, temporary):
         opened.close()
