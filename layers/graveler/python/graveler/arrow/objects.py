@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
     from graveler.tree.key_range import KeyRange
     from graveler.tree.sstable import Records
 
-_BLOCKS: Final = 256
-"""Blocks that are parsed together: 4 MiB, some 30,000 records."""
-_FIRST_BLOCKS: Final = 8
+_BYTES: Final = 1 << 22
+"""Bytes of blocks that are parsed together: some 30,000 records."""
+_FIRST_BYTES: Final = 1 << 17
 """The first ones, as most queries are narrow."""
 _ROWS: Final = 30_000
 
@@ -53,16 +52,28 @@ def _records(view: "View", keys: "KeyRange") -> Iterator[Packed]:
 
 
 def _in_blocks(start: bytes, end: bytes | None, blocks: Iterator[bytes]) -> Iterator[Packed]:
-    amount = _FIRST_BLOCKS
-    while some := list(islice(blocks, amount)):
-        amount = _BLOCKS
+    for some in _grouped(blocks):
         try:
             found = parsed(some)
         except (MalformedTableError, IndexError, StructError) as error:
             raise CorruptError(
                 f"a range from {start!r} on is malformed: {error}. `graveler fsck` finds which"
             ) from None
-        first = bisect_left(found.keys, start)
-        stop = len(found.keys) if end is None else bisect_left(found.keys, end)
+        numbers = range(len(found))
+        first = bisect_left(numbers, start, key=found.key) if start else 0
+        stop = len(found) if end is None else bisect_left(numbers, end, key=found.key)
         if first < stop:
             yield found.within(first, stop)
+
+
+def _grouped(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
+    some: list[bytes] = []
+    size, amount = 0, _FIRST_BYTES
+    for block in blocks:
+        some.append(block)
+        size += len(block)
+        if size >= amount:
+            yield some
+            some, size, amount = [], 0, _BYTES
+    if some:
+        yield some
