@@ -87,7 +87,7 @@ def measure(
 def prepare(folder: Path, kind: str, workers: int, calls: int, objects: int) -> None:
     """The lake, and a branch for each merge."""
     repository = create_folder_lake(folder).create_repository(NAME, "local://bench")
-    encode = repository._codec.encode
+    encode = repository.codec.encode
     records = [(path.encode(), encode(entry(path))) for path in (f"before/{n:09}" for n in range(objects))]
     repository.import_sources("main", [ImportSource(b"before/", True, lambda: iter(records))], "before")
     for number in range(workers):
@@ -233,7 +233,7 @@ def commit(repository: OpenRepository, number: int, call: int, branch: str = "ma
 def take(repository: OpenRepository, number: int, call: int, branch: str = "main") -> None:
     """One import."""
     path = f"imported/{number:03}/{call:06}"
-    record = repository._codec.encode(entry(path))
+    record = repository.codec.encode(entry(path))
     source = ImportSource(f"imported/{number:03}/".encode(), True, lambda: iter([(path.encode(), record)]))
     repository.import_sources(branch, [source], "imported")
 

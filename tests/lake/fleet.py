@@ -146,7 +146,7 @@ def set_by_merge(repository: OpenRepository, name: str, number: int, random: Ran
 
 def set_by_import(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
     """Give all keys of a set one value by an import."""
-    records = [(entry.path.encode(), repository._codec.encode(entry)) for entry in entries_of_set(name, number)]
+    records = [(entry.path.encode(), repository.codec.encode(entry)) for entry in entries_of_set(name, number)]
     source = ImportSource(f"{name}/".encode(), True, lambda: iter(records))
     set_on_main(
         name,

@@ -586,7 +586,7 @@ class Client:
         self.unclear.add(message)
         write = self._note("i/c", value)
         repository = self.repository
-        record = repository._codec.encode(entry("i/c", value))
+        record = repository.codec.encode(entry("i/c", value))
         source = ImportSource(b"i/", True, lambda: iter([(b"i/c", record)]))
         repository.import_sources("main", [source], message)
         write.end = self.scheduler.tick()

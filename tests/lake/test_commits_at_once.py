@@ -174,7 +174,7 @@ def test_no_changes_is_judged_on_the_head_that_is_published_on_and_removes_the_t
         state = other._branches.state("main")
         assert len(state.sealed) == 1
         head = other._commits.get(state.commit_id)
-        record = other._codec.encode(entry)
+        record = other.codec.encode(entry)
         tree = apply(other._trees.load(head.metarange), [(b"k", record)], TINY)
         made = new_commit([head], other._trees.save(tree), "", "theirs", 0, {}, "op")
         publish(other.parts, state, made, "merge", other.parts.deadlines.begin())

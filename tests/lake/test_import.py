@@ -43,7 +43,7 @@ from tests.support.instruments import Fault
 
 def record(world: World, path: str, text: str = "x") -> tuple[bytes, bytes]:
     entry = ObjectEntry(path, f"mem://o/{text}", 1, "00" * 16, 0)
-    return path.encode(), world.main._codec.encode(entry)
+    return path.encode(), world.main.codec.encode(entry)
 
 
 def source(world: World, destination: str, names: list[str], *, prefix: bool = True) -> ImportSource:

@@ -303,7 +303,7 @@ def source_of(repository: OpenRepository, destination: str, contents: Mapping[st
         f"{destination}{name}": ObjectEntry(f"{destination}{name}", f"mem://o/{size}", size, f"{size:032x}", 0)
         for name, size in contents.items()
     }
-    records = [(path.encode(), repository._codec.encode(entry)) for path, entry in sorted(entries.items())]
+    records = [(path.encode(), repository.codec.encode(entry)) for path, entry in sorted(entries.items())]
     return ImportSource(destination.encode(), True, lambda: iter(records))
 
 

@@ -123,7 +123,7 @@ def test_an_import_lists_while_it_waits(processes: Processes) -> None:
     def records() -> Iterator[tuple[bytes, bytes]]:
         listed.append(before._line_place is not None)
         before.left()
-        yield b"imported/x", processes.mine._codec.encode(entry("imported/x", 1))
+        yield b"imported/x", processes.mine.codec.encode(entry("imported/x", 1))
 
     processes.mine.import_sources("main", [ImportSource(b"imported/", True, records)], "imported")
     assert listed == [True]

@@ -55,7 +55,7 @@ class Changer(Client):
             self.repository.commit("main", message)
 
     def import_mine(self, message: str) -> None:
-        record = self.repository._codec.encode(entry(f"{message}/x", 1))
+        record = self.repository.codec.encode(entry(f"{message}/x", 1))
         source = ImportSource(f"{message}/".encode(), True, lambda: iter([(f"{message}/x".encode(), record)]))
         self.repository.import_sources("main", [source], message)
 
@@ -168,7 +168,7 @@ def test_who_comes_while_somebody_waits_goes_after_it() -> None:
         seen.set()
         assert published.wait(60)
 
-    record = world.main._codec.encode(entry("later/x", 1))
+    record = world.main.codec.encode(entry("later/x", 1))
     source = ImportSource(b"later/", True, lambda: iter([(b"later/x", record)]))
     world.repository(step_in).merge("side", "main")
     published.set()

@@ -202,7 +202,7 @@ def _keys(data: bytes, lanes: Sequence[_Lane]) -> pa.BinaryArray:
         if number:
             if len(here) < len(before):
                 keys = keys.take(pa.array(np.searchsorted(before, here)))
-            bounds = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys)]
+            bounds = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset :][: len(keys)].astype(np.int64)
             beginnings = slices(keys.buffers()[2], bounds, bounds + lane.shared[here])
             own = pc.binary_join_element_wise(beginnings, own, _NOTHING)
         of_lanes.append(own)

@@ -1,7 +1,8 @@
 """The verbs of a repository that change nothing: reading refs, objects, commits and differences."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from msgspec import Struct
@@ -40,7 +41,7 @@ from graveler.model import (
 from graveler.staging.changes import first_staged
 from graveler.storage.objects import Noted, ObjectMissingError, Objects
 from graveler.storage.tables import Item, Key
-from graveler.tree.diff import diff
+from graveler.tree.diff import Difference, diff
 from graveler.tree.listing import ListedPage
 from graveler.tree.record import Made, encode_key
 from graveler.tree.rendered import Rendering
@@ -117,7 +118,8 @@ class RepositoryReader:
         """Returns the object store and the key there of an address outside of the namespace. Can be sent to tasks."""
         self._objects = parts.objects
         self._outside = parts.outside
-        self._codec = parts.codec
+        self.codec: Final = parts.codec
+        """Decodes the repository's records."""
         self._renderer = parts.renderer
         self._trees = parts.trees
         self._commits = parts.commits
@@ -219,7 +221,7 @@ class RepositoryReader:
         packed = self._tree(resolved.commit_id).get(key) if staged is None else staged.packed
         if packed is None:
             raise ObjectNotFoundError(read.path, ref)
-        return self._codec.decode(key, packed, read.path)
+        return self.codec.decode(key, packed, read.path)
 
     def _note(self, read: StatRead, resolved: Resolved, tokens: tuple[Token, ...]) -> None:
         """Remember what a ref means, if that follows from the items that were read."""
@@ -281,7 +283,7 @@ class RepositoryReader:
 
     def _made(self, make: Made[T], page: ListedPage) -> list[T]:
         """Make something for each object of a page."""
-        return self._codec.decode_many(
+        return self.codec.decode_many(
             make, [(key, packed) for key, packed in zip(page.keys, page.packed, strict=True) if packed is not None]
         )
 
@@ -303,7 +305,7 @@ class RepositoryReader:
         from graveler.lake.reading.view import View  # for programs that list at length
 
         snapshot, commit_id = self._state(ref)
-        return View(ref, commit_id, snapshot, self._codec)
+        return View(ref, commit_id, snapshot, self.codec)
 
     def view_of_branch(self, branch: str) -> "View":
         """Return :meth:`view` of a branch. :class:`RefNotFoundError` for any other ref."""
@@ -311,7 +313,7 @@ class RepositoryReader:
 
         state = self._branches.state(branch)
         snapshot, commit_id = self._snapshot_of(Resolved(state.commit_id, state))
-        return View(branch, commit_id, snapshot, self._codec)
+        return View(branch, commit_id, snapshot, self.codec)
 
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
         """Return the number and bytes of the objects whose path begins with ``prefix``; with a ``delimiter`` also for each common
@@ -341,7 +343,7 @@ class RepositoryReader:
         snapshot = self._snapshot(ref)
         keys = [encode_key(path) for path in paths]
         found = snapshot.get_many(sorted(set(keys)))
-        return [None if (packed := found[key]) is None else self._codec.decode(key, packed) for key in keys]
+        return [None if (packed := found[key]) is None else self.codec.decode(key, packed) for key in keys]
 
     def url(self, entry: ObjectEntry, expires_in: int) -> str:
         """Return a URL with which anyone may read an object's bytes for ``expires_in`` seconds. No request.
@@ -546,6 +548,14 @@ class RepositoryReader:
         commits = last_changes(self._commits, commit_id, key_ranges, self._tree_of)
         return Page(tuple(zip(page.results, commits, strict=True)), page.next_after, page.commits)
 
+    def last_changes_of(self, commit_id: CommitID, keys: Iterable[bytes]) -> list[Commit]:
+        """Return for each key of the commit's tree the last commit that changed it, as :meth:`annotate`. Cost: one walk, down to
+        the oldest result."""
+        from graveler.lake.reading.blame import last_changes  # not on the path of a cold start
+        from graveler.tree.key_range import KeyRange
+
+        return last_changes(self._commits, commit_id, [KeyRange(key, key + b"\0") for key in keys], self._tree_of)
+
     def merge_base(self, left: str, right: str) -> Commit | None:
         """Return the best common ancestor of two refs, as git's; None if they share no history."""
         base = self.base_of(*self._both(left, right))
@@ -565,10 +575,12 @@ class RepositoryReader:
         ids = self._both(left, right)
         return self._page_of_changes(self._differences(*ids, amount), ids, prefix, after, delimiter, amount)
 
-    def all_differences(self, left: CommitID, right: CommitID, keys: "KeyRange") -> Iterator[Change]:
-        """Yield all of :meth:`diff` of two commits in a key range. Costs the same."""
-        found = () if keys.empty else diff(*self._two_trees(left, right), keys.start, keys.end)
-        return (change(self._codec, *each) for each in found)
+    def all_differences(
+        self, left: CommitID, right: CommitID, key_ranges: "Sequence[KeyRange]"
+    ) -> Iterator[Difference]:
+        """Return all of :meth:`diff` of two commits in some key ranges, for callers that decode records by themselves
+        (:attr:`codec`). Costs the same."""
+        return _in_ranges(partial(diff, *self._two_trees(left, right)), key_ranges)
 
     def diff_outline(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -639,7 +651,7 @@ class RepositoryReader:
         delimiter: str,
         amount: int,
     ) -> Page[Change]:
-        show = partial(change, self._codec)
+        show = partial(change, self.codec)
         return _shown_page(Change, show, differences, commits, prefix, after, delimiter, amount)
 
     def _tree(self, commit_id: CommitID) -> Tree:
@@ -696,6 +708,10 @@ def _shown_page(
         amount=_at_least_one(amount),
     )
     return Page(page.results, page.next_after, commits)
+
+
+def _in_ranges(differences: Differences, key_ranges: "Sequence[KeyRange]") -> Iterator[Difference]:
+    return chain.from_iterable(differences(keys.start, keys.end) for keys in key_ranges if not keys.empty)
 
 
 def _at_least_one(amount: int) -> int:

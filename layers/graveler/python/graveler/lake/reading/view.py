@@ -6,10 +6,10 @@ from copy import copy
 from typing import Final
 
 from graveler.errors import PreconditionError
-from graveler.lake.reading.differences import change
 from graveler.lake.reading.snapshot import Snapshot
 from graveler.lake.text import utf8
-from graveler.model import Change, CommitID, CommonPrefix, ObjectEntry, Page
+from graveler.model import CommitID, CommonPrefix, ObjectEntry, Page
+from graveler.tree.diff import Difference
 from graveler.tree.key_range import KeyRange
 from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.sstable import Records
@@ -83,14 +83,14 @@ class View:
             yield stretch
             self._expect_valid()
 
-    def changes(self, keys: KeyRange) -> Iterator[Change]:
-        """Yield the changes in a key range that are not committed. Cost as :meth:`RepositoryReader.uncommitted`, without
-        resolving."""
+    def changes(self, keys: KeyRange) -> Iterator[Difference]:
+        """Yield the changes in a key range that are not committed, for callers that decode them by themselves. Cost as
+        :meth:`RepositoryReader.uncommitted`, without resolving."""
         if keys.empty:
             return
         self._expect_valid()
-        for key, before, after in self._snapshot.changes(keys.start, keys.end):
-            yield change(self.codec, key, before, after)
+        for found in self._snapshot.changes(keys.start, keys.end):
+            yield found
             self._expect_valid()
 
     def _expect_valid(self) -> None:
