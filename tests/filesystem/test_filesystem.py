@@ -565,6 +565,28 @@ def test_an_empty_object_is_read_like_any_other(fs: GravelerFileSystem, branch: 
     assert (fs.info(path)["size"], fs.du(branch)) == (0, 0)
 
 
+def test_what_is_no_text_and_no_bytes_is_refused(fs: GravelerFileSystem, branch: str) -> None:
+    wrong: Any
+    for wrong in ({"metadata": {"rows": 5}}, {"content_type": 5}):
+        with pytest.raises((ValueError, TypeError)):
+            fs.pipe_file(f"{branch}/x", b"", **wrong)
+        file = fs.open(f"{branch}/x", "wb", **wrong)
+        with pytest.raises((ValueError, TypeError)):
+            file.close()
+    for wrong in (5, "text", None, [1]):
+        with pytest.raises(TypeError):
+            fs.pipe_file(f"{branch}/x", wrong)
+    fs.pipe({f"{branch}/a": bytearray(b"1"), f"{branch}/b": memoryview(b"22")})
+    assert fs.cat(fs.find(branch)) == {f"{branch}/a": b"1", f"{branch}/b": b"22"}
+
+
+def test_a_whole_ref_has_places(fs: GravelerFileSystem, branch: str) -> None:
+    fs.pipe({f"{branch}/{name}": b"1" for name in ("a", "b/c")})
+    assert [name for name, _ in fs.places(branch)] == [f"{branch}/a", f"{branch}/b/c"]
+    branch_of(fs, branch).commit("Two")
+    assert len(fs.native(branch)) == len(fs.native(f"graveler://{branch}/")) == 2
+
+
 def test_a_repository_that_was_made_again_is_the_new_one(
     fs: GravelerFileSystem, branch: str, storage_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,13 @@ import subprocess
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from graveler.errors import (
     AlreadyExistsError,
@@ -270,6 +272,33 @@ def test_wrong_use_is_told_and_changes_nothing(what: str, verb: Verb, error: typ
     slept = world.clock.slept
     world.main.commit("main", "and it can go on at once")
     assert world.clock.slept == slept
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"metadata": {"rows": 5}},
+        {"metadata": {5: "rows"}},
+        {"metadata": {"rows": None}},
+        {"metadata": {"rows": b"5"}},
+        {"metadata": ["rows"]},
+        {"content_type": 5},
+        {"content_type": b"text/csv"},
+    ],
+    ids=str,
+)
+def test_what_nobody_could_read_again_is_not_staged(given: dict[str, Any]) -> None:
+    repo = World().lake().repository(NAME)
+    with pytest.raises(InvalidError, match="'x'"):
+        repo.upload("main", "x", b"1", **given)
+    entry = repo.upload("main", "y", b"1")
+    if "metadata" in given:
+        with pytest.raises((InvalidError, ValueError)):
+            repo.update_metadata("main", "y", given["metadata"])
+    for field in ({"mtime": 1.5}, {"size": 1.0}, {"checksum": b"00"}, given):
+        with pytest.raises(InvalidError):
+            repo.link("main", replace(entry, path="z", **field))
+    assert [one.path for one in repo.objects("main")] == ["y"]
 
 
 def test_an_ambiguous_prefix_names_the_candidates() -> None:

@@ -185,7 +185,11 @@ class Reading(Listing):
         first = self._place(names[0])
         verbs, ref = self._reading(first)
         found: list[tuple[str, str]] = []
-        for name, entry in zip(names, verbs.stat_many(ref, [self._place(name).path for name in names]), strict=True):
+        paths = [self._place(name).path for name in names]
+        entries = (
+            verbs.stat_many(ref, paths) if first.path else [None]
+        )  # the ref itself, which no pattern finds, is a folder
+        for name, entry in zip(names, entries, strict=True):
             if entry is not None:
                 found.append((name, verbs.native(ref, entry, expiration)))
             elif not self.isdir(name):

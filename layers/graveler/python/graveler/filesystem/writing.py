@@ -25,7 +25,7 @@ class Writing(Describing):
         """Write an object. With ``mode="create"``, ``FileExistsError`` if there is one. Cost: an object write and a table
         write."""
         place = self._expect_object(self._place(path))
-        self._upload(place, bytes(value), mode, options)
+        self._upload(place, value if isinstance(value, bytes) else bytes(memoryview(value)), mode, options)
 
     def put_file(
         self, lpath: Any, rpath: str, callback: Callback = DEFAULT_CALLBACK, mode: str = "overwrite", **options: Any

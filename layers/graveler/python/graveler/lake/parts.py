@@ -1,8 +1,8 @@
 """The collaborators of one open repository, passed to the functions that change it."""
 
 import struct
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -118,11 +118,37 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
         return self.trees.empty().store.workers
 
     def pack(self, entry: ObjectEntry) -> bytes:
-        """Encode the entry as a record. :class:`InvalidError` if it cannot be one."""
+        """Encode the entry as a record. :class:`InvalidError` if it cannot be one, as one with a number in its metadata, which
+        nobody could read again."""
+        _check_types(entry)
         try:
             return self.codec.encode(entry)
         except (UnicodeEncodeError, OverflowError, struct.error) as error:
             raise InvalidError(f"object {entry.path!r} cannot be described like this: {error}") from None
+
+
+def _check_types(entry: ObjectEntry) -> None:
+    """Check what a caller gave; type checkers do not see all programs."""
+    for name, kind in _TYPES:
+        value = getattr(entry, name)
+        if not isinstance(value, kind):
+            raise InvalidError(f"the {name} of {entry.path!r} is {value!r}; give {_CALLED[kind]}")
+    if not entry.metadata:
+        return
+    if not isinstance(entry.metadata, Mapping):
+        raise InvalidError(f"the metadata of {entry.path!r} are {entry.metadata!r}; give a dictionary of texts")
+    for text in (*entry.metadata, *entry.metadata.values()):
+        if not isinstance(text, str):
+            raise InvalidError(f"the metadata of {entry.path!r} have {text!r}; give texts only")
+
+
+_TYPES: Final[tuple[tuple[str, type], ...]] = (
+    ("size", int),
+    ("checksum", str),
+    ("mtime", int),
+    ("content_type", str),
+)
+_CALLED: Final[dict[type, str]] = {str: "a text", int: "a whole number"}
 
 
 def open_parts(
