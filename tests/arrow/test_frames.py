@@ -1,12 +1,13 @@
 """What the SDK lists, as Arrow tables and data frames."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from graveler.arrow import schemas
-from graveler.model import ObjectEntry
+from graveler.model import Change, ObjectEntry
 from graveler.sdk.listing import Listing
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
@@ -85,6 +86,34 @@ def test_objects_are_read_as_a_whole_and_taken(repo: Repository) -> None:
     begun = main.objects()
     next(begun)
     assert begun.to_arrow().read_all()["path"].to_pylist() == ["b/1", "b/2", "c"]
+
+
+def test_differences_and_uncommitted_changes_are_read_as_a_whole_and_taken(repo: Repository) -> None:
+    main = repo.branch("main")
+    for path in ("a", "b/1", "b/2", "c"):
+        main.object(path).upload(path)
+    main.commit("some")
+    main.object("b/1").upload("other")
+    main.object("b/2").delete()
+    main.object("d").upload("new")
+    expect_changes(main.uncommitted)
+    main.commit("more")
+    expect_changes(partial(repo.ref("main~1").diff, "main", type="two_dot"))
+    expect_changes(partial(repo.ref("main~1").diff, "main"))
+
+
+def expect_changes(made: Callable[..., Listing[Change]]) -> None:
+    changes = [("changed", "b/1"), ("removed", "b/2"), ("added", "d")]
+    for prefix, after, expected in (
+        ("", "", changes),
+        ("b/", "", changes[:2]),
+        ("", "b/1", changes[1:]),
+        ("b/", "b/2", []),
+    ):
+        listing = made(prefix=prefix, after=after)
+        table = listing.to_arrow().read_all()
+        assert [*zip(table["type"].to_pylist(), table["path"].to_pylist(), strict=True)] == expected
+        assert list(listing) == []
 
 
 def test_a_listing_as_a_whole_is_of_one_state(repo: Repository) -> None:

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
+from graveler.lake.text import utf8
 from graveler.paging import Pages
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from graveler.model import Page
     from graveler.sdk.tables import Row
+    from graveler.tree.key_range import KeyRange
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -52,9 +54,9 @@ class Listing(Iterator[T_co]):
     def to_arrow(self) -> "pyarrow.RecordBatchReader":
         """Return what is still to come as a stream of record batches, and take it: :mod:`graveler.arrow.schemas` has the columns.
 
-        Each batch is a page, which is requested when it is reached. But the objects of a ref, unless some were taken, are read
-        column by column and of one state, at 1 µs an object. Errors may come as batches are read. :class:`UnavailableError`
-        without pyarrow.
+        Each batch is a page, which is requested when it is reached. But objects of a ref, differences and uncommitted changes,
+        unless some were taken, are read column by column and of one state, at 1 µs each. Errors may come as batches are read.
+        :class:`UnavailableError` without pyarrow.
         """
         from graveler.sdk.frames import stream  # for those that use data frames
 
@@ -95,6 +97,16 @@ def listing(
     a faster way to them."""
     pages = Pages(page_after, limit, after)
     return Listing(name, pages, chain.from_iterable(pages), kind, whole)
+
+
+def keys_behind(prefix: str, after: str) -> "tuple[KeyRange, ...]":
+    """Return the key range of the paths that begin with ``prefix`` and are greater than ``after``; none if there can be none."""
+    from graveler.tree.key_range import KeyRange  # for those that use data frames
+
+    keys = KeyRange.of_prefix(utf8("prefix", prefix))
+    if after:
+        keys &= KeyRange(utf8("after", after) + b"\0")
+    return () if keys.empty else (keys,)
 
 
 def mapped(

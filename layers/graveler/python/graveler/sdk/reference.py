@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.extras import not_installed
-from graveler.lake.text import utf8
 from graveler.model import (
     Change,
     Commit,
@@ -22,7 +21,7 @@ from graveler.model import (
 )
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
-from graveler.sdk.listing import Listing, listing
+from graveler.sdk.listing import Listing, keys_behind, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
 
@@ -88,13 +87,9 @@ class Reference:
         )
 
     def _all_objects(self, prefix: str, after: str) -> "pyarrow.RecordBatchReader":
-        from graveler.arrow.tables import objects
-        from graveler.tree.key_range import KeyRange
+        from graveler.arrow.tables import objects  # for those that use data frames
 
-        keys = KeyRange.of_prefix(utf8("prefix", prefix))
-        if after:
-            keys &= KeyRange(utf8("after", after) + b"\0")
-        return objects(self._repository.verbs, self._id, keys=() if keys.empty else (keys,))
+        return objects(self._repository.verbs, self._id, keys=keys_behind(prefix, after))
 
     def get_commit(self) -> Commit:
         """Return the commit that the ref points at. Cost: resolving the ref, one commit."""
@@ -170,7 +165,17 @@ class Reference:
             lambda position: compare(left, right, prefix=prefix, after=position, delimiter=delimiter, amount=amount),
             max_amount,
             after,
+            whole=None
+            if delimiter or max_amount is not None
+            else partial(self._differences, left, right, prefix, after, type),
         )
+
+    def _differences(
+        self, left: CommitID, right: CommitID, prefix: str, after: str, kind: DiffType
+    ) -> "pyarrow.RecordBatchReader":
+        from graveler.arrow.tables import diff  # for those that use data frames
+
+        return diff(self._repository.verbs, left, right, keys=keys_behind(prefix, after), three_dot=kind == "three_dot")
 
     def diff_summary(
         self,

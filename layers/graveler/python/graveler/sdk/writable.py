@@ -1,16 +1,20 @@
 """Writable refs: a branch, and the hidden branch of a transaction."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graveler.errors import InvalidError
 from graveler.model import Change, Commit, ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
-from graveler.sdk.listing import Listing, listing
+from graveler.sdk.listing import Listing, keys_behind, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.stored import StoredObject, WriteableObject
+
+if TYPE_CHECKING:
+    import pyarrow
 
 ResetType: TypeAlias = Literal["reset", "object", "common_prefix"]
 PathOrObject: TypeAlias = str | StoredObject | ObjectEntry
@@ -37,7 +41,13 @@ class WritableReference(Reference):
             ),
             max_amount,
             after,
+            whole=None if delimiter or max_amount is not None else partial(self._all_uncommitted, prefix, after),
         )
+
+    def _all_uncommitted(self, prefix: str, after: str) -> "pyarrow.RecordBatchReader":
+        from graveler.arrow.tables import staged  # for those that use data frames
+
+        return staged(self._repository.verbs, self._id, keys=keys_behind(prefix, after))
 
     def delete_objects(self, object_paths: PathOrObject | Iterable[PathOrObject]) -> None:
         """Remove objects; missing paths are no error. Cost: one table write per 25 paths, one table read per thousand."""

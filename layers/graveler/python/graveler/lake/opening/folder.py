@@ -55,6 +55,7 @@ FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"
 SCHEME: Final = "local://"
 _FILE: Final = "file://"
+_ROOT: Final = "file:///"
 _WRITES_AT_ONCE: Final = 4
 """Files of a tree that are written concurrently: while a disk syncs some, the next ones are made."""
 _NOTES_BYTES: Final = 1 << 30
@@ -179,8 +180,8 @@ class ServedFolders:
         self._modes = modes
         self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
         roots = {source: Path(source.removeprefix(_FILE)) for source in self._sources if source.startswith(_FILE)}
-        self._seen: dict[str, tuple[tuple[int, int], float]] = {}
-        """Folders without links on the way to them, with their device and inode, and until when that is trusted."""
+        self._seen = _SeenFolders()
+        """Those without links on the way to them."""
         self._roots = {
             source: FolderObjects(root, signer=signer, foreign=True, confinement=self._beside(root))
             for source, root in roots.items()
@@ -208,10 +209,10 @@ class ServedFolders:
                 key = address.removeprefix(source)
                 file = store.name_of(key)
                 with suppress(OSError):  # a folder that does not exist may be created later
-                    if not self._was_seen(file):
+                    if not self._seen.has(file):  # reading the file makes the full check
                         with suppress(FileNotFoundError):  # and so may an object
                             store.files.status(Path(file))
-                        self._see(file)
+                        self._seen.add(file)
                 return store, key
         if address.startswith(_FILE) or not address.startswith(self._sources):
             raise ForbiddenError(
@@ -219,9 +220,23 @@ class ServedFolders:
             )
         return locate(address, self._signer)
 
-    def _was_seen(self, file: str) -> bool:
-        """Return whether the way to the file's folder recently had no links, and the file is not a link. Two system calls, while
-        checking all folders above takes four for each. Reading the file makes the full check. ``OSError``."""
+    def _beside(self, root: Path) -> Confinement:
+        in_memory = trusted_path(root).is_relative_to(_MEMORY)
+        never = (self._folder, *(() if in_memory else _SYSTEM))
+        statuses = [path.stat() for path in never if path.exists()]
+        identities = frozenset((status.st_dev, status.st_ino) for status in statuses)
+        return Confinement(str(_MEMORY) if in_memory else "/", identities)
+
+
+class _SeenFolders:
+    """Folders of files that were checked a short while ago, with their device and inode, and until when that is trusted."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[tuple[int, int], float]] = {}
+
+    def has(self, file: str) -> bool:
+        """Return whether the file's folder is one of them, and the file is not a link. Two system calls, while a check takes one
+        or more for each folder above. ``OSError``."""
         folder = file.rpartition("/")[0]
         identity, expires = self._seen.get(folder, _NEVER)
         if time.monotonic() > expires:
@@ -229,20 +244,13 @@ class ServedFolders:
         found = os.stat(folder)  # noqa: PTH116 - a path object takes as long as the system call
         return (found.st_dev, found.st_ino) == identity and not _is_link(file)
 
-    def _see(self, file: str) -> None:
-        """Note that the way to the file has no links. ``OSError``."""
+    def add(self, file: str) -> None:
+        """Note that the folder of a file was checked. ``OSError``."""
         folder = file.rpartition("/")[0]
-        found = Path(folder).stat()
+        found = os.stat(folder)  # noqa: PTH116 - as above
         if len(self._seen) >= _FOLDERS:
             self._seen.clear()
         self._seen[folder] = (found.st_dev, found.st_ino), time.monotonic() + _BELIEVED
-
-    def _beside(self, root: Path) -> Confinement:
-        in_memory = trusted_path(root).is_relative_to(_MEMORY)
-        never = (self._folder, *(() if in_memory else _SYSTEM))
-        statuses = [path.stat() for path in never if path.exists()]
-        identities = frozenset((status.st_dev, status.st_ino) for status in statuses)
-        return Confinement(str(_MEMORY) if in_memory else "/", identities)
 
 
 def _is_link(file: str) -> bool:
@@ -287,7 +295,7 @@ def _lake(
         workers=processors(),
         writes_at_once=_WRITES_AT_ONCE,
         on_disk=True,
-        outside=served.outside if served else lambda address: _outside(folder, address, signer),
+        outside=served.outside if served else _OwnSources(folder, signer).outside,
         memory=memory,
         close=tables.close,
         folder_permissions=FolderPermissions(folder, modes),
@@ -298,18 +306,35 @@ def _lake(
     )
 
 
-def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Objects, str]:
-    """Return the store and key of an address outside of the repository that names it. The lake's own folder is excluded: a user
-    with permission to write to one repository could otherwise link the table, or another one's objects, and read them. So are the
-    system's virtual files: the environment of a process has its secrets. :class:`ForbiddenError`."""
-    objects, key = locate(address, signer)
-    if isinstance(objects, FolderObjects):
-        path = os.path.realpath(objects.name_of(key))
-        if _is_within(path, os.path.realpath(folder)):
+class _OwnSources:
+    """What a user of the library reads outside of repositories: all that they may, except the lake's own folder. Otherwise a
+    user with permission to write to one repository could link the table, or another one's objects, and read them. The system's
+    virtual files are excluded, too: the environment of a process has its secrets."""
+
+    def __init__(self, folder: Path, signer: UrlSigner | None) -> None:
+        self._folder = folder
+        self._signer = signer
+        self._files = FolderObjects(Path("/"), signer=signer, foreign=True)
+        self._seen = _SeenFolders()
+
+    def outside(self, address: str) -> tuple[Objects, str]:
+        """Return the store and key of an address outside of the repository that names it. :class:`ForbiddenError`."""
+        if not address.startswith(_ROOT):
+            return locate(address, self._signer)
+        key = address[len(_ROOT) :]
+        file = self._files.name_of(key)
+        with suppress(OSError):  # a folder that does not exist may be created later
+            if self._seen.has(file):
+                return self._files, key
+        path = os.path.realpath(file)
+        if _is_within(path, os.path.realpath(self._folder)):
             raise ForbiddenError(f"{address!r} is in the lake's own folder, which cannot be used as a source")
         if any(_is_within(path, str(system)) for system in _SYSTEM) and not _is_within(path, str(_MEMORY)):
             raise ForbiddenError(f"{address!r} is not a regular file but a view of the system, and cannot be an object")
-    return objects, key
+        with suppress(OSError):
+            if not _is_link(file):
+                self._seen.add(file)
+        return self._files, key
 
 
 def _is_within(path: str, folder: str) -> bool:
