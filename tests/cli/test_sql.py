@@ -1,6 +1,7 @@
 """SQL over the lake's files: one state, two states, every form of output, every refusal in words."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,41 @@ def test_parquet_needs_a_file(tmp_path: Path) -> None:
     assert run("sql", "SELECT error('no') AS n", "--format", "csv", "-o", file).code == 2
     assert file.read_text() == "old"
     assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("sales")
+def test_no_rows_have_their_columns(tmp_path: Path) -> None:
+    query = "SELECT path, size FROM objects('lake/main') WHERE path > 'u'"
+    assert done("sql", query).out == "path  size\n"
+    assert done("sql", query, "--format", "csv").out == "path,size\n"
+    assert done("sql", query, "--format", "json").out == ""
+    for form, columns in (("parquet", "path,size\n"), ("csv", "path,size\n")):
+        file = tmp_path / f"none.{form}"
+        done("sql", query, "--format", form, "-o", file)
+        assert done("sql", f"FROM '{file}'", "--format", "csv").out == columns
+    done("sql", query, "--format", "json", "-o", tmp_path / "none.json")
+    assert (tmp_path / "none.json").read_text() == ""
+
+
+@pytest.mark.usefixtures("sales")
+def test_rows_of_any_statement_are_printed() -> None:
+    assert (
+        done("sql", "CREATE TABLE t (n INT); INSERT INTO t VALUES (7) RETURNING n", "--format", "csv").out == "n\n7\n"
+    )
+    assert done("sql", "CREATE TABLE t (n INT); INSERT INTO t VALUES (7)", "--format", "csv").out == ""
+    assert done("sql", "PIVOT (SELECT 'a' AS x) ON x USING count(*)", "--format", "csv").out == "a\n1\n"
+    assert "PYTHON_ARROW_SCAN" in done("sql", "EXPLAIN FROM objects('lake/main')").out
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.usefixtures("sales")
+def test_only_files_are_replaced(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    for other in (pipe, folder):
+        result = run("sql", "SELECT 1", "--format", form, "-o", other)
+        assert (result.code, "is not a file" in result.err) == (2, True)
+    assert pipe.is_fifo()
+    assert list(folder.iterdir()) == [pipe]

@@ -7,6 +7,7 @@ from io import FileIO
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
+from graveler.errors import GravelerError
 from graveler.filesystem.failures import told
 from graveler.lake.objects.checked import OpenedObject, damaged
 from graveler.model import ObjectEntry
@@ -76,6 +77,7 @@ class ObjectFile(io.BufferedIOBase):
         fetch: Fetch,
         block_size: int,
         file: FileIO | None = None,
+        note: Callable[[GravelerError], object] | None = None,
     ) -> None:
         super().__init__()
         self.name = name
@@ -92,6 +94,8 @@ class ObjectFile(io.BufferedIOBase):
         self._block: tuple[int, bytes] = (0, b"")
         self._file = file
         """The local file, which is closed together with this one."""
+        self._note = note
+        """Is called with the lake's error before one of files is raised."""
 
     @property
     def is_local(self) -> bool:
@@ -199,7 +203,7 @@ class ObjectFile(io.BufferedIOBase):
         at, block = self._block
         if at <= start and start + length <= at + len(block):
             return block[start - at : start - at + length]
-        with told(self.name):
+        with told(self.name, self._note):
             if length >= self.blocksize:
                 return self._fetch(start, length)
             block = self._fetch(start, min(self.blocksize, self.size - start))

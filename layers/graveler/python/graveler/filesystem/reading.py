@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from glob import has_magic
 from pathlib import Path
 from secrets import token_hex
@@ -132,10 +133,12 @@ class Reading(Listing):
             entry = self._stat(verbs, ref, place)
             info = file_info(place, entry)
             file = verbs.open_file(ref, entry)
+            note = partial(self._note, place)
             if file is not None:
                 fetch = pieces_of_file(file, entry, ref)
-                return ObjectFile(entry, place.name, info, fetch, min(wanted or FILE_BLOCK, FILE_BLOCK), file)
-            return ObjectFile(entry, place.name, info, pieces_of_object(verbs.opened(ref, entry)), wanted or BLOCK)
+                return ObjectFile(entry, place.name, info, fetch, min(wanted or FILE_BLOCK, FILE_BLOCK), file, note)
+            fetch = pieces_of_object(verbs.opened(ref, entry))
+            return ObjectFile(entry, place.name, info, fetch, wanted or BLOCK, note=note)
 
     def _fill(
         self,

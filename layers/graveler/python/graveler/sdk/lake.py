@@ -73,9 +73,10 @@ class Lake:
         ``diff('sales', 'main~1', 'main')``, ``staged``, ``blame``, ``commits``, ``reflog``, ``branches``, ``tags`` and
         ``repositories``. ``parameters`` are the values of ``?`` or ``$name``.
 
-        Refs are resolved once, so the query sees one state of each; of paths, it reads the ranges that its conditions need. Needs
+        Functions resolve refs once, so a statement sees one state of each; of paths, it reads the ranges that its conditions need.
+        Statements that are no queries run at once; so do all but the last. Ctrl-C ends a query. Needs
         ``pip install 'graveler[sql]'``: :class:`UnavailableError` without. :class:`InvalidError` for a query that DuckDB refuses;
-        :class:`RefNotFoundError` and other errors of the lake.
+        :class:`RefNotFoundError`, :class:`ForbiddenError` and other errors of the lake.
         """
         from graveler.sdk.query import result_of  # for those that query
 

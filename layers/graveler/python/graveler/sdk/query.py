@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, UnavailableError
+from graveler.extras import not_installed
 from graveler.sdk.frames import Frames, Querying
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
         return list(self)
 
     def to_arrow(self) -> "pa.RecordBatchReader":
-        """Return the rows as Arrow record batches. Errors may come as batches are read. :class:`InvalidError` if some rows were
-        taken one by one."""
-        import pyarrow as pa
-
+        """Return the rows as Arrow record batches. Errors may come as batches are read. :class:`UnavailableError` without
+        pyarrow, :class:`InvalidError` if some rows were taken one by one."""
+        try:
+            import pyarrow as pa
+        except ModuleNotFoundError as error:
+            raise UnavailableError(not_installed("an Arrow table", error.name, "sql")) from None
         if self._begun:
             raise InvalidError("rows of this query were taken one by one; run the query again for all of them together")
         if self._relation is None:

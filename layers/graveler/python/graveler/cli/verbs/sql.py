@@ -160,6 +160,8 @@ def _write(session: "Session", last: "duckdb.Statement", form: Format, file: Pat
 
     if not is_query(last):
         raise InvalidError("the last statement returns no rows to write; leave --output out")
+    if file.exists() and not file.is_file():  # it would be replaced, even a device
+        raise InvalidError(f"--output {str(file)!r} is not a file, but a folder, a pipe or a device; name a file")
     with file_beside(file) as (opened, temporary):
         opened.close()
         if form is Format.PARQUET:
