@@ -73,8 +73,8 @@ class Lake:
         ``diff('sales', 'main~1', 'main')``, ``staged``, ``blame``, ``commits``, ``reflog``, ``branches``, ``tags`` and
         ``repositories``. ``parameters`` are the values of ``?`` or ``$name``.
 
-        Functions resolve refs once, so a statement sees one state of each; of paths, it reads the ranges that its conditions need.
-        Statements that are no queries run at once; so do all but the last. Ctrl-C ends a query. Needs
+        Functions resolve refs once, so a statement sees one state of each; of paths, it reads the ranges that its conditions
+        need. Statements that are no queries run at once; so do all but the last. Ctrl-C ends a query. Needs
         ``pip install 'graveler[sql]'``: :class:`UnavailableError` without. :class:`InvalidError` for a query that DuckDB refuses;
         :class:`RefNotFoundError`, :class:`ForbiddenError` and other errors of the lake.
         """
