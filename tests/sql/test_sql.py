@@ -40,6 +40,11 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def ends_no_escape(pattern: str) -> bool:
+    """Whether no ``_`` that escapes what follows is last: DuckDB takes that for a mistake, once it compares a row."""
+    return (len(pattern) - len(pattern.rstrip("_"))) % 2 == 0
+
+
 # chr(0) cannot stand in a query
 literals = st.sampled_from([path for path in PATHS if "\0" not in path] + ["", "t/", "t/dt=01", "b/_", "zz", "T/"])
 patterns = st.builds(lambda text, end: text + end, literals, st.sampled_from(["", "%", "_%", "%part%", "_"]))
@@ -70,7 +75,7 @@ def predicates(draw: st.DrawFn, depth: int = 3) -> str:
             patterns.map(lambda pattern: f"{column} LIKE {quoted(pattern)}"),
             patterns.map(lambda pattern: f"{column} NOT LIKE {quoted(pattern)}"),
             patterns.map(lambda pattern: f"{column} ILIKE {quoted(pattern)}"),
-            patterns.map(lambda pattern: f"{column} LIKE {quoted(pattern)} ESCAPE '_'"),
+            patterns.filter(ends_no_escape).map(lambda pattern: f"{column} LIKE {quoted(pattern)} ESCAPE '_'"),
             st.just(f"starts_with({column}, {value})"),
             st.just(f"{column} ^@ {value}"),
             st.just(f"{column} IS NULL"),
