@@ -51,7 +51,8 @@ def objects(
     """Return the objects of a ref, as :data:`~graveler.arrow.schemas.OBJECTS`; of a branch's name with its uncommitted changes.
 
     All rows are of one state, which of a branch must be read in 10 minutes (:class:`~graveler.errors.PreconditionError`); behind
-    a server each thousand of a branch is of its own time. Cost as :meth:`RepositoryReader.list_objects`, resolving once.
+    a server that knows no states each thousand of a branch is of its own time. Cost as :meth:`RepositoryReader.list_objects`,
+    resolving once.
     """
     if not isinstance(verbs, RepositoryReader):
         verbs.commit_of(ref)  # which raises where there is none
