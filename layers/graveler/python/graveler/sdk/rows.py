@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from graveler.sdk.frames import Frames, Querying
@@ -46,6 +48,7 @@ class RowDiff(Frames):
         self,
         session: Querying,
         query: str,
+        query_for_python: str,
         counts: Mapping[str, int],
         columns: tuple[ColumnDifference, ...],
         *,
@@ -54,6 +57,7 @@ class RowDiff(Frames):
     ) -> None:
         self._session = session
         self._query = query
+        self._query_for_python = query_for_python
         self._is_json = is_json
         self._close = close
         self.added = counts.get("added", 0)
@@ -70,7 +74,7 @@ class RowDiff(Frames):
             cursor = self._session.connection.cursor()
         try:
             with self._session.explained():
-                found = cursor.execute(self._query)
+                found = cursor.execute(self._query_for_python)
                 has_key = len(found.description) == len(RowDifference._fields)
             while True:
                 with self._session.explained():
@@ -105,4 +109,10 @@ class RowDiff(Frames):
     def _row(self, row: Row | None) -> Row | None:
         if row is None or not self._is_json:
             return row
-        return {name: None if value is None else json.loads(value) for name, value in row.items()}
+        return {name: None if value is None else json.loads(value, parse_float=_number) for name, value in row.items()}
+
+
+def _number(text: str) -> float | Decimal:
+    """Return a number of JSON as the double that others take it for, or with all digits where it is beyond these."""
+    found = float(text)
+    return found if isfinite(found) else Decimal(text)

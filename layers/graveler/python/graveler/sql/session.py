@@ -15,6 +15,7 @@ from graveler.sql.calls import Call, rewritten
 if TYPE_CHECKING:
     import duckdb
 
+    from graveler.errors import GravelerError
     from graveler.sdk.lake import Lake
 
 T = TypeVar("T")
@@ -145,9 +146,9 @@ class Session:
             raise
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explained(self, meaning: "Callable[[Exception, str], GravelerError | None] | None" = None) -> Iterator[None]:
         """Turn DuckDB's errors into ours. Where the lake refused something, DuckDB's error has only the text: then that error of
-        the lake is raised instead."""
+        the lake is raised instead. ``meaning`` may know what an error and its text are to the caller."""
         import duckdb
 
         self._noted.clear()
@@ -163,6 +164,8 @@ class Session:
             if _TRACEBACK in text:
                 text = text.splitlines()[-1].partition(": ")[2]  # an exception that DuckDB met in Python
             text = " ".join(text.partition(_QUOTED)[0].split())
+            if meaning is not None and (known := meaning(error, text)) is not None:
+                raise known from None
             if "No files found that match" in text:
                 raise NotFoundError(text) from None
             # A stream of Arrow has only one class of errors, and DuckDB's own in the text.
