@@ -203,17 +203,18 @@ class Reference:
 
         With ``keys``, the names of columns, rows with equal keys are one row, which is unchanged or changed; NULL is a value like
         others. No two rows of a side may have equal keys. Without, rows are added or removed, each as often as one side has more
-        of it. A column that one side lacks is NULL there. Values are compared in the type that DuckDB finds for the column in all
-        files that are read: 1 and 1.0 are equal, NaN is equal to itself, -0.0 to 0.0, and so are nested values. CSV's values are
-        texts, its first line names the columns, and an empty text is NULL; JSON's are JSON, so 1 and 1.0 differ, and null is as
-        good as no value. If folders are named ``column=value``, each is a column of texts.
+        of it. A column that one side lacks is NULL there. Where a column's types differ, values are compared in a type that has
+        all digits of both, as texts if there is none (BIGINT and DOUBLE): 1 and 1.0 are equal, NaN is equal to itself, -0.0 to
+        0.0, and so are nested values. Names of columns that differ only in case are one. CSV's values are texts, its first line
+        names the columns and says what separates them, and an empty text is NULL; JSON's are JSON, so 1 and 1.0 differ, and
+        null is as good as no value. If folders are named ``column=value``, each is a column of texts.
 
         Cost: a listing of ``path`` at both commits; the files that differ are read, with keys also those columns of the others.
         DuckDB keeps at most ``memory_limit`` (``"500MB"``, ``"4GB"``) in memory, and more in temporary files. Needs
-        ``pip install 'graveler[sql]'``: :class:`UnavailableError` without, and for a ``.gz`` that is not compressed.
+        ``pip install 'graveler[sql]'``: :class:`UnavailableError` without it.
         :class:`NotFoundError` if no side has a table there;
-        :class:`InvalidError` for files of two formats, one that cannot be read, a key that is no column or not unique, and types
-        that have none in common.
+        :class:`InvalidError` for files of two formats, one that cannot be read, a key that is no column or not unique, and
+        decimals of more than 38 digits.
         """
         try:
             # By its name, as it stands on the filesystem, which opens lakes by the module of the handle on a lake.
