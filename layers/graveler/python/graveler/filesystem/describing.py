@@ -48,11 +48,17 @@ class Describing(Resolving):
             return False
 
     def isfile(self, path: str) -> bool:
-        """Return whether a path is that of an object. Cost as :meth:`info`."""
+        """Return whether a path is that of an object. Cost: a lookup."""
         try:
-            return bool(self.info(path)["type"] == "file")
+            place = self._place(path)
+            if not place.path or place.path.endswith("/"):
+                return False
+            with self._told(place):
+                verbs, ref = self._reading(place)
+                verbs.stat(ref, place.path)
         except (FileNotFoundError, ValueError):
             return False
+        return True
 
     def created(self, path: str) -> datetime:
         """Return when an object was written, as :meth:`modified`: an object never changes."""

@@ -58,6 +58,8 @@ class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
         and an object read per ``block_size`` (bytes) in small reads, or per larger read; for writing a table read, and at its end
         an object write and a table write.
         """
+        if mode == "rb" and compression is None:
+            return self._open_object(self._place(path), block_size)
         if mode[:1] in ("w", "x"):
             if "b" not in mode:
                 text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}

@@ -52,8 +52,11 @@ class Beneath:
         self._above = () if confinement is None else self._resolved.relative_to(self._start).parts
         self._flags = os.O_CLOEXEC if confinement is None else os.O_CLOEXEC | os.O_NOFOLLOW
 
-    def open(self, path: Path, flags: int) -> int:
+    def open(self, path: Path | str, flags: int) -> int:
         """Return the descriptor of an existing file or folder."""
+        if self.confinement is None:
+            return os.open(path, flags | self._flags)
+        path = Path(path)
         with self._at(path) as spot:
             descriptor = os.open(spot.name, flags | self._flags, dir_fd=spot.folder)
         if flags & os.O_DIRECTORY:

@@ -140,9 +140,9 @@ class FolderObjects:
 
     def open_file(self, key: str) -> FileIO:
         """Return the object as an open file, which the caller closes. Cost: one open."""
-        path = self._path(key)
+        name = self.name_of(key)  # Path takes longer than opening the file
         with self._explained("reading", key):
-            return self._file(path, key)
+            return self._file(name, key)
 
     def file_of(self, key: str) -> Path:
         """Return the path of an object's file, existing or not: for programs that read and write by themselves. No request."""
@@ -416,7 +416,7 @@ class FolderObjects:
         with self._explained("reading", key), self._file(path, key) as file:
             yield file
 
-    def _file(self, path: Path, key: str) -> FileIO:
+    def _file(self, path: Path | str, key: str) -> FileIO:
         try:
             # Do not wait for a writer, in case the path is a named pipe.
             descriptor = self.files.open(path, os.O_RDONLY | os.O_NONBLOCK)
