@@ -24,6 +24,9 @@ from graveler.temporary import own_path
 _THREADS: Final = "greatest(1, parse_formatted_bytes(current_setting('memory_limit')) // 128_000_000)"
 """The number of threads for which memory is enough: each pins blocks while it sorts, and fails if there is no room for them."""
 
+_PASSES: Final = (1, 4, 16, 64)
+"""The number of passes to try, one after the other."""
+
 Aliases = dict[str, tuple[str, Kind]]
 """Columns by name: a short name that needs no quotes, and the type to compare in."""
 
@@ -75,7 +78,7 @@ class _Comparison:
                 differing = self._pruned_for_keys(differing)
             left, right = self._parts(differing)
             kinds = compared(columns_of((*left, *right)))
-            self._reading.execute(self._compared(left, right, _aliases(kinds)))
+            self._make_differences(left, right, _aliases(kinds))
         else:
             self._check_named_keys()
             no_key = "NULL AS key, " if self._keys else ""
@@ -110,16 +113,32 @@ class _Comparison:
     def _parts(self, files: Sides) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
         return self._reading.parts(self._left, files.left), self._reading.parts(self._right, files.right)
 
-    def _compared(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases) -> str:
-        """Return the statement that makes the table of differences."""
+    def _make_differences(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases) -> None:
+        """Make the table of differences. If memory is not enough for all rows at once, in several passes over the files, each of
+        which compares those rows whose hashes have the same remainder."""
+        for passes in _PASSES:
+            self._reading.execute("DROP TABLE IF EXISTS differences")
+            if all(
+                self._reading.fits(
+                    f"{'INSERT INTO differences' if number else 'CREATE TABLE differences AS'} "
+                    + self._compared(left, right, columns, passes, number)
+                )
+                for number in range(passes)
+            ):
+                return
+        raise self._reading.too_large()
+
+    def _compared(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases, passes: int, number: int) -> str:
+        """Return the query of one of several passes."""
         names = ", ".join(alias for alias, _ in columns.values())
+        hashed = ", ".join(alias for alias, _ in self._named_keys(columns).values()) or names
+        some = "" if passes == 1 else f" WHERE hash({hashed}) % {passes} = {number}"
         if not self._keys:
             row = _struct(columns)
             return f"""
-                CREATE TABLE differences AS
                 WITH counted AS (
                     SELECT {names}, sum(one)::BIGINT AS surplus
-                    FROM ({select(left, columns, "-1 AS one")} UNION ALL {select(right, columns, "1 AS one")})
+                    FROM ({select(left, columns, "-1 AS one")} UNION ALL {select(right, columns, "1 AS one")}){some}
                     GROUP BY {names} HAVING surplus <> 0
                 ), repeated AS (SELECT *, unnest(range(abs(surplus))) AS nth FROM counted)
                 SELECT CASE WHEN surplus > 0 THEN 'added' ELSE 'removed' END AS type,
@@ -135,8 +154,8 @@ class _Comparison:
             for name, (alias, _) in keys.items()
         )
         return f"""
-            CREATE TABLE differences AS
-            WITH l AS ({select(left, columns, "true AS here")}), r AS ({select(right, columns, "true AS here")})
+            WITH l AS (FROM ({select(left, columns, "true AS here")}){some}),
+                r AS (FROM ({select(right, columns, "true AS here")}){some})
             SELECT CASE WHEN l.here IS NULL THEN 'added' WHEN r.here IS NULL THEN 'removed' ELSE 'changed' END AS type,
                 struct_pack({key}) AS key,
                 CASE WHEN l.here THEN {_struct(columns, "l.")} END AS before,

@@ -210,7 +210,8 @@ class Reference:
         null is as good as no value. If folders are named ``column=value``, each is a column of texts.
 
         Cost: a listing of ``path`` at both commits; the files that differ are read, with keys also those columns of the others.
-        DuckDB keeps at most ``memory_limit`` (``"500MB"``, ``"4GB"``) in memory, and more in temporary files. Needs
+        DuckDB keeps at most ``memory_limit`` (``"500MB"``, ``"4GB"``) in memory, and more in temporary files; where that does not
+        do, the files are read again for each of 4, 16 or 64 parts of the rows. Needs
         ``pip install 'graveler[sql]'``: :class:`UnavailableError` without it.
         :class:`NotFoundError` if no side has a table there;
         :class:`InvalidError` for files of two formats, one that cannot be read, a key that is no column or not unique, and
