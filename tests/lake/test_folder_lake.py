@@ -45,6 +45,45 @@ def test_what_lies_in_the_lake_s_folder_is_not_read_by_its_address(
             mine.read("main", "a")
 
 
+def replaced_by_a_link(file: Path, secret: Path) -> None:
+    file.unlink()
+    file.symlink_to(secret)
+
+
+def folder_replaced_by_a_link(file: Path, secret: Path) -> None:
+    file.parent.rename(file.parent.with_name("moved"))
+    file.parent.symlink_to(secret.parent)
+
+
+def folder_replaced_by_another(file: Path, secret: Path) -> None:
+    """The same name leads to a folder above that is a link."""
+    above = file.parent.parent
+    above.rename(above.with_name("moved"))
+    above.symlink_to(secret.parent.parent)
+
+
+@pytest.mark.parametrize("change", [replaced_by_a_link, folder_replaced_by_a_link, folder_replaced_by_another])
+def test_a_file_that_was_read_a_moment_ago_is_not_read_once_it_leads_into_the_lake(
+    tmp_path: Path, change: Callable[[Path, Path], None]
+) -> None:
+    """Its folder was checked a moment ago, and is trusted only as long as it is the same one."""
+    secret = tmp_path / "top/folder/tables.sqlite"
+    with create_folder_lake(secret.parent) as lake:
+        mine = lake.create_repository("mine", "local://mine")
+        file = tmp_path / "elsewhere/folder" / secret.name
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"bytes")
+        mine.link("main", ObjectEntry("a", f"file://{file}", 5, "x", 1))
+        for _ in range(3):
+            assert b"".join(mine.bytes_in("main", mine.stat("main", "a"), verify=False)) == b"bytes"
+        change(file, secret)
+        with pytest.raises(ForbiddenError, match="own folder"):
+            mine.read("main", "a")
+        (tmp_path / "other").write_bytes(b"other")
+        mine.link("main", ObjectEntry("b", f"file://{tmp_path / 'other'}", 5, "x", 1))
+        assert b"".join(mine.bytes_in("main", mine.stat("main", "b"), verify=False)) == b"other"
+
+
 def test_what_lies_beside_the_lake_is_read(tmp_path: Path) -> None:
     (tmp_path / "lake-not").mkdir()
     (tmp_path / "lake-not/a").write_bytes(b"bytes")
