@@ -32,7 +32,7 @@ PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylin
 """What the packages are chosen for, by Lambda's name of the architecture. Lambda's Amazon Linux 2023 has glibc 2.34."""
 
 _EXTRAS: Final = ("api", "aws")
-_ELSEWHERE: Final = ("cli", "server", "spark")
+_ELSEWHERE: Final = ("arrow", "cli", "duckdb.py", "filesystem", "polars.py", "rowdiff", "server", "spark", "sql")
 """Rooms that stay out: they run on a person's machine or a cluster, and their libraries are not in the layer."""
 
 COMMAND_LINE: Final = ("typer", "rich", "tomlkit")

@@ -5,7 +5,7 @@ keys, this holds as long as each key stands once on each side, which is checked 
 other row with its key. Both sides are cast to the same columns and types before anything is compared.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from shutil import rmtree
 from typing import Final
@@ -24,8 +24,10 @@ from graveler.temporary import own_path
 _THREADS: Final = "greatest(1, parse_formatted_bytes(current_setting('memory_limit')) // 128_000_000)"
 """The number of threads for which memory is enough: each pins blocks while it sorts, and fails if there is no room for them."""
 
-_PASSES: Final = (1, 4, 16, 64)
-"""The number of passes to try, one after the other."""
+_PASSES: Final = (1, 4, 16)
+"""The numbers of passes to try, one after the other."""
+_MOST_PASSES: Final = 64
+"""Those to make if memory is not enough for any of these."""
 
 Aliases = dict[str, tuple[str, Kind]]
 """Columns by name: a short name that needs no quotes, and the type to compare in."""
@@ -118,15 +120,16 @@ class _Comparison:
         which compares those rows whose hashes have the same remainder."""
         for passes in _PASSES:
             self._reading.execute("DROP TABLE IF EXISTS differences")
-            if all(
-                self._reading.fits(
-                    f"{'INSERT INTO differences' if number else 'CREATE TABLE differences AS'} "
-                    + self._compared(left, right, columns, passes, number)
-                )
-                for number in range(passes)
-            ):
+            if all(self._reading.fits(each) for each in self._statements(left, right, columns, passes)):
                 return
-        raise self._reading.too_large()
+        self._reading.execute("DROP TABLE IF EXISTS differences")
+        for each in self._statements(left, right, columns, _MOST_PASSES):
+            self._reading.execute(each)
+
+    def _statements(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases, passes: int) -> Iterator[str]:
+        for number in range(passes):
+            into = "INSERT INTO differences" if number else "CREATE TABLE differences AS"
+            yield f"{into} {self._compared(left, right, columns, passes, number)}"
 
     def _compared(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases, passes: int, number: int) -> str:
         """Return the query of one of several passes."""

@@ -30,8 +30,6 @@ _OPTIONS: Final = {
 }
 _WHOLE_RECORD: Final = "json"
 _MOST_DIGITS: Final = 38
-_FULL: Final = "max_temp_directory_size"
-"""Stands in DuckDB's error if temporary files have no room."""
 _ADVICE: Final = ("Possible Solution", "Possible fixes", "The search space used", "Try setting", "In file ")
 """Where DuckDB's errors begin to name options that nobody can set here."""
 
@@ -84,24 +82,15 @@ class Reading:
             self.connection.execute(statement)
 
     def fits(self, statement: str) -> bool:
-        """Run a statement, and return whether memory was enough for that."""
+        """Run a statement, and return whether memory, and the space for temporary files, was enough for it."""
         import duckdb
 
         with self.explained():
             try:
                 self.connection.execute(statement)
-            except duckdb.OutOfMemoryException as error:
-                if _FULL in str(error):
-                    raise
+            except duckdb.OutOfMemoryException:
                 return False
         return True
-
-    def too_large(self) -> InvalidError:
-        """Return the error of a comparison for which memory is not enough."""
-        return InvalidError(
-            f"this comparison takes more memory than the limit of {self._memory_limit}; give diff_rows a higher "
-            "memory_limit, or a path with fewer files"
-        )
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Return a query's rows."""
@@ -187,12 +176,15 @@ class Reading:
     def _meaning(self, error: Exception, text: str) -> GravelerError | None:
         import duckdb
 
-        if self._folder in text or _FULL in text:
+        if self._folder in text or "max_temp_directory_size" in text:
             return UnavailableError(
                 f"there is no room for temporary files in {self._folder}; set TMPDIR to another folder: {text}"
             )
         if isinstance(error, duckdb.OutOfMemoryException):
-            return self.too_large()
+            return InvalidError(
+                f"this comparison takes more memory than the limit of {self._memory_limit}; give diff_rows a higher "
+                "memory_limit, or a path with fewer files"
+            )
         found = max((address for address in self._known if address in text), key=len, default=None)
         if found is None and self._format is Format.PARQUET and "Binder" not in text:
             found = next(filter(self._is_broken, self._known), None)
