@@ -60,6 +60,15 @@ READS: list[Callable[[Result], object]] = [
         (f"PREPARE p AS SELECT path FROM {MAIN} WHERE path > $1; EXECUTE p('a')", None, PATHS[1:]),
         (f"PIVOT (SELECT content_type FROM {MAIN}) ON content_type USING count(*)", None, [(2, 1)]),
         (f"FROM (PIVOT (SELECT content_type FROM {MAIN}) ON content_type USING count(*))", None, [(2, 1)]),
+        (f"SELECT object.path FROM {MAIN} object, staged('demo') date WHERE object.path = date.path", None, PATHS[2:]),
+        (f"FROM o: {MAIN} SELECT o.path WHERE o.path = 'a'", None, PATHS[:1]),
+        (f"FROM {MAIN.replace('(', ' /* all */ (')} SELECT path WHERE objects.path = 'a'", None, PATHS[:1]),
+        (
+            f"CREATE VIEW v AS SELECT path FROM {MAIN} WHERE path = 'A'; SET default_collation = 'nocase'; FROM v",
+            None,
+            PATHS[:1],
+        ),
+        (f"CREATE MACRO m(path) AS TABLE SELECT o.path FROM {MAIN} o WHERE path = 'a'; FROM m('a')", None, PATHS),
         ("CREATE TABLE t (i INT); INSERT INTO t VALUES (1), (2) RETURNING i", None, [(1,), (2,)]),
         ("CREATE TABLE t (i INT); INSERT INTO t VALUES (1)", None, []),
         ("CREATE TABLE t (i INT)", None, []),
@@ -71,6 +80,15 @@ def test_statements_return_their_rows(lake: Lake, query: str, parameters: Any, e
         assert result.fetchall() == expected
     with lake.sql(query, parameters) as result:
         assert [tuple(row.values()) for row in result.to_arrow().read_all().to_pylist()] == expected
+
+
+def test_an_alias_may_be_any_word_that_duckdb_takes(lake: Lake) -> None:
+    """Its unreserved keywords are names of tables, too, though sqlglot has tokens of their own for many."""
+    with lake.sql("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'unreserved'") as words:
+        aliases = [word for (word,) in words]
+    joined = ", ".join(f"tags('demo') {word}" for word in aliases)
+    with lake.sql(f"SELECT count(*) FROM {joined}") as result:
+        assert result.fetchall() == [(0,)]
 
 
 @pytest.mark.parametrize("query", [f"EXPLAIN FROM {MAIN}", f"EXPLAIN ANALYZE FROM {MAIN}", f"DESCRIBE FROM {MAIN}"])

@@ -5,7 +5,7 @@ the query, the calls are found all the same, and only the key ranges are missing
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from logging import ERROR, getLogger
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -33,32 +33,14 @@ ARGUMENTS: Final = {
 }
 """The table functions, and what each takes."""
 
-_CALL: Final = re.compile(rf"\b({'|'.join(ARGUMENTS)})\s*\(", re.IGNORECASE)
-_BEFORE: Final = frozenset(
-    {
-        "FROM",
-        "JOIN",
-        "COMMA",
-        "L_PAREN",
-        "SUMMARIZE",
-        "LATERAL",
-        "DESCRIBE",
-        "DESC",
-        "SHOW",
-        "PIVOT",
-        "UNPIVOT",
-        "USING",
-    }
-)
+_CALL: Final = re.compile(rf"\b({'|'.join(ARGUMENTS)})\s*(\(|/\*|--)", re.IGNORECASE)
+_BEFORE: Final = frozenset({"FROM", "JOIN", "COMMA", "L_PAREN", "LATERAL", "PIVOT", "UNPIVOT", "USING", "COLON"})
 """Tokens after which a table may stand."""
-_WITHOUT_ALIAS: Final = frozenset({"DESCRIBE", "DESC", "SUMMARIZE", "SHOW"})
-"""Words after which a table has no alias."""
-_NO_ALIASES: Final = frozenset({"POSITIONAL", "ASOF", "AT"})
-"""Words that are no alias, though sqlglot does not know them all."""
 
 
 class Call(Struct, frozen=True):
-    """A call of ``function`` from ``start`` up to, not including, ``end`` in the text; ``keys`` limits the paths it needs."""
+    """A call of ``function`` from ``start`` up to, not including, ``end`` in the text; ``keys`` limits the paths it needs. Unless it
+    ``has_alias`` in the text, the view in its place is called as the function."""
 
     function: str
     arguments: tuple[str, ...]
@@ -76,14 +58,14 @@ class Rewritten(Struct, frozen=True):
     calls: tuple[Call, ...]
 
 
-def rewritten(query: str, *, narrowed: bool = True, first: int = 0) -> Rewritten:
+def rewritten(query: str, parses: Callable[[str], bool], *, narrowed: bool = True, first: int = 0) -> Rewritten:
     """Return a statement with a view in the place of each call of a table function. The names of the views have numbers from
-    ``first`` on. Without ``narrowed``, no call has key ranges.
+    ``first`` on. ``parses`` says whether DuckDB takes a text for SQL. Without ``narrowed``, no call has key ranges.
     A query without any call takes 1 µs; sqlglot is not imported for it. :class:`InvalidError` for arguments that a function
     does not take."""
     if not _CALL.search(query):
         return Rewritten(query, ())
-    calls = tuple(_calls(query, first))
+    calls = tuple(replace(call, has_alias=not parses(_replaced(query, [call]))) for call in _calls(query, first))
     if calls:
         calls = _placed(_replaced(query, calls), calls, narrowed=narrowed)
     return Rewritten(_replaced(query, calls), calls)
@@ -120,22 +102,8 @@ def _calls(query: str, number: int) -> Iterator[Call]:
         end = tokens[close].end + 1
         if len(arguments) != len(ARGUMENTS[name]):
             raise InvalidError(f"{query[token.start : end]}: write {_usage(name)}")
-        named = _is_named(tokens[at - 1] if at else None, tokens[close + 1] if close + 1 < len(tokens) else None)
-        yield Call(name, tuple(arguments), token.start, end, f"graveler_{name}_{number}", named)
+        yield Call(name, tuple(arguments), token.start, end, f"graveler_{name}_{number}")
         number += 1
-
-
-def _is_named(before: "Token | None", behind: "Token | None") -> bool:
-    """Return whether a table has an alias, or cannot have one."""
-    from sqlglot.tokenizer_core import TokenType
-
-    if before is not None and before.text.upper() in _WITHOUT_ALIAS:
-        return True
-    return (
-        behind is not None
-        and behind.token_type in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
-        and behind.text.upper() not in _NO_ALIASES
-    )
 
 
 def _tokens(query: str) -> "Sequence[Token]":
@@ -186,8 +154,11 @@ def _placed(text: str, calls: Sequence[Call], *, narrowed: bool) -> tuple[Call, 
         return tuple(calls)
     finally:
         logger.setLevel(level)
-    if any(isinstance(statement, exp.Command) for statement in statements):
-        return tuple(calls)  # of EXPLAIN and PREPARE, for example, sqlglot knows only the text
+    for statement in statements:
+        if isinstance(statement, exp.Command):
+            return tuple(calls)  # of EXPLAIN and PREPARE, for example, sqlglot knows only the text
+        if isinstance(statement, exp.Create) and statement.kind != "TABLE":
+            narrowed = False  # another collation may be set when it is read, and a macro's "path" may be its parameter
     found = {
         table.name: table
         for statement in statements

@@ -68,7 +68,10 @@ class Session:
         lake."""
         try:
             change = rewritten(
-                statement.query, narrowed=self._narrowed and self._has_no_collation(), first=len(self._views)
+                statement.query,
+                self._parses,
+                narrowed=self._narrowed and self._has_no_collation(),
+                first=len(self._views),
             )
             if not change.calls:
                 return statement
@@ -172,6 +175,16 @@ class Session:
             named = text.partition(" Error: ")[0].replace(" ", "")
             kind = getattr(duckdb, f"{named}Exception", type(error))
             raise (UnavailableError if issubclass(kind, duckdb.IOException | OSError) else InvalidError)(text) from None
+
+    def _parses(self, text: str) -> bool:
+        """Return whether DuckDB takes a text for SQL."""
+        import duckdb
+
+        try:
+            self.connection.extract_statements(text)
+        except duckdb.ParserException:
+            return False
+        return True
 
     def _has_no_collation(self) -> bool:
         """Return whether texts are compared by their bytes."""
