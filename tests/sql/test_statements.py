@@ -86,9 +86,9 @@ def test_an_alias_may_be_any_word_that_duckdb_takes(lake: Lake) -> None:
     """Its unreserved keywords are names of tables, too, though sqlglot has tokens of their own for many."""
     with lake.sql("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'unreserved'") as words:
         aliases = [word for (word,) in words]
-    joined = ", ".join(f"tags('demo') {word}" for word in aliases)
-    with lake.sql(f"SELECT count(*) FROM {joined}") as result:
-        assert result.fetchall() == [(0,)]
+    for at in range(0, len(aliases), 40):
+        some = (f"SELECT {word}.id FROM tags('demo') {word}" for word in aliases[at : at + 40])
+        assert lake.sql(" UNION ALL ".join(some)).fetchall() == []
 
 
 @pytest.mark.parametrize("query", [f"EXPLAIN FROM {MAIN}", f"EXPLAIN ANALYZE FROM {MAIN}", f"DESCRIBE FROM {MAIN}"])

@@ -39,8 +39,8 @@ _BEFORE: Final = frozenset({"FROM", "JOIN", "COMMA", "L_PAREN", "LATERAL", "PIVO
 
 
 class Call(Struct, frozen=True):
-    """A call of ``function`` from ``start`` up to, not including, ``end`` in the text; ``keys`` limits the paths it needs. Unless it
-    ``has_alias`` in the text, the view in its place is called as the function."""
+    """A call of ``function`` from ``start`` up to, not including, ``end`` in the text; ``keys`` limits the paths it needs. The
+    view in its place is called as the function, unless it ``has_alias`` in the text."""
 
     function: str
     arguments: tuple[str, ...]
