@@ -65,6 +65,7 @@ def predicates(draw: st.DrawFn, depth: int = 3) -> str:
             st.sampled_from(["=", "<", "<=", ">", ">=", "<>", "=="]).map(lambda sign: f"{column} {sign} {value}"),
             st.sampled_from(["=", "<", "<=", ">", ">="]).map(lambda sign: f"{value} {sign} {column}"),
             literals.map(lambda other: f"{column} BETWEEN {value} AND {quoted(other)}"),
+            literals.map(lambda other: f"{column} BETWEEN {value} AND {quoted(other)} COLLATE nocase"),
             literals.map(lambda other: f"{column} NOT BETWEEN {value} AND {quoted(other)}"),
             st.lists(literals, min_size=1, max_size=3).map(
                 lambda some: f"{column} IN ({', '.join(map(quoted, some))})"
@@ -121,6 +122,7 @@ SHAPES = [
 @given(histories, st.sampled_from(SHAPES), predicates(), predicates())
 @example([], SHAPES[0], "{0}path NOT LIKE 'a'", "NULL")
 @example([], SHAPES[0], "{0}path NOT IN ('a')", "NULL")
+@example([("upload", ("T", b"", ""))], SHAPES[0], "{0}path BETWEEN 's' AND 'z' COLLATE nocase", "NULL")
 @example([], SHAPES[0], "{0}path NOT BETWEEN 'a' AND 'b'", "NULL")
 def test_narrowed_queries_return_what_others_do(
     history: list[tuple[str, object]], shape: str, one: str, other: str

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from graveler.errors import InvalidError, RefNotFoundError, RepositoryNotFoundError
 from graveler.sdk.lake import Lake
 from graveler.sdk.query import Result
+from graveler.sql.session import Session
 from tests.arrow.histories import built_lake
 
 
@@ -147,6 +149,13 @@ def test_what_is_wrong_is_told_however_rows_are_read(lake: Lake, query: str, kin
         assert said in str(raised.value)
         assert "\n" not in str(raised.value)
         assert "Traceback" not in str(raised.value)
+
+
+def test_an_error_in_duckdb_itself_comes_without_its_stack(lake: Lake) -> None:
+    session = Session(lake)
+    with pytest.raises(InvalidError, match=r"^INTERNAL Error: a mismatch$"), session.explained():
+        raise duckdb.InternalException("INTERNAL Error: a mismatch\n\nStack Trace:\n\n/lib/duckdb.so(_ZN6) [0x7f]\n")
+    session.close()
 
 
 def test_a_query_that_failed_has_no_end(lake: Lake) -> None:

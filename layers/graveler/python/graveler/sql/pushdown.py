@@ -97,9 +97,10 @@ def _needed_by(condition: exp.Expr, table: exp.Table, select: exp.Select) -> Key
     if not _is_path(condition.this, table, select):
         return EVERYTHING
     if isinstance(condition, exp.Between):
-        return intersection(
-            _compared(">=", _text(condition.args["low"])), _compared("<=", _text(condition.args["high"]))
-        )
+        low, high = _text(condition.args["low"]), _text(condition.args["high"])
+        if low is None or high is None:  # its collation would be that of the other one, too
+            return EVERYTHING
+        return intersection(_compared(">=", low), _compared("<=", high))
     if isinstance(condition, exp.In) and condition.expressions:
         needed: KeyRanges = ()
         for value in condition.expressions:

@@ -1,5 +1,6 @@
 """Running queries on a connection of DuckDB that knows a lake: its files, and its history."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
@@ -24,8 +25,8 @@ _TOGETHER: Final = 4096
 """Rows that are fetched at once."""
 _AGAIN: Final = 0.1
 """Seconds after which a query that goes on is interrupted again."""
-_QUOTED: Final = "\n\nLINE "
-"""What comes before the line of the query that DuckDB quotes."""
+_BEHIND: Final = re.compile("\n\n(LINE |Stack Trace:)")
+"""What comes before the line of the query that DuckDB quotes, and before the stack of DuckDB where it fails itself."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _COUNT: Final = "Count"
 """The column of a statement that changes rows: how many."""
@@ -166,7 +167,7 @@ class Session:
                 text = text.replace(call.view, call.function)
             if _TRACEBACK in text:
                 text = text.splitlines()[-1].partition(": ")[2]  # an exception that DuckDB met in Python
-            text = " ".join(text.partition(_QUOTED)[0].split())
+            text = " ".join(_BEHIND.split(text, maxsplit=1)[0].split())
             if meaning is not None and (known := meaning(error, text)) is not None:
                 raise known from None
             if "No files found that match" in text:
