@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import re
 from typing import Any
 
@@ -39,7 +40,10 @@ MANY = b"k,v\n" + b"".join(b"%d,a\n" % number for number in range(10, 100_010))
         ("a.csv", PARQUET.getvalue(), "CSV: it is not UTF-8"),
         ("a.json", b'{"k": 1}\n{"k":\n{"k": 3}\n', r"JSON: .*in line 3"),
         ("a.json", b'{"k": 1, "k": 2}\n', r'JSON: .*duplicate key "k"'),
+        ("a.csv", b"k,v\r\n1,a\n2,b\r\n", "CSV: its lines end in several ways"),
+        ("a.csv", b"k,v\n1," + b"x" * 200_000 + b"\n2,b,c\n", "CSV: line 3 has 3 values"),
         ("a.json", b"1\n2.5\n", "records that are no objects"),
+        ("a.json", b'{"k": 1}\n2\n', "records that are no objects"),
         ("a.json", b"[[1], [2]]", "records that are no objects"),
         ("a.json.gz", LINES, "JSON: .*not a GZIP stream"),
         ("a.parquet", PARQUET.getvalue()[:-20], "Parquet: "),
@@ -114,11 +118,30 @@ def test_tables_without_rows() -> None:
         assert rows(empty, GOOD) == both
     assert rows(b"", b"k,v\n") == []
     assert rows(LINES, b"", "a.json") == [{"k": 1}, {"k": 2}]
-    assert rows(LINES, b"[]", "a.json") == [{"k": 1}, {"k": 2}]
+    for empty in (b"[]", b" \n"):
+        for before, after in ((LINES, empty), (empty, LINES)):
+            with diff(committed({"a.json": before}, {"a.json": after}), "a.json", ["k"]) as found:
+                assert [row.before or row.after for row in found] == [{"k": 1}, {"k": 2}]
+        assert rows(b"", empty, "a.json") == []
 
 
 def test_json_as_lines_and_as_an_array_is_the_same() -> None:
     assert rows(LINES, b'[{"k": 1},\n {"k": 2}]', "a.json") == []
+
+
+def test_json_of_many_columns_is_no_map() -> None:
+    before, after = (json.dumps({f"c{number}": number for number in range(amount)}).encode() for amount in (300, 299))
+    with diff(committed({"a.json": before}, {"a.json": after}), "a.json", ["c0"]) as found:
+        (row,) = found
+        assert (row.before or {})["c299"] == 299
+        assert (row.after or {})["c299"] is None
+
+
+def test_json_with_a_column_named_json() -> None:
+    """DuckDB's name of a whole record."""
+    assert rows(b'{"json": 1}', b'{"json": 2}', "a.json") == [{"json": 1}, {"json": 2}]
+    assert rows(b'{"JSON": {}}', b"[]", "a.json") == [{"JSON": {}}]
+    assert rows(b"{}", b'{"k": 1}', "a.json") == [{"k": 1}, {"k": None}]
 
 
 def test_names_that_repeat_get_a_number() -> None:

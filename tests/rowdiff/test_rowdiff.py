@@ -334,6 +334,46 @@ def test_folders_give_columns() -> None:
         ]
 
 
+@pytest.mark.parametrize("end", ["parquet", "csv", "json"])
+def test_folders_give_texts_in_each_format(end: str) -> None:
+    """As Hive writes them: other characters as ``%`` and digits, and NULL by a name. They come before a file's own column."""
+    content = {
+        "parquet": parquet([{"k": 1, "p": "own"}], pa.schema({"k": pa.int64(), "p": pa.string()})),
+        "csv": b"k,p\n1,own\n",
+        "json": b'{"k": 1, "p": "own"}',
+    }[end]
+    values = {"01": "01", "a%20b": "a b", "x=y": "x=y", "__HIVE_DEFAULT_PARTITION__": None, "%ff": "%ff", "": ""}
+    repository = committed({f"t/p={name}/a.{end}": content for name in values}, {"t/p=new/a." + end: content})
+    with diff(repository, "t", ["p"]) as found:
+        keys = [row.key and row.key["p"] for row in found if row.type == "removed"]
+    assert sorted(keys, key=str) == sorted(values.values(), key=str)
+
+
+def test_folders_that_only_some_files_have_give_no_column() -> None:
+    deep = {"t/day=1/a.csv": b"k\n1\n", "t/day=1/hour=2/a.csv": b"k\n2\n"}
+    repository = committed(deep, {**deep, "t/day=1/hour=2/a.csv": b"k\n3\n"})
+    for keys in ([], ["day", "k"]):
+        with diff(repository, "t", keys) as found:
+            assert sorted(str(row.before or row.after) for row in found) == [
+                "{'k': '2', 'day': '1'}",
+                "{'k': '3', 'day': '1'}",
+            ]
+
+
+def test_wide_tables_fit_into_memory() -> None:
+    """DuckDB holds 2,048 values of each column in each thread, however few rows there are."""
+    names = ",".join(f"c{number}" for number in range(3000))
+    before, after = (f"{names}\n{'1,' * 2999}{last}\n".encode() for last in (1, 2))
+    with diff(committed({"t.csv": before}, {"t.csv": after}), "t.csv", ["c0"]) as found:
+        assert found.changed == 1
+
+
+@pytest.mark.parametrize("limit", ["", "5", "much"])
+def test_a_memory_limit_that_is_no_size(limit: str) -> None:
+    with pytest.raises(InvalidError, match=f"memory_limit '{limit}' is no size"):
+        diff(committed({}, {"t.csv": b"k\n1\n"}), "t.csv", memory_limit=limit)
+
+
 @pytest.mark.parametrize("name", ["a*b?[c].csv", "ä 'q' \"d\" %20#.csv", "deep/x=1/y.csv"])
 def test_any_path(name: str) -> None:
     other = {f"t/{'aXbYc'}.csv": b"k\n9\n"}

@@ -111,10 +111,7 @@ def test_all_types_of_a_column_have_one_that_keeps_numbers_apart(
 
 
 def column(values: list[Any], kind: pa.DataType) -> bytes:
-    out = io.BytesIO()
-    table = pa.table({"id": pa.array(range(len(values)), pa.int32()), "v": pa.array(values, kind)})
-    pq.write_table(table, out)
-    return out.getvalue()
+    return _file(pa.table({"id": pa.array(range(len(values)), pa.int32()), "v": pa.array(values, kind)}))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +155,8 @@ def column(values: list[Any], kind: pa.DataType) -> bytes:
             ([[("k", BIG)], None], pa.map_(pa.string(), pa.float64())),
             [0],
         ),
+        (([None, None], pa.null()), ([1, None], pa.int64()), [0]),
+        (([[None], []], pa.list_(pa.null())), ([[1], []], pa.list_(pa.int64())), [0]),
         (([nan, inf, -0.0], pa.float32()), ([nan, inf, 0.0], pa.float64()), []),
         (([nan, inf, -0.0], pa.float32()), (["nan", "inf", "0.0"], pa.string()), []),
     ],
@@ -193,6 +192,21 @@ def test_types_that_differ_between_files_of_one_side() -> None:
             str(BIG + 1),
         ]
         assert found.columns == ()
+
+
+def test_a_column_without_a_value_takes_the_type_of_others() -> None:
+    repository = committed({"t.parquet": column([None], pa.null())}, {"t.parquet": column([1], pa.int64())})
+    with diff(repository, "t.parquet", ["id"]) as found:
+        assert [row.after for row in found] == [{"id": 0, "v": 1}]
+
+
+def test_a_column_has_any_name() -> None:
+    """Also one that this project's own queries use for an element."""
+    kinds = pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int32())
+    for name in ("x0", "key", "l", "value"):
+        before, after = (pa.table({name: pa.array([[("a", 1)]], kind)}) for kind in kinds)
+        with diff(committed({"t.parquet": _file(before)}, {"t.parquet": _file(after)}), "t.parquet") as found:
+            assert list(found) == []
 
 
 def test_keys_of_another_type() -> None:
@@ -247,6 +261,10 @@ def test_numbers_of_json_keep_their_digits() -> None:
 
 
 def _rows(rows: list[dict[str, Any]]) -> bytes:
+    return _file(pa.Table.from_pylist(rows))
+
+
+def _file(table: pa.Table) -> bytes:
     out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), out)
+    pq.write_table(table, out)
     return out.getvalue()

@@ -21,8 +21,10 @@ from graveler.sdk.rows import SORTED, ColumnDifference, RowDiff
 from graveler.sql.session import Session
 from graveler.temporary import own_path
 
-_THREADS: Final = "greatest(1, parse_formatted_bytes(current_setting('memory_limit')) // 128_000_000)"
-"""The number of threads for which memory is enough: each pins blocks while it sorts, and fails if there is no room for them."""
+_OF_A_THREAD: Final = 128_000_000
+"""Bytes of memory that a thread needs: it pins blocks while it sorts, and fails if there is no room for them."""
+_OF_A_COLUMN: Final = 200_000
+"""Bytes that a thread needs for each column, of which it holds 2,048 values in several places."""
 
 _PASSES: Final = (1, 4, 16)
 """The numbers of passes to try, one after the other."""
@@ -52,8 +54,9 @@ def row_diff(
         with session.explained():
             session.connection.execute("SET temp_directory = $1", [str(folder)])
             session.connection.execute("SET preserve_insertion_order = false")
+        with session.explained(lambda _, text: InvalidError(f"memory_limit {memory_limit!r} is no size: {text}")):
             session.connection.execute("SET memory_limit = $1", [memory_limit])
-            session.connection.execute(f"SET threads = least(current_setting('threads'), {_THREADS})")
+            session.connection.execute(_fewer_threads(_OF_A_THREAD))
         reading = Reading(session, opened.repository(repository), sides, memory_limit, str(folder))
         comparison = _Comparison(reading, Side("left", left), Side("right", right), sides, tuple(keys))
         return session.interruptibly(partial(comparison.run, close))
@@ -80,9 +83,12 @@ class _Comparison:
                 differing = self._pruned_for_keys(differing)
             left, right = self._parts(differing)
             kinds = compared(columns_of((*left, *right)))
-            self._make_differences(left, right, _aliases(kinds))
         else:
             self._check_named_keys()
+        if kinds:
+            self._reading.execute(_fewer_threads(_OF_A_COLUMN * len(kinds)))
+            self._make_differences(left, right, _aliases(kinds))
+        else:
             no_key = "NULL AS key, " if self._keys else ""
             self._reading.execute(
                 f"CREATE TABLE differences AS SELECT '' AS type, {no_key}NULL AS before, NULL AS after LIMIT 0"
@@ -193,7 +199,8 @@ class _Comparison:
             self._check_keys(self._left, columns_of(self._reading.parts(self._left, files)))
 
     def _check_keys(self, side: Side, columns: Columns) -> None:
-        if missing := self._missing(columns):
+        """Check that a side has the key columns. JSON without a record has no columns."""
+        if columns and (missing := self._missing(columns)):
             raise InvalidError(
                 f"the {side.name} side has no column {missing[0]!r}; its columns are {', '.join(map(repr, columns))}"
             )
@@ -226,6 +233,12 @@ class _Comparison:
         of_some = {name.lower(): kind for name, kind in _kinds(self._parts(differing)).items()}
         same_types = all(of_some.get(name.lower()) == kind for name, (_, kind) in keys.items())
         return differing if same_types else self._sides
+
+
+def _fewer_threads(size: int) -> str:
+    """Return a statement that leaves as many threads as memory is enough for, if each needs ``size`` bytes."""
+    enough = f"parse_formatted_bytes(current_setting('memory_limit')) // {size}"
+    return f"SET threads = least(current_setting('threads'), greatest(1, {enough}))"
 
 
 def _kinds(sides: Iterable[Sequence[Part]]) -> Columns:

@@ -7,7 +7,9 @@ import csv
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
+from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from graveler.errors import InvalidError
@@ -21,6 +23,9 @@ _MOST: Final = 2_000_000
 """Characters of a line that DuckDB reads at most."""
 _BLOCK: Final = 16_384
 _BYTE_ORDER_MARK: Final = "\ufeff"
+
+_limit: Final = Lock()
+"""Held while the limit of all of Python's readers of CSV is another one."""
 
 
 def separator_of(stored: "StoredObject") -> str:
@@ -42,18 +47,31 @@ def separator_of(stored: "StoredObject") -> str:
 def first_error(stored: "StoredObject", separator: str) -> str | None:
     """Return what is wrong with a file, by reading it up to there; None if Python finds nothing."""
     try:
-        with stored.reader() as reader, _text(stored.path, reader) as text:
+        with stored.reader() as reader, _text(stored.path, reader) as text, _long_values():
             rows = csv.reader(text, delimiter=separator, strict=True)
             amount = len(next(rows, []))
             for row in rows:
                 if row and len(row) != amount:
                     found, wanted = count(len(row), "value"), count(amount, "column")
                     return f"line {rows.line_num} has {found}, and the first one names {wanted}"
+            if isinstance(text.newlines, tuple):
+                return f"its lines end in several ways: {', '.join(map(repr, text.newlines))}"
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         return _reason(error)
     except csv.Error as error:
         return f"line {rows.line_num}: {error}"
     return None
+
+
+@contextmanager
+def _long_values() -> Iterator[None]:
+    """Let Python read values as long as DuckDB reads them."""
+    with _limit:
+        before = csv.field_size_limit(_MOST)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 def _text(path: str, reader: BinaryIO) -> TextIOWrapper:

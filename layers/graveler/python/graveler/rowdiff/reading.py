@@ -25,12 +25,22 @@ _READERS: Final = {Format.CSV: "read_csv", Format.JSON: "read_json", Format.PARQ
 _OPTIONS: Final = {
     Format.CSV: """union_by_name=true, all_varchar=true, header=true, skip=0, quote='"', escape='"', comment=''""",
     # Each column's values as JSON: what type they would have depends on all other values.
-    Format.JSON: "union_by_name=true, maximum_depth=1, sample_size=-1",
+    Format.JSON: "union_by_name=true, maximum_depth=1, sample_size=-1, map_inference_threshold=-1",
     Format.PARQUET: "union_by_name=false",
 }
 _WHOLE_RECORD: Final = "json"
+_FILE: Final = "graveler file"
+"""The column of files' addresses, from which those of folders come."""
+_NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _MOST_DIGITS: Final = 38
-_ADVICE: Final = ("Possible Solution", "Possible fixes", "The search space used", "Try setting", "In file ")
+_ADVICE: Final = (
+    "Possible Solution",
+    "Possible fixes",
+    "The search space used",
+    "Try setting",
+    "Try increasing",
+    "In file ",
+)
 """Where DuckDB's errors begin to name options that nobody can set here."""
 
 Columns = dict[str, Kind]
@@ -109,30 +119,52 @@ class Reading:
         return self._parts[key]
 
     def _part(self, addresses: Sequence[str], option: str) -> Part:
-        call = self._call(addresses, option)
+        options = f"hive_partitioning=false, {_OPTIONS[self._format]}{option}"
+        call = f"{_READERS[self._format]}({_list(addresses)}, {options})"
         columns = self._columns(call)
-        if self._format is Format.JSON:
-            if not self._are_objects(columns):
-                single = (
-                    each for each in addresses if not self._are_objects(self._columns(self._call([each], option)))
-                )
-                raise self._unreadable(next(single, addresses[0]), "it has records that are no objects")
-            if _WHOLE_RECORD in columns and self.rows(f"SELECT count({_WHOLE_RECORD}) FROM {call}") == [(0,)]:
-                del columns[_WHOLE_RECORD]  # DuckDB's name of what a file without a record could have
-        return Part(call, columns)
+        if self._format is Format.JSON and any(name == _WHOLE_RECORD or kind != JSON for name, kind in columns.items()):
+            self._check_records(addresses, columns)
+        return self._with_partitions(Part(call, columns))
 
-    def _call(self, addresses: Sequence[str], option: str) -> str:
-        partitioned = "true, hive_types_autocast=false" if self._partitions else "false"
-        options = f"hive_partitioning={partitioned}, {_OPTIONS[self._format]}{option}"
-        return f"{_READERS[self._format]}({_list(addresses)}, {options})"
+    def _check_records(self, addresses: Sequence[str], columns: Columns) -> None:
+        """Check that all records are objects. Remove DuckDB's name of a whole record, which a file without values has, from the
+        columns, unless an object has it. Cost: reading the files."""
+        records = f"read_json_objects({_list(addresses)}, filename={quoted(_FILE)})"
+        kind = "json_type(json)"
+        for (address,) in self.rows(
+            f"SELECT {quoted_name(_FILE)} FROM {records} WHERE {kind} <> 'OBJECT' AND {kind} <> 'NULL' LIMIT 1"
+        ):
+            raise self._unreadable(address.removeprefix(_SCHEME), "it has records that are no objects")
+        named = f"list_contains(list_transform(json_keys(json), lambda name: lower(name)), {quoted(_WHOLE_RECORD)})"
+        if self.rows(f"SELECT count(*) FROM {records} WHERE {named}") == [(0,)]:
+            columns.pop(_WHOLE_RECORD, None)
+
+    def _with_partitions(self, part: Part) -> Part:
+        """Return what reads the same files, with a column for each of the folders' ones, which come before those of files. DuckDB
+        refuses files of which some have more of them."""
+        if not self._partitions:
+            return part
+        folders = {name.lower() for name in self._partitions}
+        own = {name: kind for name, kind in part.columns.items() if name.lower() not in folders}
+        values = ", ".join(f"{self._in_path(name)} AS {quoted_name(name)}" for name in sorted(self._partitions))
+        call = f"{part.call.removesuffix(')')}, filename={quoted(_FILE)})"
+        kind = JSON if self._format is Format.JSON else VARCHAR
+        return Part(
+            f"(SELECT {''.join(f'{quoted_name(name)}, ' for name in own)}{values} FROM {call})",
+            own | dict.fromkeys(sorted(self._partitions), kind),
+        )
+
+    def _in_path(self, name: str) -> str:
+        """Return an expression of a folder's value in a file's address, as Hive writes them."""
+        pattern = f"'/' || regexp_escape({quoted(name)}) || '=([^/]*)/'"
+        text = f"nullif(regexp_extract({quoted_name(_FILE)}, {pattern}, 1), {quoted(_NO_PARTITION)})"
+        value = f"coalesce(try(url_decode({text})), {text})"
+        return f"to_json({value})" if self._format is Format.JSON else value
 
     def _columns(self, call: str) -> Columns:
         with self.explained():
             relation = self.connection.sql(f"SELECT * FROM {call}")
             return dict(zip(relation.columns, map(kind_of, relation.types), strict=True))
-
-    def _are_objects(self, columns: Columns) -> bool:
-        return all(kind == JSON or name in self._partitions for name, kind in columns.items())
 
     def _groups(self, addresses: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
         """Return files that have something in common to be read at once, with an option for them."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 1000
 _SPECIAL: Final = re.compile(r"[*?[]")
-_PARTITION: Final = re.compile(r"([^/=]+)=[^/]*/")
+_PARTITION: Final = re.compile(r"(?:^|(?<=/))([^/=]+)=[^/]*/")
 
 
 class Format(Enum):

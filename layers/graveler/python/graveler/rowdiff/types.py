@@ -62,6 +62,8 @@ Kind: TypeAlias = Plain | Decimal | List | Struct | Map | Text
 
 VARCHAR: Final = Plain("VARCHAR")
 JSON: Final = Plain("JSON")
+NULL: Final = Plain('"NULL"')
+"""The type of a column without a value, which goes with any other."""
 BLOB: Final = Plain("BLOB")
 DOUBLE: Final = Plain("DOUBLE")
 TEXT: Final = Text()
@@ -116,8 +118,10 @@ def common(kinds: Iterable[Kind]) -> Kind:
 
 
 def _common(one: Kind, other: Kind) -> Kind:
-    if one == other:
+    if one == other or other == NULL:
         return one
+    if one == NULL:
+        return other
     match one, other:
         case List(), List():
             return List(_common(one.of, other.of))
@@ -204,7 +208,7 @@ def cast(expression: str, kind: Kind, to: Kind, depth: int = 0) -> str:
     """Return an expression of SQL for a value of one type as one of :func:`common`."""
     if kind == to:
         return expression
-    element = f"x{depth}"
+    element = f"graveler_element_{depth}"  # a column of this name would be taken for it
     match kind, to:
         case List(), List():
             return f"list_transform({expression}, lambda {element}: {cast(element, kind.of, to.of, depth + 1)})"

@@ -207,7 +207,8 @@ class Reference:
         all digits of both, as texts if there is none (BIGINT and DOUBLE): 1 and 1.0 are equal, NaN is equal to itself, -0.0 to
         0.0, and so are nested values. Names of columns that differ only in case are one. CSV's values are texts, its first line
         names the columns and says what separates them, and an empty text is NULL; JSON's are JSON, so 1 and 1.0 differ, and
-        null is as good as no value. If folders are named ``column=value``, each is a column of texts.
+        null is as good as no value; objects within a row differ if their members come in another order. If all files are in
+        folders named ``column=value``, each such column is one of texts, and comes before one of the files of that name.
 
         Cost: a listing of ``path`` at both commits; the files that differ are read, with keys also those columns of the others.
         DuckDB keeps at most ``memory_limit`` (``"500MB"``, ``"4GB"``) in memory, and more in temporary files; where that does not
