@@ -368,6 +368,16 @@ def test_wide_tables_fit_into_memory() -> None:
         assert found.changed == 1
 
 
+def test_a_closed_diff_says_so() -> None:
+    for name, content in (("t.parquet", parquet([{"k": 1}])), ("t.csv", b"k\n1\n")):
+        found = diff(committed({}, {name: content}), name)
+        found.close()
+        found.close()
+        for read in (list, RowDiff.to_arrow, RowDiff.to_polars):
+            with pytest.raises(InvalidError, match="is closed"):
+                read(found)
+
+
 @pytest.mark.parametrize("limit", ["", "5", "much"])
 def test_a_memory_limit_that_is_no_size(limit: str) -> None:
     with pytest.raises(InvalidError, match=f"memory_limit '{limit}' is no size"):

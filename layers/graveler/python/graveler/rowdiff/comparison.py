@@ -220,7 +220,10 @@ class _Comparison:
         for side, parts in ((self._left, left), (self._right, right)):
             if parts:
                 self._check_keys(side, columns_of(parts))
-        keys = self._named_keys(_aliases(compared(columns_of((*left, *right)))))
+        columns = compared(columns_of((*left, *right)))
+        if not columns:
+            return differing
+        keys = self._named_keys(_aliases(columns))
         for on_left, *values in self._reading.rows(
             f"FROM ({select(left, keys, 'true AS on_left')} UNION ALL {select(right, keys, 'false AS on_left')})"
             f" SELECT on_left, {', '.join(alias for alias, _ in keys.values())} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"

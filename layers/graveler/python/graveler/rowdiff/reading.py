@@ -208,6 +208,8 @@ class Reading:
     def _meaning(self, error: Exception, text: str) -> GravelerError | None:
         import duckdb
 
+        if isinstance(error, duckdb.ConnectionException):
+            return InvalidError("this diff of rows is closed; read it before")
         if self._folder in text or "max_temp_directory_size" in text:
             return UnavailableError(
                 f"there is no room for temporary files in {self._folder}; set TMPDIR to another folder: {text}"
