@@ -14,11 +14,9 @@ from graveler.access.permissions import Role
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.sdk.lake import Lake, create_lake, open_lake
 from graveler.sdk.repository import Repository
-from graveler.storage.s3_objects import S3Settings
 from tests.arrow.histories import build
 from tests.server.support import running
-from tests.storage.adapters import CREDENTIALS, make_bucket
-from tests.support.servers import REGION, dynamodb_local, s3proxy
+from tests.support.lakes_on_aws import new_lake_on_aws
 
 
 @dataclass(frozen=True)
@@ -67,21 +65,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def place_on_aws(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, Any]]:
     """The variables for a lake on AWS, and where it is."""
-    name = f"kind-{token_hex(6)}"
-    variables = {**CREDENTIALS, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-    place = {
-        "location": f"dynamodb://{name}",
-        "objects": f"s3://{name}/lake",
-        "region": REGION,
-        "s3_endpoint_url": s3proxy(),
-        "dynamodb_endpoint_url": dynamodb_local(),
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for variable, value in variables.items():
-            patch.setenv(variable, value)
-        make_bucket(name, S3Settings(REGION, s3proxy()))
-        create_lake(create_table=True, **place).close()
-    return variables, place
+    return new_lake_on_aws("kind", tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ import pytest
 
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.sdk.lake import create_lake, open_lake
-from graveler.storage.s3_objects import S3Settings
 from tests.sdk.conftest import endpoint
-from tests.storage.adapters import CREDENTIALS, make_bucket
-from tests.support.servers import REGION, dynamodb_local, s3proxy
+from tests.support.lakes_on_aws import new_lake_on_aws
 
 __all__ = ["endpoint"]
 
@@ -26,20 +24,8 @@ def folder_options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def lake_on_aws(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, Any]]:
     """The variables for a lake on AWS, and its storage options."""
-    name = f"fs-{token_hex(6)}"
-    variables = {**CREDENTIALS, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-    options = {
-        "objects": f"s3://{name}/lake",
-        "region": REGION,
-        "s3_endpoint_url": s3proxy(),
-        "dynamodb_endpoint_url": dynamodb_local(),
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for variable, value in variables.items():
-            patch.setenv(variable, value)
-        make_bucket(name, S3Settings(REGION, s3proxy()))
-        create_lake(f"dynamodb://{name}", create_table=True, **options).close()
-    return variables, {"lake": f"dynamodb://{name}", **options}
+    variables, place = new_lake_on_aws("fs", tmp_path_factory.mktemp("cache"))
+    return variables, {"lake": place.pop("location"), **place}
 
 
 @pytest.fixture
