@@ -2,11 +2,17 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from graveler.cli.exits import ExitCode
 from tests.cli.support import done, put, run
+from tests.support.patience import PATIENCE
+
+COMMAND = [sys.executable, "-m", "graveler.cli"]
 
 PATH = "lakefs://lake/main"
 
@@ -115,6 +121,26 @@ def test_rows_of_any_statement_are_printed() -> None:
     assert done("sql", "CREATE TABLE t (n INT); INSERT INTO t VALUES (7)", "--format", "csv").out == ""
     assert done("sql", "PIVOT (SELECT 'a' AS x) ON x USING count(*)", "--format", "csv").out == "a\n1\n"
     assert "PYTHON_ARROW_SCAN" in done("sql", "EXPLAIN FROM objects('lake/main')").out
+
+
+@pytest.mark.usefixtures("lake")
+def test_columns_of_one_name_are_all_printed() -> None:
+    query = "SELECT 1 AS n, 2 AS n, 3 AS n_1, 4 AS n"
+    assert done("sql", query, "--json").json == {"n": 1, "n_2": 2, "n_1": 3, "n_3": 4}
+    assert done("sql", query, "--format", "csv").out == "n,n,n_1,n\n1,2,3,4\n"
+
+
+@pytest.mark.usefixtures("lake")
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_reader_that_goes_away_is_no_error(form: str) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "sql", "FROM range(1000000)", "--format", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    _, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said) == (ExitCode.READER_GONE, b"")
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 from enum import Enum
 from functools import partial
+from itertools import chain, islice
+from itertools import count as numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 200
 """Rows that a table shows at most."""
-_TOGETHER: Final = 1000
 _NUMBERS: Final = frozenset((int, float, Decimal))
 
 
@@ -95,9 +96,8 @@ def _run(session: "Session", text: str, form: Format, file: Path | None) -> None
         _write(session, last, form, file)
         return
     session.execute(last)
-    if has_rows(last, [column[0] for column in session.connection.description or ()]):
-        with session.explained():
-            _print(sys.stdout, session.connection, form)
+    if has_rows(last, _names(session)):
+        _print(sys.stdout, session, form)
 
 
 @contextmanager
@@ -113,21 +113,22 @@ def _session(named: "Named | None") -> "Iterator[Session]":
             session.close()
 
 
-def _print(stream: TextIO, result: "duckdb.DuckDBPyConnection", form: Format) -> None:
+def _print(stream: TextIO, session: "Session", form: Format) -> None:
     """Print the rows of a query that was run."""
-    names = [column[0] for column in result.description or ()]
+    names, rows = _names(session), _rows(session)
     screen = Screen(stream)
     if form is Format.TABLE:
-        _print_table(screen, names, result.fetchmany(_SHOWN + 1))
+        _print_table(screen, names, list(islice(rows, _SHOWN + 1)))
     elif form is Format.JSON:
-        for row in _rows(result):
-            screen.json({name: plain(value) for name, value in zip(names, row, strict=True)})
+        fields = _distinct(names)
+        for row in rows:
+            screen.json({name: plain(value) for name, value in zip(fields, row, strict=True)})
     else:
         import csv
 
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(names)
-        for row in _rows(result):
+        for row in rows:
             writer.writerow("" if value is None else plain(value) for value in row)
 
 
@@ -148,8 +149,23 @@ def _print_table(screen: Screen, names: Sequence[str], rows: Sequence[Sequence[A
         screen.line(screen.paint(f"the first {count(_SHOWN, 'row')}; --format csv prints all", "dim"))
 
 
-def _rows(result: "duckdb.DuckDBPyConnection") -> Iterator[tuple[Any, ...]]:
-    while rows := result.fetchmany(_TOGETHER):
+def _names(session: "Session") -> list[str]:
+    """Return the names of the columns of what was run."""
+    return [column[0] for column in session.connection.description or ()]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return the names, with ``_1``, ``_2`` and so on behind those that stood before, as DuckDB names columns of files."""
+    found: dict[str, None] = {}
+    for name in names:
+        others = (each for n in numbers(1) if (each := f"{name}_{n}") not in names)
+        found[next(each for each in chain((name,), others) if each not in found)] = None
+    return list(found)
+
+
+def _rows(session: "Session") -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of what was run. An error of the database is ours; one in printing them stays what it is."""
+    while rows := session.fetched():
         yield from rows
 
 
@@ -170,7 +186,7 @@ def _write(session: "Session", last: "duckdb.Statement", form: Format, file: Pat
                 session.connection.sql(ready).write_parquet(str(temporary))
         else:
             session.execute(last)
-            with temporary.open("w", encoding="utf-8", newline="\n") as text, session.explained():
-                _print(text, session.connection, form)
+            with temporary.open("w", encoding="utf-8", newline="\n") as text:
+                _print(text, session, form)
         temporary.replace(file)
     output().line(f"wrote {output().safe(str(file))}")
