@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from graveler.filesystem.filesystem import GravelerFileSystem
+from graveler.filesystem.object_file import ObjectFile, PlainFile
 from tests.filesystem.conftest import new_repository
 
 pa = pytest.importorskip("pyarrow")
@@ -72,6 +73,51 @@ def test_duckdb_scans_with_several_threads(fs: GravelerFileSystem, branch: str) 
         assert found == (sum(range(ROWS)), 7, ROWS)
     connection.execute(f"COPY (SELECT 1 AS one) TO 'graveler://{branch}/one.csv'")
     assert fs.cat(f"{branch}/one.csv") == b"one\n1\n"
+
+
+def test_arrow_alone_reads_plain_files(fs: GravelerFileSystem, branch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+    from pyarrow import parquet
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    with fs.open(f"{branch}/t.parquet", "wb") as file:
+        parquet.write_table(table(), file, row_group_size=500)
+    opened: list[type] = []
+    real = fs._open_object
+
+    def note(*given: Any, **named: Any) -> Any:
+        file = real(*given, **named)
+        opened.append(type(file))
+        return file
+
+    monkeypatch.setattr(fs, "_open_object", note)
+    arrow = PyFileSystem(FSSpecHandler(fs))
+    for _ in range(20):
+        with arrow.open_input_file(f"{branch}/t.parquet") as source:
+            found = parquet.ParquetFile(source, pre_buffer=True).read(use_threads=True)
+            assert found.equals(table())
+    assert {*opened} == {PlainFile}
+    del opened[:]
+    connection = duckdb.connect()
+    connection.execute("SET threads = 4")
+    connection.register_filesystem(fs)
+    connection.execute(f"SELECT sum(n) FROM 'graveler://{branch}/t.parquet'").fetchall()
+    with fs.open(f"{branch}/t.parquet", mode="rb"):
+        assert {*opened} == {ObjectFile}
+
+
+def test_arrow_is_told_of_a_file_that_lost_bytes(fs: GravelerFileSystem, branch: str) -> None:
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    fs.pipe_file(f"{branch}/x", bytes(1000))
+    fs.opened.repository(branch.split("/")[0]).branch("main").commit("A file")
+    [name] = fs.native(f"{branch}/x")
+    place = Path(name)
+    place.chmod(0o600)
+    place.write_bytes(bytes(900))
+    with PyFileSystem(FSSpecHandler(fs)).open_input_file(f"{branch}/x") as file:
+        with pytest.raises(OSError, match="900 bytes"):
+            file.read_at(200, 800)
 
 
 def test_polars_reads_native_places(fs: GravelerFileSystem, branch: str) -> None:

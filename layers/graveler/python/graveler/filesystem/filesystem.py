@@ -1,6 +1,7 @@
 """The filesystem class, of its parts: what fsspec finds by the entry point."""
 
-from typing import Any
+import sys
+from typing import Any, Final
 
 from fsspec.compression import compr
 from fsspec.core import get_compression
@@ -15,6 +16,10 @@ from graveler.filesystem.transactions import CommitTransaction
 from graveler.filesystem.writing import Writing
 from graveler.sdk.reopening import has_secret
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
+
+_ARROW: Final = "pyarrow.fs"
+"""The module whose files no two threads use at once: Arrow keeps a lock from a seek to the end of the read behind it
+(``PyReadableFile::ReadAt`` in ``arrow/python/io.cc``)."""
 
 
 class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
@@ -59,7 +64,9 @@ class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
         an object write and a table write.
         """
         if mode == "rb" and compression is None:
-            return self._open_object(self._place(path), block_size)
+            caller = sys._getframe().f_back  # a thread of DuckDB has none
+            locked = caller is not None and caller.f_globals.get("__name__") == _ARROW
+            return self._open_object(self._place(path), block_size, locked=locked)
         if mode[:1] in ("w", "x"):
             if "b" not in mode:
                 text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}

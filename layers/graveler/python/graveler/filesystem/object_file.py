@@ -58,6 +58,17 @@ def pieces_of_object(opened: OpenedObject) -> Fetch:
     return fetch
 
 
+class PlainFile(io.BufferedReader):
+    """A local file for callers that let one thread after another use it.
+
+    Its methods are C. That saves threads of another language much time: each call from one makes a Python thread state, and the
+    first Python function in that costs a mapping of memory.
+    """
+
+    def __del__(self) -> None:
+        self.close()  # without a warning: Arrow leaves this to Python
+
+
 class ObjectFile(io.BufferedIOBase):
     """The bytes of one object as of its opening: later changes staged at its path do not show.
 

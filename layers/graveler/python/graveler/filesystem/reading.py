@@ -7,7 +7,7 @@ from functools import partial
 from glob import has_magic
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.utils import isfilelike, stringify_path
@@ -16,7 +16,7 @@ from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.addresses import Place
 from graveler.filesystem.describing import file_info
 from graveler.filesystem.listing import Listing
-from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, pieces_of_file, pieces_of_object
+from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, PlainFile, pieces_of_file, pieces_of_object
 from graveler.model import ObjectEntry
 
 if TYPE_CHECKING:
@@ -126,13 +126,23 @@ class Reading(Listing):
                 found += self._places(names[at : at + _TOGETHER], expiration)
         return found
 
-    def _open_object(self, place: Place, block_size: object) -> ObjectFile:
+    @overload
+    def _open_object(self, place: Place, block_size: object) -> ObjectFile: ...
+
+    @overload
+    def _open_object(self, place: Place, block_size: object, *, locked: bool) -> ObjectFile | PlainFile: ...
+
+    def _open_object(self, place: Place, block_size: object, *, locked: bool = False) -> ObjectFile | PlainFile:
+        """Open an object; for a caller that lets one thread after another use the file (``locked``), as a :class:`PlainFile` if
+        it is a local one that has the recorded size."""
         wanted = block_size if isinstance(block_size, int) and block_size > 0 else None  # fsspec also says "default"
         with self._told(place):
             verbs, ref = self._reading(place)
             entry = self._stat(verbs, ref, place)
-            info = file_info(place, entry)
             file = verbs.open_file(ref, entry)
+            if locked and file is not None and os.fstat(file.fileno()).st_size == entry.size:
+                return PlainFile(file)
+            info = file_info(place, entry)
             note = partial(self._note, place)
             if file is not None:
                 fetch = pieces_of_file(file, entry, ref)

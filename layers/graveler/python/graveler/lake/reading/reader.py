@@ -128,6 +128,7 @@ class RepositoryReader:
         self._staged = parts.staged
         self._branches = parts.branches
         self._seen = parts.seen
+        self._latest: tuple[CommitID, Tree] | None = None
 
     def keys_of(self, ref: str) -> list[Key]:
         """Return the keys that are read first to resolve a ref, for :meth:`having_read`. No request."""
@@ -655,7 +656,10 @@ class RepositoryReader:
         return _shown_page(Change, show, differences, commits, prefix, after, delimiter, amount)
 
     def _tree(self, commit_id: CommitID) -> Tree:
-        return self._tree_of(self._branches.commit(commit_id))
+        latest = self._latest  # most lookups are in the commit of the one before
+        if latest is None or latest[0] != commit_id:
+            latest = self._latest = commit_id, self._tree_of(self._branches.commit(commit_id))
+        return latest[1]
 
     def _tree_of(self, commit: Commit) -> Tree:
         return self._trees.load(commit.metarange)
