@@ -115,9 +115,11 @@ def test_arrow_is_told_of_a_file_that_lost_bytes(fs: GravelerFileSystem, branch:
     place = Path(name)
     place.chmod(0o600)
     place.write_bytes(bytes(900))
-    with PyFileSystem(FSSpecHandler(fs)).open_input_file(f"{branch}/x") as file:
-        with pytest.raises(OSError, match="900 bytes"):
-            file.read_at(200, 800)
+    with (
+        PyFileSystem(FSSpecHandler(fs)).open_input_file(f"{branch}/x") as file,
+        pytest.raises(OSError, match="900 bytes"),
+    ):
+        file.read_at(200, 800)
 
 
 def test_polars_reads_native_places(fs: GravelerFileSystem, branch: str) -> None:
