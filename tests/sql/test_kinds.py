@@ -3,11 +3,13 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec import structs
 from pyarrow import parquet
 
 from graveler.arrow import schemas
+from graveler.errors import RefNotFoundError
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import Lake
 from graveler.sdk.repository import Repository
@@ -120,6 +122,20 @@ def test_what_a_query_writes_is_staged(kind: Kind) -> None:
     assert [change.path for change in repository.branch("main").uncommitted()] == ["out.parquet"]
     with kind.lake.sql(f"FROM 'graveler://{repository.id}/main/out.parquet'") as result:
         assert result.fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("options", ["PARTITION_BY (k)", "PER_THREAD_OUTPUT", "FILE_SIZE_BYTES '1kB'"])
+def test_a_query_writes_several_files(kind: Kind, options: str) -> None:
+    """Into a folder that is not there before."""
+    name = kind.build([]).id
+    with kind.lake.sql(
+        f"COPY (SELECT range AS n, range % 3 AS k FROM range(3000)) TO 'graveler://{name}/main/new' (FORMAT parquet, {options})"
+    ) as result:
+        assert result.fetchall() == []
+    with kind.lake.sql(f"SELECT count(*), sum(n) FROM 'graveler://{name}/main/new/**/*.parquet'") as result:
+        assert result.fetchall() == [(3000, 4498500)]
+    with pytest.raises(RefNotFoundError):
+        kind.lake.sql(f"COPY (SELECT 1 AS k, 2 AS n) TO 'graveler://{name}/none/new' (FORMAT parquet, {options})")
 
 
 def test_results_are_whole_across_pages(kind: Kind) -> None:

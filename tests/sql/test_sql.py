@@ -246,6 +246,7 @@ def test_results_have_many_forms() -> None:
         ("FROM objects('demo/main'", InvalidError, "syntax error"),
         ("SELECT tags('demo')", InvalidError, "tags"),
         ("  ", InvalidError, "empty"),
+        ("SELECT '\ud800'", InvalidError, "UTF-8"),
         ("FROM 'graveler://demo/main/none.parquet'", NotFoundError, "none.parquet"),
     ],
 )

@@ -42,12 +42,12 @@ def connect_noting(
     try:
         import duckdb
 
-        from graveler.filesystem.filesystem import GravelerFileSystem
+        from graveler.filesystem.for_duckdb import FileSystemForDuckDB
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("SQL over a lake", error.name, "sql")) from None
     noted: list[GravelerError] = []
     connection = duckdb.connect(database)
     connection.register_filesystem(
-        GravelerFileSystem(lake, **storage_options, skip_instance_cache=True, on_error=noted.append)
+        FileSystemForDuckDB(lake, **storage_options, skip_instance_cache=True, on_error=noted.append)
     )
     return connection, noted

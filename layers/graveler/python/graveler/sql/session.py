@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from graveler.duckdb import connect_noting
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
+from graveler.lake.text import utf8
 from graveler.sdk.query import Parameters
 from graveler.sql.calls import Call, rewritten
 
@@ -57,6 +58,7 @@ class Session:
 
     def statements(self, query: str) -> "list[duckdb.Statement]":
         """Return the statements of a text, at least one. :class:`InvalidError` for text that is no SQL."""
+        utf8("the query", query)
         with self.explained():
             found = self.connection.extract_statements(query)
         if not found:
