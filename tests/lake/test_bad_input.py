@@ -275,6 +275,32 @@ def test_wrong_use_is_told_and_changes_nothing(what: str, verb: Verb, error: typ
 
 
 @pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"metadata": {"rows": 5}}, "metadata of the commit have 5"),
+        ({"metadata": {5: "rows"}}, "metadata of the commit have 5"),
+        ({"metadata": {"rows": None}}, "metadata of the commit have None"),
+        ({"metadata": {"rows": b"5"}}, "metadata of the commit have b'5'"),
+        ({"metadata": {"rows": {"of": "a"}}}, "metadata of the commit have {'of': 'a'}"),
+        ({"metadata": ["rows"]}, r"metadata of the commit are \['rows'\]; give a dictionary"),
+        ({"committer": 5}, "author of the commit is 5"),
+        ({"message": 5}, "message of the commit is 5"),
+    ],
+)
+def test_a_commit_says_only_texts(given: dict[str, Any], says: str) -> None:
+    repo = World().lake().repository(NAME)
+    repo.create_branch("dev", "main")
+    repo.upload("dev", "x", b"1")
+    with pytest.raises(InvalidError, match=says):
+        repo.commit("dev", **{"message": "m", **given})
+    assert changes(repo, "dev") == {"x": "added"}
+    repo.commit("dev", "m")
+    with pytest.raises(InvalidError, match=says):
+        repo.merge("dev", "main", **{"message": "m", **given})
+    assert texts(repo) == {}
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"metadata": {"rows": 5}},

@@ -6,6 +6,8 @@ from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
+from graveler.errors import InvalidError
+
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -33,13 +35,25 @@ class Repetition(Enum):
 
 class CommitInfo(Struct, frozen=True, omit_defaults=True):
     """The information in a new commit, including its author. ``created`` (Unix seconds, from 1970 to a day from now) overrides
-    the time. A repeated request with the same ``request_id`` returns the commit of the first one (promise C4)."""
+    the time. A repeated request with the same ``request_id`` returns the commit of the first one (promise C4).
+    :class:`InvalidError` for what is no text, which nobody could read again."""
 
     message: str = ""
     author: str = ""
     metadata: Mapping[str, str] = {}
     created: int | None = None
     request_id: str = ""
+
+    def __post_init__(self) -> None:
+        # Type checkers do not see all programs.
+        for name, given in (("message", self.message), ("author", self.author)):
+            if not isinstance(given, str):
+                raise InvalidError(f"the {name} of the commit is {given!r}; give a text")
+        if not isinstance(self.metadata, Mapping):
+            raise InvalidError(f"the metadata of the commit are {self.metadata!r}; give a dictionary of texts")
+        for text in (*self.metadata, *self.metadata.values()):
+            if not isinstance(text, str):
+                raise InvalidError(f"the metadata of the commit have {text!r}; give texts only")
 
 
 class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=True):
