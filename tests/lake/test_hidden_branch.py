@@ -122,3 +122,32 @@ def test_a_forked_child_that_ends_leaves_the_transaction_to_its_parent(tmp_path:
         [sys.executable, "-c", FORKED, str(tmp_path)], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert done.stdout == "['main'] ['x']\n"
+
+
+LEFT = """
+import os, sys
+import graveler
+with graveler.open(sys.argv[1], user="ada") as lake:
+    main = lake.repository("sales").branch("main")
+    try:
+        with main.transaction("forked") as tx:
+            tx.object("x").upload("x")
+            child = os.fork()
+            if child:
+                code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                print(code, [o.path for o in main.objects()])
+                tx.object("y").upload("y")
+    except graveler.InvalidError as error:
+        assert child == 0 and "forked in a transaction on 'main'" in str(error), error
+        os._exit(3)
+    print([o.path for o in main.objects()], len(list(main.log(first_parent=True))))
+"""
+
+
+def test_a_forked_child_that_leaves_the_block_commits_nothing_of_its_parent(tmp_path: Path) -> None:
+    with create_folder_lake(tmp_path) as lake:
+        lake.create_repository("sales", "local://sales")
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT, str(tmp_path)], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert done.stdout.splitlines() == ["3 []", "['x', 'y'] 2"]

@@ -1,9 +1,10 @@
 """Transactions: a hidden branch that is committed, merged and deleted, or only deleted."""
 
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 
-from graveler.errors import AlreadyExistsError, DirtyBranchError, RefNotFoundError
+from graveler.errors import AlreadyExistsError, DirtyBranchError, InvalidError, RefNotFoundError
 from graveler.history.names import check_tag
 from graveler.lake.refs.hidden_branch import hidden_branch
 from graveler.model import CommitID
@@ -54,7 +55,13 @@ def transaction(
         raise DirtyBranchError(branch_id, "a transaction on it")  # or its merge would be refused, after all the work
     with hidden_branch(repository.verbs, branch_id, repository.user, keep_on_error=keep_on_error) as name:
         work = Transaction(repository, name, branch_id, message, metadata, tag)
+        process = os.getpid()
         yield work
+        if os.getpid() != process:
+            raise InvalidError(
+                f"this process was forked in a transaction on {branch_id!r}, which ends in its parent; nothing was committed "
+                "here. End the child inside the block, with sys.exit() or os._exit()"
+            )
         if work.tag is not None:
             _refuse_taken(repository, work.tag)
         commit_branch(repository, name, work.commit_message, work.commit_metadata)
