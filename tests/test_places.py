@@ -118,6 +118,8 @@ def test_two_places_or_half_of_one_are_refused(
         ({"s3_endpoint_url": "http://s3"}, "s3_endpoint_url is only for a lake on AWS"),
         ({"tables": TABLE, "endpoint": "http://x"}, "tables 'dynamodb://lake' and endpoint 'http://x' name two lakes"),
         ({"endpoint": "http://x"}, "this works only on the lake itself, but endpoint 'http://x' names a server"),
+        ({"endpoint": "http://ada:word@x/y"}, "but endpoint 'http://…@x/y' names a server"),
+        ({"lake": "ftp://ada:word@x"}, "lake 'ftp://…@x' does not name a lake"),
     ],
 )
 def test_in_python_errors_name_parameters(named: dict[str, str], told: str) -> None:

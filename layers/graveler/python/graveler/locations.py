@@ -19,6 +19,7 @@ from graveler.configuration import Profile, find_profile
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
+from graveler.readable import without_password
 
 LAKE: Final = "GRAVELER_LAKE"
 """The lake: a folder; or a table as for TABLES, or a server as for ENDPOINT."""
@@ -212,8 +213,8 @@ def find_location(named: Named | None = None) -> LakeLocation:
     if found is not None and _is_served(found, named):
         where = "in its folder" if found.profile is None else f"with {named.spelled('lake')} and its folder"
         raise InvalidError(
-            f"this works only on the lake itself, but {found.by} {found.value!r} names a server; run it where the lake is: "
-            f"{where}, or with {named.on_aws}"
+            f"this works only on the lake itself, but {found.by} {without_password(found.value)!r} names a server; run it "
+            f"where the lake is: {where}, or with {named.on_aws}"
         )
     return _own(named, found)
 
@@ -261,7 +262,7 @@ def _refuse_for_aws(named: Named, found: _Found | None) -> None:
         "kms_key",
     ):
         if getattr(named, name) is not None:
-            hint = f"; {found.by} {found.value!r} names another lake; name only one" if found else ""
+            hint = f"; {found.by} {without_password(found.value)!r} names another lake; name only one" if found else ""
             raise InvalidError(f"{named.spelled(name)} is only for a lake on AWS, which needs {named.on_aws}{hint}")
 
 
@@ -337,8 +338,9 @@ def _with_lakectls_key(lake: ServedLake) -> ServedLake | None:
 
 def _without_key(found: _Found) -> NoReturn:
     raise ForbiddenError(
-        f"{found.by} {found.value!r} names a server, but there is no access key for it; set {KEY_ID} and {SECRET}, or "
-        f"{LOGIN}=aws to log in with AWS credentials, or keep a key with `graveler login`, or configure this server in {_LAKECTL}"
+        f"{found.by} {without_password(found.value)!r} names a server, but there is no access key for it; set {KEY_ID} "
+        f"and {SECRET}, or {LOGIN}=aws to log in with AWS credentials, or keep a key with `graveler login`, or "
+        f"configure this server in {_LAKECTL}"
     )
 
 
@@ -390,7 +392,9 @@ def _single(*candidates: tuple[str, str | None]) -> _Found | None:
     """Return the one location that is given, and what names it. :class:`InvalidError` for two."""
     given = [_Found(by, value) for by, value in candidates if value is not None]
     if len(given) > 1:
-        raise InvalidError(f"{' and '.join(f'{one.by} {one.value!r}' for one in given)} name two lakes; name only one")
+        raise InvalidError(
+            f"{' and '.join(f'{one.by} {without_password(one.value)!r}' for one in given)} name two lakes; name only one"
+        )
     return given[0] if given else None
 
 
@@ -445,7 +449,8 @@ def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
 def _named_folder(found: _Found) -> Path:
     if "://" in found.value:
         raise InvalidError(
-            f"{found.by} {found.value!r} does not name a lake; name a folder, {_TABLE}TABLE for one on AWS, or a server's URL"
+            f"{found.by} {without_password(found.value)!r} does not name a lake; name a folder, {_TABLE}TABLE "
+            "for one on AWS, or a server's URL"
         )
     folder = Path(found.value)
     if found.profile is not None:
@@ -453,7 +458,7 @@ def _named_folder(found: _Found) -> Path:
             folder = folder.expanduser()
         except RuntimeError:
             raise InvalidError(
-                f"{found.by} {found.value!r} names a user without a home folder; write the whole path"
+                f"{found.by} {without_password(found.value)!r} names a user without a home folder; write the whole path"
             ) from None
     return lake_in(folder) or folder
 
