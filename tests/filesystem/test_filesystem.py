@@ -609,3 +609,28 @@ def test_a_repository_that_was_made_again_is_the_new_one(
     monkeypatch.setattr(lakes, "FRESH", -1)  # as a minute later
     assert fs.find(branch) == []
     other.opened.close()
+
+
+def test_slashes_around_a_path_do_not_matter(fs: GravelerFileSystem, branch: str) -> None:
+    repository = branch.removesuffix("/main")
+    name = f"{branch}/a/b.txt"
+    fs.pipe_file(f"/{branch}/a/b.txt", b"1")
+    fs.pipe_file(f"{branch}//c", b"2")  # a folder without a name
+    for form in (name, f"/{name}", f"//{name}", f"graveler:///{name}", f"graveler://{name}/", f"/{name}/"):
+        assert fs.info(form)["name"] == name
+        assert (fs.cat_file(form), fs.find(form), fs.isfile(form)) == (b"1", [name], True)
+        assert fs.open(form).read() == b"1"
+    assert fs.ls(f"/{repository}", detail=False) == [branch]
+    assert fs.glob(f"/{branch}/a/*.txt") == fs.expand_path(f"/{branch}/a/*.txt") == [name]
+    assert fs.cat([f"/{name}", f"{branch}//c"]) == {name: b"1", f"{branch}//c": b"2"}
+    assert fs._strip_protocol([f"/{name}", "graveler:///"]) == [name, ""]
+    fs.mv(f"/{name}", f"/{branch}/d")
+    fs.rm(f"/{branch}/d")
+    assert fs.find(f"/{branch}") == [f"{branch}//c"]
+
+
+def test_a_writer_cannot_be_pickled_and_says_so(fs: GravelerFileSystem, branch: str) -> None:
+    writer = fs.open(f"{branch}/x", "wb")
+    with pytest.raises(TypeError, match=r"writer of .*/main/x' cannot be pickled"):
+        pickle.dumps(writer)
+    writer.discard()

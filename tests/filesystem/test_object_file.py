@@ -1,7 +1,9 @@
 """The file object: that of any file, also for several threads."""
 
 import io
+import pickle
 from collections.abc import Callable
+from copy import copy
 from threading import Barrier, Thread
 
 import pytest
@@ -89,3 +91,9 @@ def test_it_refuses_positions_that_are_none() -> None:
         opened(DATA).seek(-1)
     with pytest.raises(ValueError, match="whence is 7"):
         opened(DATA).seek(0, 7)
+
+
+def test_it_cannot_be_pickled_and_says_so() -> None:
+    for use in (pickle.dumps, copy):
+        with pytest.raises(TypeError, match="'r/main/x' cannot be pickled; open it in the other process"):
+            use(opened(DATA))

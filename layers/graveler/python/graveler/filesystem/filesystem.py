@@ -36,9 +36,11 @@ class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
     was first read, without uncommitted changes. ``on_error`` is called with each error of the lake before it is raised as one of
     files. Credentials come from the environment or the profile, and are never part of a pickle.
 
-    Nothing is cached but what a commit ID names, so every call sees what others wrote before. One ``find``, ``glob`` or ``walk``
-    reads a branch's head and staging tokens once: no commit, merge or reset shows in between; single changes that are staged
-    meanwhile may. On a branch it lasts ten minutes at most (:class:`graveler.PreconditionError`).
+    Nothing is cached but what a commit ID names, so every call sees what others wrote before; but a repository that another
+    process deletes, or makes again, is read as before for up to a minute, or until this one changes something there. One
+    ``find``, ``glob`` or ``walk`` reads a branch's head and staging tokens once: no commit, merge or reset shows in between;
+    single changes that are staged meanwhile may. On a branch it lasts ten minutes at most
+    (:class:`graveler.PreconditionError`).
 
     Errors are ``FileNotFoundError``, ``PermissionError``, ``FileExistsError`` and other kinds of ``OSError``, and
     ``ValueError``; the lake's own error is the ``__cause__``.

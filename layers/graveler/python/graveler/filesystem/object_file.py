@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from io import FileIO
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from graveler.errors import GravelerError
 from graveler.filesystem.failures import told
@@ -196,6 +196,11 @@ class ObjectFile(io.BufferedIOBase):
             self._file.close()
         self._block = (0, b"")
         super().close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"the open file {self.name!r} cannot be pickled; open it in the other process, which gets the filesystem"
+        )
 
     def _start(self) -> int:
         """Return where this thread's next read begins."""

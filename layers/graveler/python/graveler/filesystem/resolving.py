@@ -60,6 +60,12 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         """An ID of the lake's address."""
         return f"{PROTOCOL}_{hashlib.sha256(repr(self.opened.lake).encode()).hexdigest()[:16]}"
 
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        """Return a path, or a list of them, without protocol and slashes around it: a lake has no repository without a name."""
+        found = super()._strip_protocol(path)
+        return found if isinstance(found, list) else found.lstrip("/")
+
     def _told(self, place: Place) -> AbstractContextManager[None]:
         return told(place.name, partial(self._note, place))
 

@@ -4,7 +4,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from warnings import warn
 
 from graveler.storage.spooled import SpooledFile
@@ -81,6 +81,9 @@ class ObjectWriter(io.BufferedIOBase):
         if kind is not None:
             self.discard()
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"the writer of {self.name!r} cannot be pickled; open it in the process that writes")
 
     def __del__(self) -> None:
         # Python closes abandoned files. That must not put half an object into the lake.
