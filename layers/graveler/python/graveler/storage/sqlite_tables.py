@@ -7,15 +7,13 @@ turns. Conditions are evaluated inside the write transaction, which holds the fi
 import os
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import uniform
-from threading import Lock
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from weakref import finalize
 
 from graveler.errors import (
@@ -39,6 +37,7 @@ from graveler.storage.limits import (
 from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.objects import NotPermittedError
 from graveler.storage.rows import RowMemory, decode_row, decode_rows, encode_row, encode_rows
+from graveler.storage.sqlite_connections import INHERITED, Connection, Connections, close_all
 from graveler.storage.sqlite_copy import TableCopy, may_write
 from graveler.storage.sqlite_writer import DELETE, PUT, TOGETHER, GroupWriter, Job, RowKey, Transaction, read_rows
 from graveler.storage.tables import (
@@ -85,11 +84,6 @@ _WAL_BYTES = 64 << 20
 _WAL_PAGES = 4_000
 """The number of log pages at which the log is copied into the file: four times SQLite's default, since bulk writes hit the same
 pages again."""
-_RECENT: Final = 1024
-"""The number of items that a connection remembers."""
-_MISSED: Final = 8
-"""The number of missing items after which a partition is looked at as a whole."""
-_ANY: Final = "SELECT 1 FROM items WHERE partition = ? LIMIT 1"
 _SMALL_BYTES: Final = 4096
 """The most bytes of rows read together that it remembers."""
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
@@ -103,82 +97,6 @@ _REFUSED = {
     sqlite3.SQLITE_PERM: "no permission; grant it to this user",
     sqlite3.SQLITE_IOERR: "the disk reports an input/output error, or is full; check it",
 }
-
-
-class _Connection(sqlite3.Connection):
-    """A connection, and the ``recent`` items that it read: they are what the file holds as long as SQLite's ``data_version`` is
-    ``version``. One that reads writes nothing, so each commit of another process, thread or connection changes its
-    ``data_version``, and nothing else has to be told of it (docs/design/0014-recent-rows.md)."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.version = -1
-        """None of SQLite's: nothing is believed before the first question."""
-        self.recent: dict[Key, Item | None] = {}
-        self.empty: set[str] = set()
-        """Partitions that hold nothing."""
-        self._missed: Counter[str] = Counter()
-        """The number of items that were missing, by partition."""
-
-    def recall(self, keys: Sequence[Key]) -> list[Item | None] | None:
-        """Return the items under ``keys`` if all of them were read lately, or lie in partitions found empty lately, and nothing
-        was committed since; else None. 3 µs."""
-        recent, empty = self.recent, self.empty
-        found: list[Item | None] = []
-        for key in keys:
-            if key in recent:
-                found.append(recent[key])
-            elif key.partition in empty:
-                found.append(None)
-            else:
-                return None
-        ((version,),) = self.execute("PRAGMA data_version")
-        if version == self.version:
-            return found
-        recent.clear()
-        empty.clear()
-        self._missed.clear()
-        self.version = version
-        return None
-
-    def remember(self, keys: Sequence[Key], items: Sequence[Item | None]) -> None:
-        """Keep items that were read just now. ``version`` is from before that read: if anything was committed in between, the
-        next question finds another one and forgets them. A partition in which several were missing is looked at as a whole: who
-        reads one object after another on a branch where nothing is staged finds nothing there each time."""
-        if len(self.recent) + len(keys) > _RECENT:
-            self.recent.clear()
-        self.recent.update(zip(keys, items, strict=True))
-        for key, item in zip(keys, items, strict=True):
-            if item is None:
-                self._missed[key.partition] += 1
-                if self._missed[key.partition] == _MISSED and not self.execute(_ANY, (key.partition,)).fetchall():
-                    self.empty.add(key.partition)
-
-
-class _Connections:
-    """The open connections of one process. Each is used by one thread at a time."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        self.idle: list[_Connection] = []
-        self.idle_writers: list[_Connection] = []
-        self.all: set[_Connection] = set()
-        self.writing = Lock()
-        self.file: tuple[int, int] | None = None
-        self.current = False
-        """True if the file is known to have this version. One of an older version gets it with the first write."""
-
-
-def _close_all(connections: _Connections) -> None:
-    """Close the connections that a deleted table object left open: no caller can be using them any more."""
-    if connections.process == os.getpid():
-        for connection in connections.all:
-            with suppress(sqlite3.Error):  # it lost nothing: every write was committed before it was acknowledged
-                connection.close()
-
-
-_INHERITED: list[_Connections] = []
-"""Connections of a parent process. Using or closing one here could break the parent's locks, so they are kept unused."""
 
 
 class SqliteTables:
@@ -285,7 +203,7 @@ class SqliteTables:
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """Return the items, in the order of ``keys``, all from one moment. Callers must not change them. Cost: one look-up each;
-        up to 16 that were all read lately cost one question whether anything was committed since (:class:`_Connection`)."""
+        up to 16 that were all read lately cost one question whether anything was committed since (:class:`Connection`)."""
         few = 0 < len(keys) <= TOGETHER
         with _Borrowed(self) as connection:
             found = connection.recall(keys) if few else None
@@ -507,7 +425,7 @@ class SqliteTables:
                     raise
             time.sleep(uniform(0.0005, 0.003))
 
-    def _check_in_place(self, connections: _Connections) -> None:
+    def _check_in_place(self, connections: Connections) -> None:
         """Check that the file is still in place: writes to a file that was deleted or replaced would be acknowledged and lost
         (C1)."""
         try:
@@ -522,26 +440,26 @@ class SqliteTables:
                 "right file is in its place, then try again"
             )
 
-    def _new_connections(self) -> _Connections:
-        connections = _Connections()
+    def _new_connections(self) -> Connections:
+        connections = Connections()
         # Not __del__: in a cycle of garbage the connections might be finalized before it.
-        finalize(self, _close_all, connections)
+        finalize(self, close_all, connections)
         return connections
 
-    def _of_this_process(self) -> _Connections:
+    def _of_this_process(self) -> Connections:
         connections = self._connections
         if connections.process != os.getpid():
-            _INHERITED.append(connections)
+            INHERITED.append(connections)
             connections = self._connections = self._new_connections()
             self._copy = None  # it is the parent's
         return connections
 
-    def _discard(self, connections: _Connections, connection: _Connection) -> None:
+    def _discard(self, connections: Connections, connection: Connection) -> None:
         connections.all.discard(connection)
         with suppress(sqlite3.Error):  # its errors have been reported, and its writes were committed long ago
             connection.close()
 
-    def _connect(self, connections: _Connections, *, for_writing: bool) -> _Connection:
+    def _connect(self, connections: Connections, *, for_writing: bool) -> Connection:
         size = self._size()
         if 0 < size < _SMALLEST:
             raise CorruptError(
@@ -567,9 +485,9 @@ class SqliteTables:
                 return connection
         return self._open(connections, self._path)
 
-    def _open(self, connections: _Connections, path: Path) -> _Connection:
+    def _open(self, connections: Connections, path: Path) -> Connection:
         connection = sqlite3.connect(
-            path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False, factory=_Connection
+            path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False, factory=Connection
         )
         try:
             self._prepare(connection)
@@ -693,7 +611,7 @@ class _Borrowed:
         self._tables = tables
         self._for_writing = for_writing
 
-    def __enter__(self) -> _Connection:
+    def __enter__(self) -> Connection:
         tables = self._tables
         copy = tables._copy
         if copy is not None and copy.is_ours():
