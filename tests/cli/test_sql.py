@@ -1,5 +1,6 @@
 """SQL over the lake's files: one state, two states, every form of output, every refusal in words."""
 
+import csv
 import json
 import os
 import subprocess
@@ -128,6 +129,24 @@ def test_columns_of_one_name_are_all_printed() -> None:
     query = "SELECT 1 AS n, 2 AS n, 3 AS n_1, 4 AS n"
     assert done("sql", query, "--json").json == {"n": 1, "n_2": 2, "n_1": 3, "n_3": 4}
     assert done("sql", query, "--format", "csv").out == "n,n,n_1,n\n1,2,3,4\n"
+
+
+@pytest.mark.usefixtures("lake")
+def test_values_that_python_has_not_are_exact() -> None:
+    query = """SELECT INTERVAL 3 MONTH AS i, DATE 'infinity' AS d, TIMESTAMP_NS '2026-01-02 03:04:05.123456789' AS n,
+               ['a', 'b c'] AS l, MAP {'k': INTERVAL 1 MONTH} AS m, 1 AS i ORDER BY ALL"""
+    text = {"i": "3 months", "d": "infinity", "n": "2026-01-02 03:04:05.123456789"}
+    found = done("sql", query, "--json").json
+    assert {name: found[name] for name in text} == text
+    assert (found["l"], found["i_1"]) == (["a", "b c"], 1)
+    cells = [*text.values(), "[a, b c]", "{k=1 month}", "1"]
+    assert [*csv.reader(done("sql", query, "--format", "csv").out.splitlines())] == [
+        ["i", "d", "n", "l", "m", "i"],
+        cells,
+    ]
+    assert done("sql", query).out.splitlines()[1].split("  ") == cells
+    ordered = "SELECT n, [n] AS l FROM range(5000) t(n) ORDER BY n DESC"
+    assert done("sql", ordered, "--format", "csv").out.splitlines()[1:] == [f"{n},[{n}]" for n in reversed(range(5000))]
 
 
 @pytest.mark.usefixtures("lake")

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from graveler.errors import (
@@ -67,3 +68,10 @@ def test_an_object_whose_bytes_are_gone_or_others(folder_options: dict[str, Any]
             assert not list(tmp_path.glob(".graveler-*"))
     [found] = fs.cat_ranges([f"{branch}/gone"], 0, 1)
     assert isinstance(pickle.loads(pickle.dumps(found)), FileNotFoundError)
+
+
+def test_an_option_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    for name in ("snapshots", "lakes", "region_name"):
+        with pytest.raises(TypeError, match=f"has no storage option '{name}'; its options are lake, snapshot"):
+            fsspec.filesystem("graveler", lake=str(tmp_path), **{name: "x"})
+    fsspec.filesystem("graveler", lake=str(tmp_path), use_listings_cache=False, skip_instance_cache=True)

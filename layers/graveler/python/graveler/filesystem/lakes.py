@@ -1,6 +1,7 @@
 """The lake behind a filesystem: opened when it is first needed, with refs resolved as its options say."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 FRESH: Final = 60
 """Seconds after which a repository is looked up again."""
+
+_OF_FSSPEC: Final = frozenset(
+    ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
+)
+"""Options that fsspec gives every filesystem."""
 
 
 class LakeOptions(TypedDict, total=False):
@@ -140,3 +146,11 @@ def lake_options(given: dict[str, Any]) -> LakeOptions:
         if name in given:
             found[name] = given.pop(name)  # type: ignore[literal-required]
     return found
+
+
+def expect_known(given: Iterable[str]) -> None:
+    """Refuse storage options that are neither ours nor fsspec's: one that was misspelt would be without effect. ``TypeError``."""
+    unknown = sorted({*given} - _OF_FSSPEC)
+    if unknown:
+        options = ", ".join(("lake", "snapshot", "on_error", *LakeOptions.__annotations__))
+        raise TypeError(f"graveler:// has no storage option {', '.join(map(repr, unknown))}; its options are {options}")

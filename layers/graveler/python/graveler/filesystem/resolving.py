@@ -13,7 +13,7 @@ from fsspec.asyn import AsyncFileSystem
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError, RefNotFoundError, RepositoryNotFoundError
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
 from graveler.filesystem.failures import told
-from graveler.filesystem.lakes import OpenedLake, Surroundings, lake_options
+from graveler.filesystem.lakes import OpenedLake, Surroundings, expect_known, lake_options
 from graveler.filesystem.transactions import CommitTransaction, Transactions
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import Lake
@@ -44,6 +44,7 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         if self._cached:
             return
         options = lake_options(storage_options)
+        expect_known(storage_options)
         super().__init__(lake, **storage_options)
         location: str | Path | Lake | None
         if isinstance(lake, os.PathLike) or (isinstance(lake, str) and "://" not in lake):

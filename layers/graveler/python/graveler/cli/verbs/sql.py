@@ -29,6 +29,10 @@ _SHOWN: Final = 200
 """Rows that a table shows at most."""
 _NUMBERS: Final = frozenset((int, float, Decimal))
 
+_INEXACT: Final = frozenset(("date", "interval", "timestamp", "timestamp_ns"))
+"""Types of DuckDB whose values Python rounds or changes: it has no infinite dates, no months and no nanoseconds."""
+_NESTED: Final = frozenset(("array", "list", "map", "struct", "union"))
+
 
 class Format(str, Enum):
     """The forms in which rows are printed."""
@@ -95,7 +99,7 @@ def _run(session: "Session", text: str, form: Format, file: Path | None) -> None
     if file is not None:
         _write(session, last, form, file)
         return
-    session.execute(last)
+    _execute(session, last, form)
     if has_rows(last, _names(session)):
         _print(sys.stdout, session, form)
 
@@ -111,6 +115,23 @@ def _session(named: "Named | None") -> "Iterator[Session]":
             yield session
         finally:
             session.close()
+
+
+def _execute(session: "Session", last: "duckdb.Statement", form: Format) -> None:
+    """Run a statement. A query's values that Python has not exactly come as DuckDB's own text."""
+    ready = session.prepared(last)
+    relation = session.relation(ready) if ready.type.name == "SELECT" else None
+    if relation is not None:
+        as_text = _INEXACT if form is Format.JSON else _INEXACT | _NESTED
+        kinds = [kind.id in as_text for kind in relation.types]
+        if any(kinds):
+            columns = [f"CAST(#{at} AS VARCHAR)" if text else f"#{at}" for at, text in enumerate(kinds, 1)]
+            names = [column.replace('"', '""') for column in relation.columns]
+            shown = relation.project(
+                ", ".join(f'{each} AS "{name}"' for each, name in zip(columns, names, strict=True))
+            )
+            [ready] = session.statements(shown.sql_query())
+    session.run(ready)
 
 
 def _print(stream: TextIO, session: "Session", form: Format) -> None:
@@ -185,7 +206,7 @@ def _write(session: "Session", last: "duckdb.Statement", form: Format, file: Pat
             with session.explained():
                 session.connection.sql(ready).write_parquet(str(temporary))
         else:
-            session.execute(last)
+            _execute(session, last, form)
             with temporary.open("w", encoding="utf-8", newline="\n") as text:
                 _print(text, session, form)
         temporary.replace(file)
