@@ -33,6 +33,8 @@ def test_rows_as_lines() -> None:
         "rows: 1 added, 1 removed, 1 changed",
     ]
     assert done("diff", f"{PATH}~1", "main", "--rows", "t").out.splitlines()[-1] == "rows: 2 added, 2 removed"
+    small = ("--rows", "t/a.csv", "--memory-limit", "100MB")
+    assert done("diff", f"{PATH}~1..main", *small).out.splitlines()[-1] == "rows: 2 added, 2 removed"
     assert done("diff", f"{PATH}..main", "--rows", "t").out == "no differences between rows\n"
     assert done("diff", f"{PATH}...main~1", "--rows", "t").out == "no differences between rows\n"
 
@@ -115,6 +117,8 @@ def test_only_values_that_differ_are_shown_of_a_changed_row() -> None:
         (["--rows", "t", "--summary"], "leave out --prefix, --folders and --summary"),
         (["--rows", "t", "--folders"], "leave out --prefix, --folders and --summary"),
         (["--key", "id"], "--key is for --rows"),
+        (["--memory-limit", "1GB"], "--memory-limit is for --rows"),
+        (["--rows", "t", "--memory-limit", "much"], "memory_limit 'much' is no size"),
         (["--rows", "none"], "no table at 'none'"),
         (["--rows", "t", "--key", "x"], "no column 'x'"),
     ],

@@ -145,6 +145,12 @@ def diff(
         list[str] | None,
         typer.Option("--key", metavar="COLUMN", help="With --rows: a column that tells rows apart; repeatable."),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="With --rows: the most memory to use, 1GB by default; the rest goes to files."
+        ),
+    ] = None,
     no_pager: NoPager = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -164,6 +170,7 @@ def diff(
       graveler diff lakefs://quickstart/v1 main --summary --folders
       graveler diff lakefs://quickstart/v1 main --rows lakes.parquet
       graveler diff lakefs://quickstart/v1 main --rows 'data/*.csv' --key id
+      graveler diff lakefs://quickstart/v1 main --rows data/ --memory-limit 8GB
 
     \b
     JSON: a line {type, path, before, after} for each, in path order;
@@ -183,6 +190,8 @@ def diff(
         raise InvalidError("--rows compares one table; leave out --prefix, --folders and --summary")
     if key and rows is None:
         raise InvalidError("--key is for --rows PATH, the table whose rows are compared")
+    if memory_limit is not None and rows is None:
+        raise InvalidError("--memory-limit is for --rows PATH, the table whose rows are compared")
     two = parse_two_refs(left, right, from_base=three_dot)
     repository = open_repository(lake, two.repository)
     # Both are pinned, so that a branch that moves meanwhile does not mix two diffs.
@@ -196,7 +205,8 @@ def diff(
                 raise InvalidError(f"{two.left!r} and {two.right!r} have no common history; compare them with two dots")
             one = base.id
         with Lake(open_lake(lake), user_name()) as opened:
-            found = opened.repository(two.repository).ref(one).diff_rows(other, rows, keys=key or ())
+            limit = {} if memory_limit is None else {"memory_limit": memory_limit}
+            found = opened.repository(two.repository).ref(one).diff_rows(other, rows, keys=key or (), **limit)
             with found, paged(wanted=not (no_pager or as_json)) as screen:
                 _show_rows(screen, found, as_json=as_json)
         return
