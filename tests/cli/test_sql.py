@@ -150,6 +150,35 @@ def test_values_that_python_has_not_are_exact() -> None:
 
 
 @pytest.mark.usefixtures("lake")
+def test_infinite_times_and_nested_values_are_exact() -> None:
+    query = """SELECT 'infinity'::TIMESTAMP_S AS s, 'infinity'::TIMESTAMP_MS AS ms, '-infinity'::TIMESTAMPTZ AS z,
+               TIME_NS '12:00:00.123456789' AS t, (DATE 'infinity', 2) AS p"""
+    assert done("sql", query, "--format", "csv").out.splitlines()[1] == (
+        'infinity,infinity,-infinity,12:00:00.123456789,"(infinity, 2)"'
+    )
+    texts = {"s": "infinity", "ms": "infinity", "z": "-infinity", "t": "12:00:00.123456789"}
+    assert done("sql", query, "--json").json == {**texts, "p": ["infinity", 2]}
+    query = """SELECT [{'a "b"': TIMESTAMP_NS '2026-01-02 03:04:05.123456789', 'n': 1.50}] AS l,
+               MAP {DATE 'infinity': [INTERVAL 1 MONTH]} AS m, [DATE '-infinity', NULL]::DATE[2] AS a,
+               [union_value(d := DATE 'infinity')] AS u, [1, 2] AS n"""
+    assert done("sql", query, "--json").json == {
+        "l": [{'a "b"': "2026-01-02 03:04:05.123456789", "n": "1.50"}],
+        "m": {"infinity": ["1 month"]},
+        "a": ["-infinity", None],
+        "u": ["infinity"],
+        "n": [1, 2],
+    }
+
+
+@pytest.mark.usefixtures("lake")
+@pytest.mark.parametrize("end", ["; -- ü", ";;/* a; */ ; -- b", " -- only a comment", ";\n\n"])
+def test_a_query_may_end_with_comments(end: str) -> None:
+    query = f"SELECT 'ü;' AS \"-- é;\", DATE '2026-01-02' AS d /* ; */{end}"
+    assert done("sql", query, "--format", "csv").out == "-- é;,d\nü;,2026-01-02\n"
+    assert "comment" in run("sql", "SELECT 1; /* open").err
+
+
+@pytest.mark.usefixtures("lake")
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_a_reader_that_goes_away_is_no_error(form: str) -> None:
     process = subprocess.Popen(

@@ -61,9 +61,9 @@ class Session:
         utf8("the query", query)
         with self.explained():
             found = self.connection.extract_statements(query)
-        if not found:
-            raise InvalidError("the query is empty; write a statement of SQL, such as SELECT 1")
-        return found
+            if not found:
+                raise InvalidError("the query is empty; write a statement of SQL, such as SELECT 1")
+            return [*found[:-1], *self.connection.extract_statements(_without_end(found[-1].query))]
 
     def prepared(self, statement: "duckdb.Statement") -> "duckdb.Statement":
         """Return a statement with views in the place of table functions; they stay, as it may have created what reads them. Cost:
@@ -192,6 +192,20 @@ class Session:
     def _has_no_collation(self) -> bool:
         """Return whether texts are compared by their bytes."""
         return self.connection.execute("SELECT current_setting('default_collation')").fetchall() == [("",)]
+
+
+def _without_end(query: str) -> str:
+    """Return a text of SQL without semicolons and comments at its end: DuckDB keeps those behind the last statement, and fails
+    where that becomes part of another one."""
+    import duckdb
+
+    text = query.encode()
+    end = len(text)
+    for start, kind in reversed(duckdb.tokenize(query)):
+        if kind.name != "comment" and text[start:end].strip() != b";":
+            break
+        end = start
+    return text[:end].decode()
 
 
 def is_query(statement: "duckdb.Statement") -> bool:

@@ -29,9 +29,14 @@ _SHOWN: Final = 200
 """Rows that a table shows at most."""
 _NUMBERS: Final = frozenset((int, float, Decimal))
 
-_INEXACT: Final = frozenset(("date", "interval", "timestamp", "timestamp_ns"))
+_INEXACT: Final = frozenset(
+    (
+        *("date", "interval", "time_ns"),
+        *("timestamp", "timestamp with time zone", "timestamp_ms", "timestamp_ns", "timestamp_s"),
+    )
+)
 """Types of DuckDB whose values Python rounds or changes: it has no infinite dates, no months and no nanoseconds."""
-_NESTED: Final = frozenset(("array", "list", "map", "struct", "union"))
+_NESTED: Final = frozenset(("array", "list", "map", "struct", "tuple", "union"))
 
 
 class Format(str, Enum):
@@ -122,16 +127,44 @@ def _execute(session: "Session", last: "duckdb.Statement", form: Format) -> None
     ready = session.prepared(last)
     relation = session.relation(ready) if ready.type.name == "SELECT" else None
     if relation is not None:
-        as_text = _INEXACT if form is Format.JSON else _INEXACT | _NESTED
-        kinds = [kind.id in as_text for kind in relation.types]
+        exact = _exact if form is Format.JSON else _flat
+        kinds = [exact(kind) for kind in relation.types]
         if any(kinds):
-            columns = [f"CAST(#{at} AS VARCHAR)" if text else f"#{at}" for at, text in enumerate(kinds, 1)]
+            columns = [f"CAST(#{at} AS {kind})" if kind else f"#{at}" for at, kind in enumerate(kinds, 1)]
             names = [column.replace('"', '""') for column in relation.columns]
             shown = relation.project(
                 ", ".join(f'{each} AS "{name}"' for each, name in zip(columns, names, strict=True))
             )
             [ready] = session.statements(shown.sql_query())
     session.run(ready)
+
+
+def _flat(kind: "duckdb.DuckDBPyType") -> str | None:
+    """Return the type of text for what would be inexact or nested, else None."""
+    return "VARCHAR" if kind.id in _INEXACT | _NESTED else None
+
+
+def _exact(kind: "duckdb.DuckDBPyType") -> str | None:
+    """Return a type with texts in the place of what Python has not exactly, at any depth; None if there is nothing such."""
+    if kind.id in _INEXACT:
+        return "VARCHAR"
+    if kind.id not in _NESTED:
+        return None
+    inner = [(name, each) for name, each in kind.children if not isinstance(each, int)]  # an array also has its size
+    if kind.id == "union":
+        inner = inner[1:]  # behind its tag
+    changed = [_exact(each) for _, each in inner]
+    if not any(changed):
+        return None
+    kinds = [new or str(each) for new, (_, each) in zip(changed, inner, strict=True)]
+    if kind.id == "list":
+        return f"{kinds[0]}[]"
+    if kind.id == "array":
+        return f"{kinds[0]}[{kind.children[1][1]}]"
+    if kind.id in ("struct", "union"):
+        names = [name.replace('"', '""') for name, _ in inner]
+        kinds = [f'"{name}" {each}' for name, each in zip(names, kinds, strict=True)]
+    return f"{kind.id}({', '.join(kinds)})"
 
 
 def _print(stream: TextIO, session: "Session", form: Format) -> None:
