@@ -19,7 +19,6 @@ from graveler.configuration import Profile, find_profile
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
-from graveler.readable import without_password
 
 LAKE: Final = "GRAVELER_LAKE"
 """The lake: a folder; or a table as for TABLES, or a server as for ENDPOINT."""
@@ -154,6 +153,13 @@ class _Found(NamedTuple):
     value: str
     profile: Profile | None = None
 
+    @property
+    def shown(self) -> str:
+        """The value in quotes, as errors show it: without a password."""
+        from graveler.readable import without_password  # only for errors
+
+        return repr(without_password(self.value))
+
 
 class DefaultPlace(NamedTuple):
     """The default repository of commands and its branch, "" if not set; and who says so."""
@@ -213,7 +219,7 @@ def find_location(named: Named | None = None) -> LakeLocation:
     if found is not None and _is_served(found, named):
         where = "in its folder" if found.profile is None else f"with {named.spelled('lake')} and its folder"
         raise InvalidError(
-            f"this works only on the lake itself, but {found.by} {without_password(found.value)!r} names a server; run it "
+            f"this works only on the lake itself, but {found.by} {found.shown} names a server; run it "
             f"where the lake is: {where}, or with {named.on_aws}"
         )
     return _own(named, found)
@@ -262,7 +268,7 @@ def _refuse_for_aws(named: Named, found: _Found | None) -> None:
         "kms_key",
     ):
         if getattr(named, name) is not None:
-            hint = f"; {found.by} {without_password(found.value)!r} names another lake; name only one" if found else ""
+            hint = f"; {found.by} {found.shown} names another lake; name only one" if found else ""
             raise InvalidError(f"{named.spelled(name)} is only for a lake on AWS, which needs {named.on_aws}{hint}")
 
 
@@ -338,7 +344,7 @@ def _with_lakectls_key(lake: ServedLake) -> ServedLake | None:
 
 def _without_key(found: _Found) -> NoReturn:
     raise ForbiddenError(
-        f"{found.by} {without_password(found.value)!r} names a server, but there is no access key for it; set {KEY_ID} "
+        f"{found.by} {found.shown} names a server, but there is no access key for it; set {KEY_ID} "
         f"and {SECRET}, or {LOGIN}=aws to log in with AWS credentials, or keep a key with `graveler login`, or "
         f"configure this server in {_LAKECTL}"
     )
@@ -392,9 +398,7 @@ def _single(*candidates: tuple[str, str | None]) -> _Found | None:
     """Return the one location that is given, and what names it. :class:`InvalidError` for two."""
     given = [_Found(by, value) for by, value in candidates if value is not None]
     if len(given) > 1:
-        raise InvalidError(
-            f"{' and '.join(f'{one.by} {without_password(one.value)!r}' for one in given)} name two lakes; name only one"
-        )
+        raise InvalidError(f"{' and '.join(f'{one.by} {one.shown}' for one in given)} name two lakes; name only one")
     return given[0] if given else None
 
 
@@ -449,7 +453,7 @@ def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
 def _named_folder(found: _Found) -> Path:
     if "://" in found.value:
         raise InvalidError(
-            f"{found.by} {without_password(found.value)!r} does not name a lake; name a folder, {_TABLE}TABLE "
+            f"{found.by} {found.shown} does not name a lake; name a folder, {_TABLE}TABLE "
             "for one on AWS, or a server's URL"
         )
     folder = Path(found.value)
@@ -458,7 +462,7 @@ def _named_folder(found: _Found) -> Path:
             folder = folder.expanduser()
         except RuntimeError:
             raise InvalidError(
-                f"{found.by} {without_password(found.value)!r} names a user without a home folder; write the whole path"
+                f"{found.by} {found.shown} names a user without a home folder; write the whole path"
             ) from None
     return lake_in(folder) or folder
 
