@@ -21,6 +21,7 @@ from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
     import duckdb
+    from duckdb.sqltypes import DuckDBPyType
 
     from graveler.cli.locations import Named
     from graveler.sql.session import Session
@@ -139,18 +140,20 @@ def _execute(session: "Session", last: "duckdb.Statement", form: Format) -> None
     session.run(ready)
 
 
-def _flat(kind: "duckdb.DuckDBPyType") -> str | None:
+def _flat(kind: "DuckDBPyType") -> str | None:
     """Return the type of text for what would be inexact or nested, else None."""
     return "VARCHAR" if kind.id in _INEXACT | _NESTED else None
 
 
-def _exact(kind: "duckdb.DuckDBPyType") -> str | None:
+def _exact(kind: "DuckDBPyType") -> str | None:
     """Return a type with texts in the place of what Python has not exactly, at any depth; None if there is nothing such."""
     if kind.id in _INEXACT:
         return "VARCHAR"
     if kind.id not in _NESTED:
         return None
-    inner = [(name, each) for name, each in kind.children if not isinstance(each, int)]  # an array also has its size
+    inner = [
+        (name, each) for name, each in kind.children if not isinstance(each, int | list)
+    ]  # an array also has its size
     if kind.id == "union":
         inner = inner[1:]  # behind its tag
     changed = [_exact(each) for _, each in inner]
