@@ -46,9 +46,16 @@ def test_each_kind_has_its_class(kind: type[GravelerError], expected: type[Excep
     raised = kind.__new__(kind)
     assert type(as_os_error(raised, "a/b")) is expected
     noted: list[GravelerError] = []
-    with pytest.raises(expected), told("a/b", noted.append):
-        raise raised
-    assert noted == [raised]
+
+    def note(error: GravelerError) -> GravelerError:
+        noted.append(error)
+        return raised
+
+    other = BusyError("another process has it")
+    with pytest.raises(expected) as found, told("a/b", note):
+        raise other
+    assert noted == [other]
+    assert raised in (found.value, found.value.__cause__)
 
 
 def test_an_object_whose_bytes_are_gone_or_others(folder_options: dict[str, Any], tmp_path: Path) -> None:

@@ -26,6 +26,29 @@ def branch_of(fs: GravelerFileSystem, branch: str) -> Branch:
     return fs.opened.repository(repository).branch(name)
 
 
+def test_a_path_without_a_ref_is_told(fs: GravelerFileSystem, branch: str) -> None:
+    repository = branch.removesuffix("/main")
+    fs.pipe_file(f"{branch}/x", b"1")
+    path = f"{repository}//x"
+    for read in (fs.cat_file, fs.info, fs.ls, fs.open, fs.sign, fs.native, fs.modified):
+        with pytest.raises(FileNotFoundError, match=f"'{path}' has no ref between"):
+            read(path)
+    for write in (lambda name: fs.pipe_file(name, b""), lambda name: fs.open(name, "wb"), fs.rm_file):
+        with pytest.raises(ValueError, match=f"'{path}' has no ref between"):
+            write(path)
+    assert not any(look(path) for look in (fs.exists, fs.isfile, fs.isdir, fs.find))
+    for folder in (repository, ""):
+        with pytest.raises(IsADirectoryError):
+            fs.cat_file(folder)
+    with pytest.raises(FileNotFoundError, match="repository"):
+        fs.cat_file("none-such")
+
+
+def test_parts_are_of_several_paths(fs: GravelerFileSystem, branch: str) -> None:
+    with pytest.raises(TypeError, match="is one path"):
+        fs.cat_ranges(f"{branch}/x", 0, 1)
+
+
 def test_it_is_known_by_its_protocol(folder_options: dict[str, Any]) -> None:
     assert type(fsspec.filesystem("graveler", **folder_options)) is GravelerFileSystem
 

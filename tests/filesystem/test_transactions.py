@@ -1,6 +1,7 @@
 """Transactions: one commit or nothing."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, Event
@@ -17,6 +18,28 @@ from tests.filesystem.test_filesystem import branch_of
 
 def messages(fs: GravelerFileSystem, branch: str) -> list[str]:
     return [commit.message for commit in branch_of(fs, branch).log(first_parent=True)]
+
+
+def test_what_is_missing_is_missing_on_the_named_branch(fs: GravelerFileSystem, branch: str, tmp_path: Path) -> None:
+    missing = f"{branch}/none"
+    noted: list[str] = []
+    fs._on_error = lambda error: noted.append(str(error))
+    with fs.transaction:
+        fs.pipe_file(f"{branch}/x", b"1")
+        reads: list[Callable[[], object]] = [
+            lambda: fs.cat_file(missing),
+            lambda: fs.ls(missing),
+            lambda: fs.open(missing),
+            lambda: fs.sign(missing),
+            lambda: fs.get_file(missing, tmp_path / "none"),
+            lambda: fs.cp_file(missing, f"{branch}/y"),
+            lambda: fs.rm_file(missing),
+        ]
+        for read in reads:
+            with pytest.raises(FileNotFoundError, match="object 'none' does not exist in 'main'"):
+                read()
+    assert len(noted) >= len(reads)
+    assert {*noted} == {"object 'none' does not exist in 'main'"}
 
 
 def test_all_writes_are_one_commit(

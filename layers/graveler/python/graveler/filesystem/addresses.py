@@ -21,7 +21,7 @@ class Place(NamedTuple):
     @property
     def name(self) -> str:
         """The path again, without protocol."""
-        return "/".join(part for part in self if part)
+        return "/".join(self if self.path else filter(None, self))
 
     def named(self, path: str) -> str:
         """Return the filesystem's path of an object or a folder of the same ref."""

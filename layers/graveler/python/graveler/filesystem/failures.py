@@ -40,12 +40,12 @@ def as_os_error(error: GravelerError, path: str) -> Exception:
 
 
 class told:  # noqa: N801 - used like a function
-    """A block whose errors of the lake are raised as those of files; the original is the ``__cause__``, and ``note`` is called
-    with it. (A generator as context manager takes three times as long, and each open has such a block.)"""
+    """A block whose errors of the lake are raised as those of files; the original is the ``__cause__``, and ``note`` returns
+    it as it is to be told. (A generator as context manager takes three times as long, and each open has such a block.)"""
 
     __slots__ = ("_note", "_path")
 
-    def __init__(self, path: str, note: Callable[[GravelerError], object] | None = None) -> None:
+    def __init__(self, path: str, note: Callable[[GravelerError], GravelerError] | None = None) -> None:
         self._path = path
         self._note = note
 
@@ -57,5 +57,5 @@ class told:  # noqa: N801 - used like a function
     ) -> None:
         if isinstance(error, GravelerError):
             if self._note is not None:
-                self._note(error)
+                error = self._note(error)
             raise as_os_error(error, self._path) from error

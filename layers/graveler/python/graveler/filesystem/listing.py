@@ -72,7 +72,7 @@ class Listing(Describing):
     def _listed(self, place: Place) -> list[Info]:
         if not place.repository:
             return [folder_info(one.id) for one in self.opened.lake.repositories()]
-        if not place.ref:
+        if not (place.ref or place.path):
             repository = self.opened.repository(place.repository)
             names = [*(one.id for one in repository.branches()), *(one.id for one in repository.tags())]
             return [folder_info(f"{place.repository}/{name}") for name in sorted(names)]

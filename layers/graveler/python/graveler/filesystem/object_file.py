@@ -88,7 +88,7 @@ class ObjectFile(io.BufferedIOBase):
         fetch: Fetch,
         block_size: int,
         file: FileIO | None = None,
-        note: Callable[[GravelerError], object] | None = None,
+        note: Callable[[GravelerError], GravelerError] | None = None,
     ) -> None:
         super().__init__()
         self.name = name
@@ -106,7 +106,7 @@ class ObjectFile(io.BufferedIOBase):
         self._file = file
         """The local file, which is closed together with this one."""
         self._note = note
-        """Is called with the lake's error before one of files is raised."""
+        """Returns the lake's error as it is to be told, before one of files is raised."""
 
     @property
     def is_local(self) -> bool:

@@ -54,9 +54,11 @@ class Reading(Listing):
         **_: Any,
     ) -> "list[bytes | Exception]":
         """Return parts of objects, in the order given. With ``on_error="return"`` an error takes the place of its part, else
-        it is raised. Cost: a
+        it is raised; ``TypeError`` for one path instead of several. Cost: a
         lookup for each object, and an object read for each part, several at once."""
         del max_gap  # parts are read one by one
+        if isinstance(paths, str | bytes | os.PathLike):
+            raise TypeError(f"{paths!r} is one path; give a list of paths, one for each part")
         first = [starts] * len(paths) if not isinstance(starts, Iterable) else list(starts)
         behind = [ends] * len(paths) if not isinstance(ends, Iterable) else list(ends)
         if not len(paths) == len(first) == len(behind):

@@ -6,11 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fsspec.asyn import AsyncFileSystem
 
-from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError, RefNotFoundError, RepositoryNotFoundError
+from graveler.errors import (
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    ObjectNotFoundError,
+    RefNotFoundError,
+    RepositoryNotFoundError,
+)
 from graveler.filesystem.addresses import PROTOCOL, Place, place_of
 from graveler.filesystem.failures import told
 from graveler.filesystem.lakes import OpenedLake, Surroundings, expect_known, lake_options
@@ -20,6 +27,9 @@ from graveler.sdk.lake import Lake
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
+
+
+_NO_REF: Final = f"{{!r}} has no ref between the repository and the path; write {PROTOCOL}://repository/ref/path"
 
 
 class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
@@ -70,11 +80,15 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
     def _told(self, place: Place) -> AbstractContextManager[None]:
         return told(place.name, partial(self._note, place))
 
-    def _note(self, place: Place, error: GravelerError) -> None:
+    def _note(self, place: Place, error: GravelerError) -> GravelerError:
+        """Return an error as the caller is told it: with the branch of a place instead of a transaction's hidden one."""
         if isinstance(error, RepositoryNotFoundError):
             self.opened.forget(place.repository)
+        if type(error) is ObjectNotFoundError and self.transactions.hide(error.ref):
+            error = ObjectNotFoundError(error.path, place.ref).with_traceback(error.__traceback__)
         if self._on_error is not None:
             self._on_error(error)
+        return error
 
     def _place(self, path: "str | os.PathLike[str]") -> Place:
         return place_of(self._strip_protocol(path))
@@ -83,12 +97,18 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         """Refuse what cannot be the path of an object."""
         if not place.path:
             raise ValueError(f"{place.name!r} is no path of an object; write {PROTOCOL}://repository/branch/path")
+        if not place.ref:
+            raise ValueError(_NO_REF.format(place.name))
         return place
 
     def _reading(self, place: Place) -> "tuple[AnyRepository, str]":
         """Return the operations of the repository, and the ref to read."""
+        if place.path and not place.ref:
+            raise NotFoundError(_NO_REF.format(place.name))
         if not place.ref:
-            raise ObjectNotFoundError(place.name, "the lake")
+            if place.repository:
+                self.opened.verbs(place.repository).repository  # noqa: B018 - a server is asked here
+            raise IsADirectoryError(f"{place.name!r} is a folder")
         hidden = self.transactions.reading(place.repository, place.ref)
         return self.opened.verbs(place.repository), hidden or self.opened.reading(place.repository, place.ref)
 

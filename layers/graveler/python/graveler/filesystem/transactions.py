@@ -82,10 +82,15 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
         self.files.clear()
         self._begun, self.is_new = True, False
 
+    @property
+    def hidden(self) -> str | None:
+        """The hidden branch, if it has begun one."""
+        work = self._work
+        return None if work is None else work.id
+
     def reading(self, repository: str, ref: str) -> str | None:
         """Return the hidden branch instead of a ref, if this transaction writes there; else None."""
-        work = self._work
-        return work.id if work is not None and self._branch == (repository, ref) else None
+        return self.hidden if self._branch == (repository, ref) else None
 
     @contextmanager
     def changing(self, repository: str, branch: str) -> Iterator[str]:
@@ -203,6 +208,10 @@ class Transactions:
                 f"reads it, began none of them; for each transaction {_OWN_INSTANCE}"
             )
         return found[0] if found else None
+
+    def hide(self, ref: str) -> bool:
+        """Return whether a ref is the hidden branch of one of them."""
+        return any(each.hidden == ref for each in self._now())
 
     def begin(self, transaction: CommitTransaction) -> None:
         """Begin one. ``ValueError`` if this thread has one, or it has begun already."""
