@@ -150,6 +150,14 @@ def test_values_that_python_has_not_are_exact() -> None:
 
 
 @pytest.mark.usefixtures("lake")
+def test_bytes_are_digits_in_each_form() -> None:
+    query = r"SELECT '\xAB\x01'::BLOB AS b, 'nan'::DOUBLE AS n"
+    assert done("sql", query).out.splitlines()[1].split() == ["ab01", "NaN"]
+    assert done("sql", query, "--format", "csv").out == "b,n\nab01,NaN\n"
+    assert done("sql", query, "--json").json == {"b": "ab01", "n": "NaN"}
+
+
+@pytest.mark.usefixtures("lake")
 def test_infinite_times_and_nested_values_are_exact() -> None:
     query = """SELECT 'infinity'::TIMESTAMP_S AS s, 'infinity'::TIMESTAMP_MS AS ms, '-infinity'::TIMESTAMPTZ AS z,
                TIME_NS '12:00:00.123456789' AS t, (DATE 'infinity', 2) AS p"""

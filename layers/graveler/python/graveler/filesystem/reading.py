@@ -104,18 +104,18 @@ class Reading(Listing):
                 temporary.unlink(missing_ok=True)
                 raise
 
-    def native(self, path: "str | Sequence[str]", *, expiration: int = 3600) -> list[str]:
+    def native(self, path: "str | Sequence[str]") -> list[str]:
         """Return where the bytes of objects are, for readers that open files by themselves: paths of files, ``s3://`` URLs, or
-        behind a server presigned URLs that are valid for a while. ``path`` is a path, a pattern, or several of them. All are of
-        one commit for each ref: uncommitted changes are left out. ``FileNotFoundError`` if nothing matches. Cost as :meth:`glob`;
-        behind a server a request for each object."""
+        behind a server presigned URLs, which are valid for as long as its settings say (15 minutes by default). ``path`` is a
+        path, a pattern, or several of them. All are of one commit for each ref: uncommitted changes are left out.
+        ``FileNotFoundError`` if nothing matches. Cost as :meth:`glob`; behind a server a request for each object."""
         pinned = type(self)(
             *self.storage_args, **{**self.storage_options, "snapshot": True, "skip_instance_cache": True}
         )
         given = [path] if isinstance(path, str | os.PathLike) else path
-        return [place for one in given for _, place in pinned.places(one, expiration=expiration)]
+        return [place for one in given for _, place in pinned.places(one)]
 
-    def places(self, path: str, *, glob: bool = True, expiration: int = 3600) -> list[tuple[str, str]]:
+    def places(self, path: str, *, glob: bool = True) -> list[tuple[str, str]]:
         """Return the names of objects and where their bytes are, as :meth:`native` does, but with the uncommitted changes of a
         branch. ``path`` is a pattern only with ``glob``. Errors and cost as there."""
         place = self._place(path)
@@ -125,7 +125,7 @@ class Reading(Listing):
             if not names:
                 raise ObjectNotFoundError(place.path, place.ref)
             for at in range(0, len(names), _TOGETHER):
-                found += self._places(names[at : at + _TOGETHER], expiration)
+                found += self._places(names[at : at + _TOGETHER])
         return found
 
     @overload
@@ -195,7 +195,7 @@ class Reading(Listing):
             for file in opened.values():
                 file.close()
 
-    def _places(self, names: Sequence[str], expiration: int) -> list[tuple[str, str]]:
+    def _places(self, names: Sequence[str]) -> list[tuple[str, str]]:
         """Return names and places of objects of one ref, and of all below folders."""
         first = self._place(names[0])
         verbs, ref = self._reading(first)
@@ -206,15 +206,13 @@ class Reading(Listing):
         )  # the ref itself, which no pattern finds, is a folder
         for name, entry in zip(names, entries, strict=True):
             if entry is not None:
-                found.append((name, verbs.native(ref, entry, expiration)))
+                found.append((name, verbs.native(ref, entry)))
             elif not self.isdir(name):
                 raise ObjectNotFoundError(self._place(name).path, first.ref)
             else:
                 below = self.find(name)
                 each = verbs.stat_many(ref, [self._place(one).path for one in below])
-                found += [
-                    (one, verbs.native(ref, its, expiration)) for one, its in zip(below, each, strict=True) if its
-                ]
+                found += [(one, verbs.native(ref, its)) for one, its in zip(below, each, strict=True) if its]
         return found
 
 

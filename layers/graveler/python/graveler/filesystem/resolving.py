@@ -84,7 +84,7 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         """Return an error as the caller is told it: with the branch of a place instead of a transaction's hidden one."""
         if isinstance(error, RepositoryNotFoundError):
             self.opened.forget(place.repository)
-        if type(error) is ObjectNotFoundError and self.transactions.hide(error.ref):
+        if type(error) is ObjectNotFoundError and self.transactions.is_hidden(error.ref):
             error = ObjectNotFoundError(error.path, place.ref).with_traceback(error.__traceback__)
         if self._on_error is not None:
             self._on_error(error)

@@ -209,7 +209,7 @@ class Transactions:
             )
         return found[0] if found else None
 
-    def hide(self, ref: str) -> bool:
+    def is_hidden(self, ref: str) -> bool:
         """Return whether a ref is the hidden branch of one of them."""
         return any(each.hidden == ref for each in self._now())
 

@@ -175,15 +175,15 @@ class RemoteReader:
         return self._connection.get((*self._base, "refs", ref, "usage"), differences.UsageDocument, query).value()
 
     def signed_url(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
-        """Return a URL with which anyone may read an object's bytes, for as long as the server's settings say, whatever
-        ``expires_in`` is. Cost: one request, unless a URL that stays valid for a minute is at hand. :class:`UnavailableError` if
-        its store has no such URLs."""
+        """Return a URL as :meth:`native`; the server decides how long it is valid, whatever ``expires_in`` is."""
         del expires_in
-        return self._transfers.url(ref, entry)
+        return self.native(ref, entry)
 
-    def native(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
-        """Return a :meth:`signed_url`, the only place of an object's bytes that a client can use by itself."""
-        return self.signed_url(ref, entry, expires_in)
+    def native(self, ref: str, entry: ObjectEntry) -> str:
+        """Return a URL with which anyone may read an object's bytes, for as long as the server's settings say: the only place of
+        them that a client can use by itself. Cost: one request, unless a URL that stays valid for a minute is at hand.
+        :class:`UnavailableError` if its store has no such URLs."""
+        return self._transfers.url(ref, entry)
 
     def open_file(self, ref: str, entry: ObjectEntry) -> None:
         """Return None: no object behind a server is a file here."""

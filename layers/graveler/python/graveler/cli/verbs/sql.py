@@ -30,12 +30,8 @@ _SHOWN: Final = 200
 """Rows that a table shows at most."""
 _NUMBERS: Final = frozenset((int, float, Decimal))
 
-_INEXACT: Final = frozenset(
-    (
-        *("date", "interval", "time_ns"),
-        *("timestamp", "timestamp with time zone", "timestamp_ms", "timestamp_ns", "timestamp_s"),
-    )
-)
+_TIMESTAMPS: Final = ("timestamp", "timestamp with time zone", "timestamp_ms", "timestamp_ns", "timestamp_s")
+_INEXACT: Final = frozenset(("date", "interval", "time_ns", *_TIMESTAMPS))
 """Types of DuckDB whose values Python rounds or changes: it has no infinite dates, no months and no nanoseconds."""
 _NESTED: Final = frozenset(("array", "list", "map", "struct", "tuple", "union"))
 
@@ -151,9 +147,8 @@ def _exact(kind: "DuckDBPyType") -> str | None:
         return "VARCHAR"
     if kind.id not in _NESTED:
         return None
-    inner = [
-        (name, each) for name, each in kind.children if not isinstance(each, int | list)
-    ]  # an array also has its size
+    # An array also has its size.
+    inner = [(name, each) for name, each in kind.children if not isinstance(each, int | list)]
     if kind.id == "union":
         inner = inner[1:]  # behind its tag
     changed = [_exact(each) for _, each in inner]
@@ -190,7 +185,7 @@ def _print(stream: TextIO, session: "Session", form: Format) -> None:
 
 
 def _print_table(screen: Screen, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    shown = [["NULL" if value is None else screen.safe(str(value)) for value in row] for row in rows[:_SHOWN]]
+    shown = [["NULL" if value is None else screen.safe(str(plain(value))) for value in row] for row in rows[:_SHOWN]]
     kinds = [{type(row[at]) for row in rows} - {type(None)} for at in range(len(names))]
     is_number = [bool(each) and each <= _NUMBERS for each in kinds]
     heads = [screen.safe(name) for name in names]

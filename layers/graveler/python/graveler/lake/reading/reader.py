@@ -391,10 +391,10 @@ class RepositoryReader:
             self.expect_kept(ref)
             raise BytesGoneError(entry.path, ref, entry.address) from None
 
-    def native(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
+    def native(self, ref: str, entry: ObjectEntry) -> str:
         """Return where the bytes of an object that was looked up in ``ref`` are, for programs that read by themselves: the path
         of a file, or a URL ``s3://…``, for which they need credentials of their own. No request."""
-        del ref, expires_in  # the place stays; a server's URLs do not
+        del ref  # a server's URLs are those of a ref
         from graveler.storage.folder_objects import FolderObjects
 
         objects, key = self._locate(entry.address)
