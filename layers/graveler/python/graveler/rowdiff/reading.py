@@ -216,8 +216,8 @@ class Reading:
             )
         if isinstance(error, duckdb.OutOfMemoryException):
             return InvalidError(
-                f"this comparison takes more memory than the limit of {self._memory_limit}; give it a "
-                "higher memory limit, or a path with fewer files"
+                f"this comparison takes more memory than the limit of {self._memory_limit}; give a higher "
+                "memory_limit, or a path with fewer files"
             )
         found = max((address for address in self._known if address in text), key=len, default=None)
         if found is None and self._format is Format.PARQUET and "Binder" not in text:
