@@ -142,14 +142,23 @@ def _made(where: str) -> _Own:
     raise FileNotFoundError(f"new folders in {where!r} keep being removed by others")
 
 
+def try_lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder, as the sign that its owner lives. The kernel releases the lock when the last copy of the
+    descriptor is closed, however its process ends. Return False if someone else has the lock, None if there are no locks here."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
 def _is_locked_by_us(descriptor: int, path: Path) -> bool:
     """Lock a new file or folder. Return False if another process took it for an abandoned one before the lock, and removes it."""
-    with suppress(OSError):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
     # In a file system without locks, no process removes it.
+    if try_lock(descriptor) is False:
+        return False
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
@@ -170,11 +179,10 @@ def _sweep(where: str, prefix: str, remove: Callable[[str, os.stat_result], None
             continue  # gone, or a symbolic link, or not ours to open
         try:
             status = os.fstat(descriptor)
-            if status.st_uid == os.geteuid():
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if status.st_uid == os.geteuid() and try_lock(descriptor) is True:
                 remove(path, status)
         except OSError:
-            continue  # its process lives, or there are no locks here
+            continue  # it cannot be removed
         finally:
             os.close(descriptor)
 
