@@ -525,7 +525,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "a process that leaves its machine's line gives up its place, even if a forked child has the file open",
         "storage/lines.py",
-        "self._lock(fcntl.F_UNLCK, self._first + self.number)",
+        "self._byte().unlock(self._descriptor)",
         "pass",
         "storage/test_lines.py::test_a_forked_child_does_not_keep_the_place_that_its_parent_leaves",
     ),

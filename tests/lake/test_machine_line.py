@@ -10,7 +10,7 @@ from graveler.lake.importing.importer import ImportSource
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.lake.turns import TURN, Turn
-from graveler.storage.lines import AVAILABLE
+from graveler.storage.file_locks import AVAILABLE
 from tests.lake.interleaving import entry
 from tests.lake.support import FakeClock
 

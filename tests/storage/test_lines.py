@@ -1,6 +1,5 @@
 """Lines of the processes of one machine: in order, left at a process's death, passed over, and never a reason to fail."""
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from graveler import pauses
-from graveler.storage.lines import AVAILABLE, Lines, Place
+from graveler.storage.file_locks import AVAILABLE
+from graveler.storage.lines import Lines, Place
 from graveler.storage.modes import PRIVATE
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this system has no locks of open files")
@@ -118,7 +118,7 @@ def test_a_process_that_was_stopped_in_the_middle_of_coming_keeps_nobody(
     slept: list[float] = []
     monkeypatch.setattr(pauses, "sleep", slept.append)
     stopped = enter(tmp_path / "turns")
-    stopped._lock(fcntl.F_WRLCK, stopped._counters)
+    stopped._counters_lock.lock(stopped._descriptor)
     before = len([*Path("/proc/self/fd").iterdir()])
     assert Lines(tmp_path / "turns", PRIVATE).enter("main") is None
     assert len(slept) == 50

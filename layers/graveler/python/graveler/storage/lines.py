@@ -1,36 +1,31 @@
 """Queues for the processes of one machine, kept by the kernel: a process that dies leaves at once, and no step waits for a disk.
 
 A file holds 1,024 lines, and a line's name determines which it uses; two names that share one occasionally wait for each other. A
-newcomer takes the next number, and locks the byte of that number with a lock of the open file (``F_OFD_SETLK``). Its turn comes
+newcomer takes the next number, and locks the byte of that number (:mod:`graveler.storage.file_locks`). Its turn comes
 when no byte of a smaller number is locked. The file contains only two counters: the next number, and the number below which none
 is waited for any more, since one there stayed too long. They are hints, as the whole line is: whatever they hold after a crash of
 the machine, at worst one process goes out of turn once.
 
-A kernel without such locks (macOS) has no lines here: :data:`AVAILABLE`.
+A kernel without such locks has no lines here (:data:`graveler.storage.file_locks.AVAILABLE`).
 """
 
-import fcntl
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from struct import Struct, calcsize
+from struct import Struct
 from typing import Final
 
 from graveler import pauses
+from graveler.storage.file_locks import ByteRange
 from graveler.storage.modes import Modes
-
-AVAILABLE: Final = hasattr(fcntl, "F_OFD_SETLK") and calcsize("P") == 8
-"""True if this system has locks of open files, in the layout that is written here."""
 
 _LINES: Final = 1024
 _COUNTERS: Final = Struct("<QQ")
 """The next number; those below the other one are not waited for."""
 _NUMBERS: Final = 1 << 40
 """Number of lockable bytes per line, which lie behind those of all lines before it. None of them is ever written."""
-_LOCK: Final = Struct("@hhqqi0q")
-"""``struct flock`` of 64-bit Linux: type, whence, start, length, process (0)."""
 _TRIES: Final = 50
 """Milliseconds to wait for the counters, which others hold for microseconds unless they are stopped."""
 
@@ -68,6 +63,7 @@ class Place:
     def __init__(self, descriptor: int, line: int, number: int) -> None:
         self._descriptor = descriptor
         self._counters = line * _COUNTERS.size
+        self._counters_lock = ByteRange(self._counters)
         self._first = (line + 1) * _NUMBERS
         self.number = number
 
@@ -77,7 +73,7 @@ class Place:
 
         def take(upcoming: int, passed: int) -> tuple[int, int]:
             place.number = upcoming if upcoming < _NUMBERS - 1 else 0
-            place._lock(fcntl.F_WRLCK, place._first + place.number)
+            place._byte().lock(descriptor)
             return place.number + 1, passed if passed <= place.number else 0
 
         return place if place._count(take) else None
@@ -89,11 +85,10 @@ class Place:
             _, passed = self._read()
             if passed >= self.number:
                 return None
-            asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, self._first + passed, self.number - passed, 0)
-            kind, _, start, _, _ = _LOCK.unpack(fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, asked))
+            start = ByteRange(self._first + passed, self.number - passed).blocker(self._descriptor)
         except OSError:
             return None
-        return None if kind == fcntl.F_UNLCK else max(start - self._first, passed)
+        return None if start is None else max(start - self._first, passed)
 
     def pass_over(self, number: int) -> bool:
         """Stop all waiting for this number, and for those before it. Returns False if that cannot be written."""
@@ -113,7 +108,7 @@ class Place:
         """Leave the line. A process that was forked meanwhile does not hold the place either."""
         try:
             with suppress(OSError):
-                self._lock(fcntl.F_UNLCK, self._first + self.number)
+                self._byte().unlock(self._descriptor)
         finally:
             os.close(self._descriptor)
 
@@ -126,16 +121,16 @@ class Place:
         """Change the counters, alone. Returns False if they stay locked."""
         for _ in range(_TRIES):
             try:
-                self._lock(fcntl.F_WRLCK, self._counters)
+                self._counters_lock.lock(self._descriptor)
             except BlockingIOError:
                 pauses.sleep(0.001)
                 continue
             try:
                 os.pwrite(self._descriptor, _COUNTERS.pack(*change(*self._read())), self._counters)
             finally:
-                self._lock(fcntl.F_UNLCK, self._counters)
+                self._counters_lock.unlock(self._descriptor)
             return True
         return False
 
-    def _lock(self, kind: int, at: int) -> None:
-        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _LOCK.pack(kind, os.SEEK_SET, at, 1, 0))
+    def _byte(self) -> ByteRange:
+        return ByteRange(self._first + self.number)

@@ -38,12 +38,12 @@ from graveler.lake.opening.repositories import LAKE
 from graveler.runtime.local import processors
 from graveler.storage.beneath import Confinement, trusted_path
 from graveler.storage.cache import FileCache
+from graveler.storage.file_locks import AVAILABLE as LINES
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.folders import make_folder, unavailable
 from graveler.storage.key_file import LakeKeyFile
 from graveler.storage.keyring import URL_SECRET, Keyring, SharedSecret
 from graveler.storage.limits import check_object_key
-from graveler.storage.lines import AVAILABLE as LINES
 from graveler.storage.lines import Lines
 from graveler.storage.modes import GROUP, PRIVATE, Modes
 from graveler.storage.namespaces import locate, open_namespace
