@@ -8,12 +8,14 @@ bash splits words at colons (``COMP_WORDBREAKS``): it passes ``lakefs://lake/m``
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import typer
 
+from graveler.addresses import quote_ref, unquote_ref
 from graveler.cli.defaults import ask, default, default_branch
 from graveler.cli.locations import Named, open_lake
 from graveler.cli.options import named_location
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 _MOST: Final = 100
 _FRONT: Final = "_GRAVELER_COMPLETE_FRONT"
 """The variable with the part of the user's word in front of the word that bash replaces."""
+
+_HALF_ESCAPE: Final = re.compile("%2?$")
+"""The beginning of an escape of :mod:`graveler.addresses`, whose rest is not typed yet."""
 
 Offers = Callable[[typer.Context, str], list[str]]
 
@@ -96,7 +101,7 @@ def _objects(context: typer.Context, incomplete: str) -> list[str]:
     if not incomplete.startswith(SCHEME) or not slash:
         return _refs(context, incomplete, lambda opened, start: opened.branches(start, amount=_MOST).results)
     with open_lake(_named(context)) as lake:
-        page = lake.repository(name).list_objects(ref, prefix=prefix, delimiter="/", amount=_MOST)
+        page = lake.repository(name).list_objects(unquote_ref(ref), prefix=prefix, delimiter="/", amount=_MOST)
         return [f"{SCHEME}{name}/{ref}/{item.path}" for item in page.results if "\n" not in item.path]
 
 
@@ -135,8 +140,11 @@ def _refs(
     name, slash, prefix = incomplete.removeprefix(SCHEME).partition("/")
     if not slash:
         return [f"{SCHEME}{found}/" for found in _repositories(context, name)]
+    typed = _HALF_ESCAPE.sub("", prefix)
+    beginning = unquote_ref(typed)
     with open_lake(_named(context)) as lake:
-        return [f"{SCHEME}{name}/{ref.name}" for ref in find(lake.repository(name), prefix)]
+        names = [ref.name.removeprefix(beginning) for ref in find(lake.repository(name), beginning)]
+    return [f"{SCHEME}{name}/{typed}{quote_ref(rest)}" for rest in names]
 
 
 def _repositories(context: typer.Context, prefix: str) -> Iterator[str]:

@@ -5,11 +5,13 @@ Loaded only after an error. It then asks the lake for one or two pages of names,
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from graveler.addresses import SCHEME, Address, ref_address, tag_meant
 from graveler.cli.failures import WHAT_DECIDES, NothingBelowError, ReplayConflictError
 from graveler.cli.locations import named_by_command, open_lake, open_repository
-from graveler.cli.uris import SCHEME
+from graveler.cli.uris import parsed_by_command
 from graveler.errors import (
     EmptySourceError,
     GravelerError,
@@ -40,7 +42,7 @@ def hint_for(error: GravelerError) -> str:
         case MergeConflictError():
             return WHAT_DECIDES
         case UnexpectedHeadError() if repository:
-            return f"`graveler log {SCHEME}{repository}/{error.ref}` shows what came since"
+            return f"`graveler log {ref_address(repository, error.ref)}` shows what came since"
         case EmptySourceError():
             return "`--allow-empty` allows it"
         case RepositoryNotFoundError():
@@ -51,13 +53,23 @@ def hint_for(error: GravelerError) -> str:
                 "`graveler repo list` lists all repositories",
             )
         case RefNotFoundError() if repository:
-            return _ref_hint(lambda: open_repository(named, repository), repository, error)
+            opened = partial(open_repository, named, repository)
+            return _tag_hint(opened, repository, error) or _ref_hint(opened, repository, error)
         case ObjectNotFoundError() if error.path.endswith("/"):
             return _ON_FOLDERS
         case ObjectNotFoundError() | NothingBelowError() if repository:
             return _path_hint(lambda: open_repository(named, repository), repository, error.ref, error.path)
         case _:
             return ""
+
+
+def _tag_hint(opened: "Callable[[], AnyRepository]", repository: str, error: RefNotFoundError) -> str:
+    """Return a hint for a path whose beginning is a tag with a slash."""
+    for address in parsed_by_command():
+        if address.repository == repository and address.ref == error.ref:
+            meant = tag_meant(error, address, lambda *page: opened().tags(*page))
+            return "" if meant is None else f"T{meant.sentence()[1:]}"
+    return ""
 
 
 def _ref_hint(opened: "Callable[[], AnyRepository]", repository: str, error: RefNotFoundError) -> str:
@@ -87,7 +99,7 @@ def _path_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str,
             found = {item.path.removeprefix(folder).removesuffix("/"): item.path for item in page.results}
             if found:
                 meant = _question([found[close] for close in _closest(wanted, found) if found[close] != path])
-                return _joined(meant, f"`graveler ls {SCHEME}{repository}/{ref}/{folder}` lists what there is")
+                return _joined(meant, f"`graveler ls {Address(repository, ref, folder)}` lists what there is")
     except GravelerError:
         return ""
     return ""

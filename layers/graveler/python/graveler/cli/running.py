@@ -10,6 +10,7 @@ from graveler.cli.completion import join_words
 from graveler.cli.defaults import ask
 from graveler.cli.exits import ExitCode, report, report_usage
 from graveler.cli.locations import forget_named
+from graveler.cli.uris import forget_parsed
 
 
 class CommandTree(Protocol):
@@ -23,6 +24,7 @@ class CommandTree(Protocol):
 def run_line(command: CommandTree, arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors are reported on stderr."""
     forget_named()
+    forget_parsed()
     ask(None)
     os.environ.update(join_words(dict(os.environ)))
     try:

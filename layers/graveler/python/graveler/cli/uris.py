@@ -6,9 +6,10 @@
     lakefs://lake-1/main                   a branch, tag or commit ID, also with ~N and ^N behind it
     lakefs://lake-1/main/data/part-0       an object; the path may hold anything, and is taken as it is
     lakefs://lake-1/main..dev              two refs, for a diff; three dots compare with their common base
+    lakefs://lake-1/v1%2Frc/data/part-0    an object at the tag v1/rc
 
-Nothing is percent-decoded. Where a path can follow, the ref ends at the first slash; so an object under a tag whose name contains
-a slash is addressed through the tag's commit ID.
+Where a path can follow, the ref ends at the first slash, so a slash in its name is written ``%2F`` (:mod:`graveler.addresses`).
+Where none can follow, it may also stand as it is: ``lakefs://lake-1/v1/rc``. Without ``lakefs://`` a ref is never decoded.
 
 Without ``lakefs://``, an argument is in the default repository (``graveler use``): a path on its default branch where a path can
 stand, else a ref, a branch or a tag. An argument that is left out, None, is the default repository or branch itself. An empty
@@ -18,13 +19,19 @@ Every function raises :class:`graveler.errors.InvalidError`, and where it needs 
 :func:`graveler.locations.find_default`.
 """
 
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
+from graveler.addresses import SCHEME as SCHEME
+from graveler.addresses import Address, ref_address, unquote_ref
 from graveler.cli.defaults import Default, default, default_branch
 from graveler.errors import InvalidError
 
-SCHEME: Final = "lakefs://"
+ObjectURI: TypeAlias = Address
+"""A path in a ref; or, where a prefix is expected, the beginning of paths, possibly empty."""
+
+_PARSED: "Final[ContextVar[tuple[ObjectURI, ...]]]" = ContextVar("_PARSED", default=())
 
 _LOCAL: Final = ("/", "./", "../", "~/")
 """The beginnings of a path of this machine, which is not taken for one in the lake."""
@@ -38,19 +45,7 @@ class RefURI:
     ref: str
 
     def __str__(self) -> str:
-        return f"{SCHEME}{self.repository}/{self.ref}"
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectURI:
-    """A path in a ref; or, where a prefix is expected, the beginning of paths, possibly empty."""
-
-    repository: str
-    ref: str
-    path: str
-
-    def __str__(self) -> str:
-        return f"{SCHEME}{self.repository}/{self.ref}/{self.path}"
+        return ref_address(self.repository, self.ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +56,17 @@ class TwoRefs:
     left: str
     right: str
     from_base: bool
+
+
+def parsed_by_command() -> tuple[ObjectURI, ...]:
+    """Return what the arguments of the command named where a path could stand, for the report of an error: of each ref the first
+    address."""
+    return _PARSED.get()
+
+
+def forget_parsed() -> None:
+    """Begin a command, which has parsed nothing yet."""
+    _PARSED.set(())
 
 
 def parse_repository(text: str | None) -> str:
@@ -121,11 +127,15 @@ def parse_prefix(text: str | None) -> ObjectURI:
         if text:
             encode_key(text)
         return ObjectURI(found.repository, default_branch(found), text or "")
-    repository, rest = _split(text, form, whole=True)
-    ref, _, path = rest.partition("/")
-    if path:
-        encode_key(path)
-    return ObjectURI(repository, _check_ref(ref), path)
+    _split(text, form, whole=True)
+    uri = ObjectURI.of(text.removeprefix(SCHEME))
+    if uri.path:
+        encode_key(uri.path)
+    _check_ref(uri.ref)
+    parsed = _PARSED.get()
+    if all((uri.repository, uri.ref) != (before.repository, before.ref) for before in parsed):
+        _PARSED.set((*parsed, uri))
+    return uri
 
 
 def parse_ref_of(repository: str, text: str | None) -> str:
@@ -158,19 +168,27 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
     if second is not None:
         left = parse_ref(first)
         return TwoRefs(left.repository, left.ref, parse_ref_of(left.repository, second), from_base)
-    repository, rest = _one(first, f"{SCHEME}REPOSITORY/A..B")
-    dots = "..." if "..." in rest else ".."
-    one, found, other = rest.partition(dots)
-    if not found:
+    repository, both = _written(first, f"{SCHEME}REPOSITORY/A..B")
+    dots = "..." if "..." in both else ".."
+    left, separator, right = both.partition(dots)
+    if first.startswith(SCHEME):
+        left, right = unquote_ref(left), right if right.startswith(SCHEME) else unquote_ref(right)
+    if not separator:
         raise InvalidError(
-            f"{first!r} names one ref; name two, as in {SCHEME}{repository}/{rest}..OTHER "
+            f"{first!r} names one ref; name two, as in {ref_address(repository, left)}..OTHER "
             "(for a branch's uncommitted changes, use `graveler status`)"
         )
-    return TwoRefs(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...")
+    return TwoRefs(repository, _check_ref(left), parse_ref_of(repository, right), from_base or dots == "...")
 
 
 def _one(text: str | None, form: str) -> tuple[str, str]:
     """Return the repository and the name in it; without ``lakefs://``, a name in the default repository."""
+    repository, name = _written(text, form)
+    return repository, unquote_ref(name) if text is not None and text.startswith(SCHEME) else name
+
+
+def _written(text: str | None, form: str) -> tuple[str, str]:
+    """Return the same as :func:`_one`, the name as it is written."""
     if text is not None and text.startswith(SCHEME):
         return _split(text, form)
     found = _default(text, form)

@@ -1,17 +1,17 @@
 """Paths of the filesystem: repository, ref and object, separated by slashes."""
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from graveler.addresses import Address, quote_ref
 
 PROTOCOL: Final = "graveler"
 
 
-class Place(NamedTuple):
+class Place(Address):
     """What a path names: an object or a folder of objects; with an empty ``path`` a ref, with an empty ``ref`` a repository, and
     with an empty ``repository`` the lake."""
 
-    repository: str
-    ref: str
-    path: str
+    __slots__ = ()
 
     @property
     def prefix(self) -> str:
@@ -21,15 +21,15 @@ class Place(NamedTuple):
     @property
     def name(self) -> str:
         """The path again, without protocol."""
-        return "/".join(self if self.path else filter(None, self))
+        if self.path:
+            return self.named(self.path)
+        return f"{self.repository}/{quote_ref(self.ref)}" if self.ref else self.repository
 
     def named(self, path: str) -> str:
         """Return the filesystem's path of an object or a folder of the same ref."""
-        return f"{self.repository}/{self.ref}/{path}"
+        return f"{self.repository}/{quote_ref(self.ref)}/{path}"
 
 
 def place_of(path: str) -> Place:
     """Return what a path without protocol and slashes at its end names."""
-    repository, _, rest = path.partition("/")
-    ref, _, inner = rest.partition("/")
-    return Place(repository, ref, inner)
+    return Place.of(path)

@@ -107,7 +107,7 @@ class Describing(Resolving):
 
 def file_info(place: Place, entry: ObjectEntry) -> Info:
     return {
-        "name": f"{place.repository}/{place.ref}/{entry.path}",
+        "name": place.named(entry.path),
         "size": entry.size,
         "type": "file",
         "checksum": entry.checksum,

@@ -75,7 +75,7 @@ class Listing(Describing):
         if not (place.ref or place.path):
             repository = self.opened.repository(place.repository)
             names = [*(one.id for one in repository.branches()), *(one.id for one in repository.tags())]
-            return [folder_info(f"{place.repository}/{name}") for name in sorted(names)]
+            return [folder_info(Place(place.repository, name, "").name) for name in sorted(names)]
         verbs, ref = self._reading(place)
         found = _children(verbs.view(ref), place)
         if found or not place.path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fsspec.asyn import AsyncFileSystem
 
+from graveler.addresses import with_tag_meant
 from graveler.errors import (
     GravelerError,
     InvalidError,
@@ -73,15 +74,24 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """Return a path, or a list of them, without protocol and slashes around it: a lake has no repository without a name."""
+        """Return a path, or a list of them, without protocol and slashes around it: a lake has no repository without a name. The
+        ref is spelled as in the names of listings, with which fsspec and others compare it."""
         found = super()._strip_protocol(path)
-        return found if isinstance(found, list) else found.lstrip("/")
+        if isinstance(found, list):
+            return found
+        found = found.lstrip("/")
+        return place_of(found).name if "%" in found else found
 
     def _told(self, place: Place) -> AbstractContextManager[None]:
         return told(place.name, partial(self._note, place))
 
     def _note(self, place: Place, error: GravelerError) -> GravelerError:
-        """Return an error as the caller is told it: with the branch of a place instead of a transaction's hidden one."""
+        """Return an error as the caller is told it: with the branch of a place instead of a transaction's hidden one. If a path
+        has no ref, it names the tag that may be meant, for a listing of tags."""
+        if isinstance(error, RefNotFoundError):
+            error = with_tag_meant(
+                error, place, lambda *page: self.opened.verbs(place.repository).tags(*page), f"{PROTOCOL}://"
+            ).with_traceback(error.__traceback__)
         if isinstance(error, RepositoryNotFoundError):
             self.opened.forget(place.repository)
         if type(error) is ObjectNotFoundError and self.transactions.is_hidden(error.ref):

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from graveler.addresses import ref_address
 from graveler.errors import InvalidError, UnavailableError
 from graveler.extras import not_installed
 from graveler.model import (
@@ -60,7 +61,7 @@ class Reference:
 
     @property
     def _url(self) -> str:
-        return f"lakefs://{self.repo_id}/{self._id}"
+        return ref_address(self.repo_id, self._id)
 
     def object(self, path: str) -> StoredObject:
         """Return a handle for reading an object of this ref. No request."""

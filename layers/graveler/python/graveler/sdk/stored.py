@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
+from graveler.addresses import Address
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
 from graveler.model import ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
@@ -103,7 +104,7 @@ class StoredObject:
         return self._path
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({f'lakefs://{self.repo}/{self._ref}/{self._path}'!r})"
+        return f"{type(self).__name__}({str(Address(self.repo, self._ref, self._path))!r})"
 
 
 class WriteableObject(StoredObject):

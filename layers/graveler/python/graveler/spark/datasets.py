@@ -7,7 +7,8 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from graveler.errors import InvalidError, NotFoundError
+from graveler.addresses import with_tag_meant
+from graveler.errors import InvalidError, NotFoundError, RefNotFoundError
 from graveler.lake.repository import OpenRepository
 from graveler.locations import ServedLake
 from graveler.model import ObjectEntry
@@ -76,7 +77,10 @@ def read(
         repository = reached(spark, where.repository, lake)
     with repository as found:
         ref, others = ref_as_of(where.ref, options)
-        commit = found.commit_of(ref).id
+        try:
+            commit = found.commit_of(ref).id
+        except RefNotFoundError as error:
+            raise with_tag_meant(error, where, found.tags) from None
         found.expect_kept(ref)
         return read_at(spark, found, commit, where.path, uri, format=format, schema=schema, options=others)
 

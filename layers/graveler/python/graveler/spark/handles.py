@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec import Struct
 from pyspark.sql import SparkSession
 
+from graveler.addresses import SCHEME, Address
 from graveler.errors import InvalidError
 from graveler.lake.lake import Lake
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, open_at
@@ -28,7 +28,6 @@ from graveler.spark.locations import (
 if TYPE_CHECKING:
     from graveler.spark.served import ServedRepository
 
-SCHEME: Final = "lakefs://"
 CONFIGURED: Final = "spark.graveler."
 """The prefix of a session's options that locate the lake: ``spark.graveler.lake`` and so on, as for
 :func:`~graveler.spark.locations.location_of`."""
@@ -44,22 +43,13 @@ LakeLike: TypeAlias = Lake | LakeHandle | LakeLocation | str | Path | None
 options name, else the one of the command line (GRAVELER_LAKE and others, or the nearest upward from the working folder)."""
 
 
-class PathURI(Struct, frozen=True):
-    """``lakefs://repository/ref/path``. The ref ends at the first slash; the path may be empty."""
-
-    repository: str
-    ref: str
-    path: str
-
-
-def parse_uri(uri: str) -> PathURI:
-    """Return the parts of a URI. :class:`graveler.errors.InvalidError`."""
-    rest = uri.removeprefix(SCHEME)
-    repository, _, behind = rest.partition("/")
-    ref, _, path = behind.partition("/")
-    if rest == uri or not repository or not ref:
+def parse_uri(uri: str) -> Address:
+    """Return the parts of ``lakefs://repository/ref/path``. The ref ends at the first slash, so a slash in its name is written
+    ``%2F``; the path may be empty. :class:`graveler.errors.InvalidError`."""
+    address = Address.of(uri.removeprefix(SCHEME))
+    if not (uri.startswith(SCHEME) and address.repository and address.ref):
         raise InvalidError(f"{uri!r} does not name objects; write {SCHEME}REPOSITORY/REF/PATH")
-    return PathURI(repository, ref, path)
+    return address
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from graveler.addresses import Address
 from graveler.errors import InvalidError, NoChangesError, UnavailableError
 from graveler.history.names import check_tag
 from graveler.lake.committing.applications import check_application
@@ -166,7 +167,7 @@ class Transaction:
         Otherwise as :func:`graveler.spark.read`."""
         begun = self._beginning.by(spark)
         ref = begun.hidden if begun.done is None else begun.done.id
-        called = f"lakefs://{begun.repository.repository.name}/{ref}/{path}"
+        called = str(Address(begun.repository.repository.name, ref, path))
         return read_at(spark, begun.repository, ref, path, called, format=format, schema=schema, options=options)
 
     def delete(self, path: str) -> int:

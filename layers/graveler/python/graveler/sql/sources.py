@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 from msgspec.structs import replace
 
+from graveler.addresses import unquote_ref
 from graveler.arrow import schemas, tables
 from graveler.errors import GravelerError, InvalidError, RefNotFoundError
 from graveler.history.expressions import is_base, parse
@@ -133,13 +134,13 @@ class Sources:
 
 
 def _address(text: str) -> tuple[str, str]:
-    """Return repository and ref of an address; the ref may be empty."""
+    """Return repository and ref of an address; the ref may be empty. As no path can follow, its slashes need not be quoted."""
     for scheme in _SCHEMES:
         text = text.removeprefix(scheme)
     name, _, ref = text.rstrip("/").partition("/")
     if not name:
         raise InvalidError(f"{text!r} names no repository; write 'REPOSITORY/REF', as in objects('sales/main')")
-    return name, ref
+    return name, unquote_ref(ref)
 
 
 def _is_branch(verbs: "AnyRepository", ref: str) -> bool:
