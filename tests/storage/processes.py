@@ -1,14 +1,18 @@
 """Functions that tests run in separate processes (importable, so that ``spawn`` finds them)."""
 
 import multiprocessing
+import os
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from graveler.lake.opening.folder import open_folder_lake
 from graveler.storage.cache import Cache, FileCache, Tiers
-from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches, Put
@@ -129,3 +133,41 @@ def read_through_shared_cache(lake: Path, near: Path, shared: Path, objects: int
                 "repo"
             )
             assert [entry.size for entry in repository.objects("main@")] == list(range(objects))
+
+
+def put_a_clock_ahead(seconds: float, replace: Callable[[object, str, object], None] = setattr) -> None:
+    """Let this process's clock be so many seconds fast. ``replace`` sets an attribute of a module."""
+    now, now_ns = time.time, time.time_ns
+    replace(time, "time", lambda: now() + seconds)
+    replace(time, "time_ns", lambda: now_ns() + int(seconds * 1e9))
+
+
+def write_until_told(objects: FolderObjects, key: str, upload: str, pipe: Connection) -> None:
+    """Write half of an object, or of part 1 of an upload; finish it when told, and send its ETag."""
+    with objects.part_writer(key, upload, 1) if upload else objects.writer(key) as writer:
+        writer.write(b"half")
+        pipe.send("half")
+        pipe.recv()
+        writer.write(b" and half")
+        pipe.send(writer.finish().etag)
+
+
+def write_and_commit(folder: Path, name: str, rounds: int) -> None:
+    """Put objects on a branch of a lake and commit each, as a program of its own."""
+    with open_folder_lake(folder) as lake:
+        repository = lake.repository("load")
+        repository.create_branch(name, "main")
+        for number in range(rounds):
+            repository.upload(name, f"{name}/{number}", bytes(number + 1))
+            repository.commit(name, f"number {number}")
+
+
+def sweep_until_told(root: Path, seconds: float, stop: Event) -> None:
+    """Sweep the folder again and again, with a clock so many seconds fast and files whose times are so many seconds behind."""
+    put_a_clock_ahead(seconds)
+    objects = FolderObjects(root)
+    while not stop.is_set():
+        for path in root.glob(f"{HIDDEN}/*/*"):
+            with suppress(FileNotFoundError):
+                os.utime(path, (0, 0))
+        objects.sweep_leftovers()

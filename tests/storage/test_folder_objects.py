@@ -28,7 +28,6 @@ from tests.support.disk import Syncs
 from tests.support.patience import PATIENCE
 
 SPAWN = multiprocessing.get_context("spawn")
-DAY = 24 * 3600
 
 
 @pytest.fixture
@@ -296,30 +295,30 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 # Leftovers
 
 
-def test_leftovers_are_swept_when_they_are_old_and_hidden_until_then(store: FolderObjects, tmp_path: Path) -> None:
+def test_temporary_files_and_parts_of_uploads_are_hidden(store: FolderObjects, tmp_path: Path) -> None:
     store.put("k", b"")
+    store.put_part("big", store.create_multipart("big"), 1, b"part")
+    with store.writer("j") as writer:
+        writer.write(b"half")
+        assert [stored.key for stored in store.list()] == ["k"]
+        assert {path.name for path in (tmp_path / "top").iterdir()} == {"k", HIDDEN}
+
+
+def test_a_folder_is_tidied_up_once_nobody_needs_its_hidden_files(store: FolderObjects, tmp_path: Path) -> None:
+    store.put("k", b"1")
+    store.put("k", b"2")
     upload = store.create_multipart("big")
-    store.put_part("big", upload, 1, b"part")
-    crashed = tmp_path / "top" / HIDDEN / "writes" / "1-crashed"
-    crashed.write_bytes(b"half")
-    now = crashed.stat().st_mtime
-    assert [stored.key for stored in store.list()] == ["k"]
-    assert store.sweep_leftovers(now + DAY - 60) == 0
-    assert store.sweep_leftovers(now + DAY + 60) == 1
-    assert not crashed.exists()
-    assert store.put_part("big", upload, 2, b"an upload may take some days")
-    assert store.sweep_leftovers(now + 8 * DAY) == 1
-    assert (store.get("k"), list((tmp_path / "top" / HIDDEN / "uploads").iterdir())) == (b"", [])
-
-
-def test_who_writes_first_sweeps(store: FolderObjects, tmp_path: Path) -> None:
-    folder = tmp_path / "top" / HIDDEN / "writes"
-    folder.mkdir(parents=True)
-    (folder / "old").write_bytes(b"")
-    os.utime(folder / "old", (0, 0))
-    (folder / "young").write_bytes(b"")
-    store.put("k", b"")
-    assert [path.name for path in folder.iterdir()] == ["young"]
+    with store.writer("k") as writer:
+        writer.write(b"3")
+        store.tidy()
+        store.abort_multipart("big", upload)
+        FolderObjects(tmp_path / "top").tidy()
+        writer.finish()
+    assert store.get("k") == b"3"
+    store.tidy()
+    assert [path.name for path in (tmp_path / "top").iterdir()] == ["k"]
+    store.put("k", b"4")
+    assert store.get("k") == b"4"
 
 
 # The disk says no

@@ -2,6 +2,7 @@
 
 import builtins
 import errno
+import fcntl
 import io
 import os
 import subprocess
@@ -15,7 +16,20 @@ from unittest.mock import patch
 
 import pytest
 
-CALLS: Final = ("open", "fstat", "read", "write", "close", "utime", "scandir", "stat", "rename", "unlink", "mkdir")
+CALLS: Final = (
+    "open",
+    "flock",
+    "fstat",
+    "read",
+    "write",
+    "close",
+    "utime",
+    "scandir",
+    "stat",
+    "rename",
+    "unlink",
+    "mkdir",
+)
 ERRORS: Final = ("ESTALE", "EIO", "EROFS", "ENOSPC", "EDQUOT", "EACCES", "ETIMEDOUT")
 """What disks and file systems of a network say: a file that another machine removed, a fault, read-only, full, over the quota,
 not allowed, nobody there."""
@@ -51,7 +65,7 @@ class FaultyDisk:
 
 
 class _File(io.FileIO):
-    def __init__(self, disk: FaultyDisk, path: str, mode: str) -> None:
+    def __init__(self, disk: FaultyDisk, path: str | int, mode: str) -> None:
         self._disk = disk
         super().__init__(path, mode)
 
@@ -106,6 +120,8 @@ def faulty_disk(folder: Path) -> Iterator[FaultyDisk]:
     def opened(path: Any, mode: str = "r", *arguments: Any, **more: Any) -> Any:
         if not disk.owns(path):
             return open_(path, mode, *arguments, **more)
+        if isinstance(path, int):  # open already
+            return _File(disk, path, mode)
         disk.fail("open")
         return _File(disk, str(path), mode)
 
@@ -120,6 +136,8 @@ def faulty_disk(folder: Path) -> Iterator[FaultyDisk]:
         patch.object(io, "open", opened),
         patch.object(builtins, "open", opened),
         patch.object(os, "scandir", scanned),
+        patch.object(os, "open", before("open", os.open)),
+        patch.object(fcntl, "flock", before("flock", fcntl.flock)),
         patch.object(os, "fstat", before("fstat", os.fstat)),
         patch.object(os, "utime", before("utime", os.utime)),
         patch.object(os, "rename", before("rename", os.rename)),

@@ -1,12 +1,10 @@
 """Locations outside the lake to which jobs write plain objects: a bucket's prefix, a folder."""
 
-from shutil import rmtree
-
 from msgspec import Struct
 
 from graveler.errors import ForbiddenError
 from graveler.spark.handles import Reached
-from graveler.storage.folder_objects import HIDDEN, FolderObjects
+from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.modes import PLAIN
 from graveler.storage.namespaces import open_namespace
 from graveler.storage.objects import Objects
@@ -25,9 +23,9 @@ class Destination(Struct, frozen=True):
         return self.prefix + path[self.strip :]
 
     def tidy(self) -> None:
-        """Remove the files that a folder's adapter keeps next to the objects, once no task writes any more."""
+        """Remove the files that a folder's adapter keeps next to the objects, as far as no task of any job needs them."""
         if isinstance(self.objects, FolderObjects):
-            rmtree(self.objects.file_of("x").parent / HIDDEN, ignore_errors=True)
+            self.objects.tidy()
 
 
 def destination_at(repository: Reached, url: str, strip: int = 0) -> Destination:

@@ -5,7 +5,8 @@ time when it was last used; no index exists. Files may vanish at any time. A cac
 do, it leaves undone, counts and logs.
 
 It needs no more than NFS guarantees: a rename replaces a file atomically, a file that another machine removes may vanish while it
-is read (ESTALE), and a failed write is reported at the latest when the file is closed.
+is read (ESTALE), and a failed write is reported at the latest when the file is closed. A file that is being written has a lock of
+its writer (:mod:`graveler.storage.owned_files`), so that others know whether that one lives.
 """
 
 import errno
@@ -15,18 +16,18 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.forks import new_lock
+from graveler.storage.beneath import Beneath
 from graveler.storage.modes import PRIVATE, Modes
+from graveler.storage.owned_files import abandoned, create_owned
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
 _TEMPORARY: Final = ".writing-"
-_LEFTOVER_AGE: Final = 3600
 _USE_STEP: Final = 60.0
 """Seconds: resolution of the least-recently-used order. Recording each use would make reading expensive."""
 _LOG_EVERY: Final = 60.0
@@ -88,6 +89,7 @@ class FileCache:
         if max_bytes < 1:
             raise InvalidError(f"a cache of {max_bytes} bytes is too small; give it 1 or more, or use none")
         self._folder = Path(folder).absolute()
+        self._files = Beneath(self._folder)
         self._max_bytes = max_bytes
         self._recheck_after = recheck_after_seconds
         self._clock = clock
@@ -187,14 +189,12 @@ class FileCache:
         return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after, status.st_mtime)
 
     def _write(self, path: Path, data: bytes, known: float | None) -> None:
-        temporary = self._folder / f"{_TEMPORARY}{token_hex(8)}"
+        temporary, lock = self._new_temporary()
         try:
-            # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums.
-            try:
-                self._fill(temporary, data)
-            except FileNotFoundError:
-                self._modes.make_folders(self._folder)
-                self._fill(temporary, data)
+            # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums. Closing a copy
+            # of the descriptor reports errors of writing, and leaves the lock until the file has its name.
+            with os.fdopen(os.dup(lock), "wb") as file:
+                file.write(data)
             now = _ns(self._clock())
             os.utime(temporary, ns=(now, now if known is None else _ns(known)))
             temporary.rename(path)
@@ -202,10 +202,16 @@ class FileCache:
             with suppress(OSError):  # it is removed as a leftover later
                 temporary.unlink()
             raise
+        finally:
+            os.close(lock)
 
-    def _fill(self, temporary: Path, data: bytes) -> None:
-        with open(temporary, "xb", opener=self._modes.create) as file:
-            file.write(data)
+    def _new_temporary(self) -> tuple[Path, int]:
+        """Return a new file and its descriptor, which holds its lock."""
+        try:
+            return create_owned(self._files, self._folder, self._modes, _TEMPORARY)
+        except FileNotFoundError:
+            self._modes.make_folders(self._folder)
+            return create_owned(self._files, self._folder, self._modes, _TEMPORARY)
 
     def _reserve(self, size: int) -> bool:
         """Make room for ``size`` more bytes; return False if that is impossible."""
@@ -241,7 +247,6 @@ class FileCache:
 
     def _look(self) -> tuple[int, list[tuple[float, int, str]]]:
         """Return the bytes in the folder; and its files with access times and sizes, the least recently used first."""
-        now = self._clock()
         total = 0
         files: list[tuple[float, int, str]] = []
         try:
@@ -258,11 +263,20 @@ class FileCache:
                     total += status.st_size
                     if not entry.name.startswith(_TEMPORARY):
                         files.append((status.st_atime, status.st_size, entry.name))
-                    elif now - status.st_mtime > _LEFTOVER_AGE:  # its writer has died
+                    elif self._is_abandoned(Path(entry.path)):
                         files.append((0.0, status.st_size, entry.name))
         except FileNotFoundError:
             return 0, []
         return total, sorted(files)
+
+    def _is_abandoned(self, temporary: Path) -> bool:
+        try:
+            with abandoned(self._files, temporary) as status:
+                return status is not None
+        except OSError as error:
+            if not _is_gone(error):
+                self._failed("open", temporary.name, error)
+            return False
 
     def _remove(self, files: list[tuple[float, int, str]], size: int) -> int:
         """Remove files from the front of the list until ``size`` bytes are free. Returns the bytes removed."""

@@ -6,8 +6,9 @@ Any number of threads and processes may use one folder. These rules hold even th
   as a whole or not at all, and an old one stays until the new one is complete.
 - Put-if-absent is ``link(2)``: the file system lets one of many win.
 - Overwriting and deleting take a lock of the key, so that a conditional delete never hits a newer object than it looked at.
-- Temporary files lie in the folder :data:`HIDDEN`, which no key can name and no listing shows. Files that a crashed writer left
-  there are removed a day later by the next writer.
+- Temporary files lie in the folder :data:`HIDDEN`, which no key can name and no listing shows. Their writer holds a lock on each,
+  which the kernel releases when the process ends; the next writer removes those whose lock is free
+  (:mod:`graveler.storage.owned_files`).
 
 Bound to a file system, it has two limits that S3 does not have: ``x`` and ``x/y`` cannot both be objects, and a part of a key
 between two slashes is at most 255 bytes in most file systems. ETags need time stamps in nanoseconds (ext4, XFS, Btrfs, APFS, NFS
@@ -45,14 +46,18 @@ from graveler.storage.objects import (
     delete_each,
     page_of,
 )
+from graveler.storage.owned_files import LOCKED, abandoned, create_owned
 from graveler.storage.presigned import Grant, UrlSigner, no_urls
 
 HIDDEN = ".graveler-tmp"
 """Folder in the root for temporary files, parts of uploads, and locks. No component of a key may have this name."""
 
 _PIECE = 1 << 20
-_WRITE_LEFTOVER_AGE = 24 * 3600
-_UPLOAD_LEFTOVER_AGE = 7 * 24 * 3600
+_UNLOCKED_AGE = 24 * 3600
+"""Seconds after which a file of a version that did not lock its files counts as abandoned."""
+_UPLOAD_AGE = 7 * 24 * 3600
+"""Seconds after the last part for which an unfinished upload stays: clients and servers come and go between two parts, so no
+process owns it."""
 _LOCK_STRIPES = 64
 _LOCK_WAIT = 30.0
 _ATTEMPTS = 100
@@ -188,18 +193,23 @@ class FolderObjects:
         """See :class:`graveler.storage.objects.UnsyncedObjects`. Cost: one file written."""
         path = self._path(key)
         self._sweep_once()
-        temporary, descriptor = self._new_temporary(key)
+        temporary, lock = self._new_temporary(key)
         with self._explained("writing", key), self._removed_after(temporary):
             try:
-                _write(descriptor, data)
-                status = os.fstat(descriptor)
+                # Closing a copy of the descriptor reports errors of writing, and leaves the lock until the file has its name.
+                descriptor = os.dup(lock)
+                try:
+                    _write(descriptor, data)
+                    status = os.fstat(descriptor)
+                finally:
+                    os.close(descriptor)
+                try:
+                    self.files.link(temporary, path)
+                except OSError:  # a new folder, or something exists there
+                    with suppress(ObjectConditionError):
+                        self._name(key, path, temporary, status, if_absent=True)
             finally:
-                os.close(descriptor)
-            try:
-                self.files.link(temporary, path)
-            except OSError:  # a new folder, or something exists there
-                with suppress(ObjectConditionError):
-                    self._name(key, path, temporary, status, if_absent=True)
+                os.close(lock)
 
     def sync(self, keys: Sequence[str]) -> builtins.list[str]:
         """See :class:`graveler.storage.objects.UnsyncedObjects`. Cost: a sync of each file, and of their folders."""
@@ -263,22 +273,49 @@ class FolderObjects:
         """Remove objects, one after the other."""
         return delete_each(self, objects)
 
-    def sweep_leftovers(self, now: float | None = None) -> int:
-        """Remove the leftovers of crashed writers: temporary files older than a day, uploads untouched for a week. Returns their
-        number. Each writing process calls it once; ``now`` in Unix seconds."""
-        moment = time.time() if now is None else now
+    def sweep_leftovers(self) -> int:
+        """Remove the temporary files of writers that do not live any more, and uploads without a new part for a week; return
+        their number. Each writing process calls it once.
+
+        A file goes when its lock is free. A version before locks held none: its files go a day after the last write. That day,
+        and the week of an upload, are differences between two times of this file system, whatever this process's clock says. A
+        part that is being written keeps its upload. Where the file system has no locks, temporary files stay.
+        """
         removed = 0
+        now: float | None = None
         for path in self._children(self._writes):
-            with suppress(OSError):  # another process sweeps too
-                if self.files.status(path).st_mtime < moment - _WRITE_LEFTOVER_AGE:
-                    self.files.unlink(path)
-                    removed += 1
-        for path in self._children(self._hidden / "uploads"):
-            with suppress(OSError):
-                if self.files.status(path).st_mtime < moment - _UPLOAD_LEFTOVER_AGE:
-                    self.files.remove_folder(path)
+            with suppress(OSError, GravelerError), abandoned(self.files, path) as status:  # another process sweeps too
+                if status is None:
+                    continue
+                if not path.name.startswith(LOCKED):
+                    now = self._now() if now is None else now
+                    if status.st_mtime > now - _UNLOCKED_AGE:
+                        continue
+                self.files.unlink(path)
+                removed += 1
+        for folder in self._children(self._hidden / "uploads"):
+            with suppress(OSError, GravelerError):
+                now = self._now() if now is None else now
+                if self.files.status(folder).st_mtime < now - _UPLOAD_AGE and not self._is_written_to(folder):
+                    self.files.remove_folder(folder)
                     removed += 1
         return removed
+
+    def tidy(self) -> None:
+        """Remove the hidden folder, unless it holds files of living writers or unfinished uploads."""
+        self.sweep_leftovers()
+        with suppress(OSError, GravelerError):  # not empty, or there is none
+            for folder in (self._writes, self._hidden / "uploads"):
+                with suppress(FileNotFoundError):
+                    self.files.rmdir(folder)
+            locks = self._hidden / "locks"
+            for path in self._children(locks):
+                with abandoned(self.files, path) as status:
+                    if status is not None:
+                        self.files.unlink(path)
+            with suppress(FileNotFoundError):
+                self.files.rmdir(locks)
+            self.files.rmdir(self._hidden)
 
     # Presigned URLs
 
@@ -320,13 +357,15 @@ class FolderObjects:
         """Return a writer for a part in pieces."""
         check_part_number(number)
         folder = self._upload(key, upload_id)
-        temporary, descriptor = self._new_temporary(key)
+        temporary, descriptor = self._temporary_of(folder, key, upload_id)
 
         def publish(temporary: Path, status: os.stat_result) -> StoredObject:
             with self._explained("writing a part of", key), self._removed_after(temporary):
                 try:
                     self.files.rename(temporary, folder / str(number))
                 except FileNotFoundError:
+                    if self.files.is_folder(folder):
+                        raise self._robbed(key, temporary) from None
                     raise UploadMissingError(self._namespace, key, upload_id) from None
             with self._made_durable("writing a part of", key):
                 self.files.sync(folder)
@@ -351,7 +390,7 @@ class FolderObjects:
                     f"part {number} of the upload of {key!r} with ETag {etag} does not exist; upload it again"
                 )
         pieces = (piece for number, _ in parts for piece in _pieces_of_file(folder / str(number), self.files))
-        temporary, descriptor = self._new_temporary(key)
+        temporary, descriptor = self._temporary_of(folder, key, upload_id)
         publish = partial(self._publish, key, path, if_absent=if_absent)
         explained = partial(self._explained, "writing", key)
         with FolderWriter(self.files, temporary, descriptor, explained, publish) as writer:
@@ -468,15 +507,40 @@ class FolderObjects:
                 yield stored
 
     def _new_temporary(self, key: str) -> tuple[Path, int]:
-        """Return a new, hidden file, and its descriptor."""
-        path = self._writes / f"{os.getpid()}-{token_hex(8)}"
+        """Return a new, hidden file, and its descriptor, which holds its lock."""
         with self._explained("writing", key):
             try:
-                return path, self.files.create(path, os.O_WRONLY, self._modes)
+                return create_owned(self.files, self._writes, self._modes)
             except FileNotFoundError:
                 self.files.make_root(self._modes)
-                self.files.make_folders(path.parent, self._modes)
-                return path, self.files.create(path, os.O_WRONLY, self._modes)
+                self.files.make_folders(self._writes, self._modes)
+                return create_owned(self.files, self._writes, self._modes)
+
+    def _temporary_of(self, folder: Path, key: str, upload_id: str) -> tuple[Path, int]:
+        """Return a new file as :meth:`_new_temporary` does, in the folder of an upload: it shows that someone works on it."""
+        with self._explained("writing", key):
+            try:
+                return create_owned(self.files, folder, self._modes)
+            except FileNotFoundError:
+                raise UploadMissingError(self._namespace, key, upload_id) from None
+
+    def _is_written_to(self, upload: Path) -> bool:
+        """Return whether someone writes to an upload, or may do so."""
+        for path in self._children(upload):
+            if not path.name.isdecimal():  # parts are complete
+                with abandoned(self.files, path) as status:
+                    if status is None:
+                        return True
+        return False
+
+    def _now(self) -> float:
+        """Return the time of the file system, in Unix seconds, as it gives it to a new file."""
+        path, descriptor = self._new_temporary("")
+        try:
+            return os.fstat(descriptor).st_mtime
+        finally:
+            os.close(descriptor)
+            self.files.unlink(path)
 
     def _publish(
         self, key: str, path: Path, temporary: Path, status: os.stat_result, *, if_absent: bool
@@ -499,6 +563,8 @@ class FolderObjects:
                             self.files.rename(temporary, path)
                     break
                 except FileNotFoundError:  # a new folder, or a delete pruned it since
+                    if not self.files.is_file(temporary):
+                        raise self._robbed(key, temporary) from None
                     with suppress(FileExistsError):
                         # The folder was removed. A new one may get its inode, and would pass for settled.
                         for folder in (path.parent, *path.parent.parents):
@@ -523,6 +589,12 @@ class FolderObjects:
                     f"writing {self._namespace}/{key} failed: its folder keeps being removed by others"
                 )
         return _described(key, status)
+
+    def _robbed(self, key: str, temporary: Path) -> UnavailableError:
+        return UnavailableError(
+            f"writing {self._namespace}/{key} failed: another program removed its temporary file {str(temporary)!r} before it "
+            "was complete; exclude this folder from that program's clean-up, then try again"
+        )
 
     def _clash(self, key: str) -> InvalidError:
         return InvalidError(
@@ -572,30 +644,41 @@ class FolderObjects:
     def _locked(self, key: str) -> Iterator[None]:
         """Exclude other overwriting puts and deletes of ``key``, in all processes, for some microseconds."""
         path = self._hidden / "locks" / f"{crc32(key.encode()) % _LOCK_STRIPES:02}"
-        try:
-            descriptor = self.files.open_or_create(path, os.O_RDWR, self._modes)
-        except FileNotFoundError:
-            for folder in (self._hidden, path.parent):
-                self.files.make_folder(folder, self._modes)
-            descriptor = self.files.open_or_create(path, os.O_RDWR, self._modes)
-        try:
-            deadline = time.monotonic() + _LOCK_WAIT
-            pause = 0.0005
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        deadline = time.monotonic() + _LOCK_WAIT
+        while True:
+            try:
+                descriptor = self.files.open_or_create(path, os.O_RDWR, self._modes)
+            except FileNotFoundError:
+                for folder in (self._hidden, path.parent):
+                    self.files.make_folder(folder, self._modes)
+                descriptor = self.files.open_or_create(path, os.O_RDWR, self._modes)
+            try:
+                self._wait_for(descriptor, key, deadline)
+                if os.fstat(descriptor).st_nlink:  # else it was tidied up before it was locked
                     break
-                except BlockingIOError:
-                    if time.monotonic() > deadline:
-                        raise UnavailableError(
-                            f"changing {self._namespace}/{key} failed: another process has held its lock for "
-                            f"{_LOCK_WAIT:.0f} s; is it stopped?"
-                        ) from None
-                    time.sleep(pause)
-                    pause = min(2 * pause, 0.02)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+        try:
             yield
         finally:
             os.close(descriptor)  # which releases the lock, as the death of the process does
+
+    def _wait_for(self, descriptor: int, key: str, deadline: float) -> None:
+        pause = 0.0005
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise UnavailableError(
+                        f"changing {self._namespace}/{key} failed: another process has held its lock for "
+                        f"{_LOCK_WAIT:.0f} s; is it stopped?"
+                    ) from None
+                time.sleep(pause)
+                pause = min(2 * pause, 0.02)
 
     def _sweep_once(self) -> None:
         if self._swept_by != os.getpid():
@@ -672,17 +755,20 @@ class FolderWriter:
                 os.utime(self._descriptor, ns=(moment, moment))
                 sync_file(self._descriptor)
                 status = os.fstat(self._descriptor)
-            self._close()
+        except BaseException:
+            self.abort()
+            raise
+        try:
             return self._publish(self._temporary, status)
         finally:
-            self.abort()
+            self._close()  # which releases the lock
 
     def abort(self) -> None:
         """Abort, unless it is finished."""
         if self._descriptor >= 0:
-            self._close()
             with suppress(OSError):  # swept later
                 self._files.unlink(self._temporary)
+            self._close()
 
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
