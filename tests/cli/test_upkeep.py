@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import commit, done, files_of, namespace, put, run
+from tests.cli.support import commit, done, files_of, namespace, put, run, write_tree
 from tests.cli.test_terminal import on_terminal
 
-KEYS = {"repository", "clean", "findings", "counts", "garbage"}
+KEYS = {"repository", "clean", "complete", "checked", "findings", "counts", "garbage"}
 FINDING = {
     "kind",
     "what",
@@ -38,7 +38,12 @@ def two_commits(lake: Path) -> str:
 def test_a_whole_repository_is_clean(lake: Path, two_commits: str) -> None:
     out = done("fsck", "lakefs://lake").out.splitlines()
     assert out[0].startswith("checked 1 branch, 1 tag, 3 commits, ")
-    assert out[-1] == "nothing is wrong"
+    assert out[1:] == [
+        "not checked: objects of commits, except files on this machine outside of the lake (--all-objects)",
+        "not checked: the objects' bytes (--bytes)",
+        "nothing is wrong in what was checked",
+    ]
+    assert done("fsck", "lakefs://lake", "--bytes", "--outside").out.splitlines()[1:] == ["nothing is wrong"]
     document = done("fsck", "lake", "--json", "--all-objects", "--outside", "--no-reflog").json
     assert set(document) == KEYS
     assert (document["repository"], document["clean"], document["findings"]) == ("lake", True, [])
@@ -76,20 +81,55 @@ def test_what_can_be_repaired_is(lake: Path, two_commits: str) -> None:
     assert run("fsck", "lakefs://lake").code == 8
     result = done("fsck", "lakefs://lake", "--repair")
     assert "commit-record (1)\n  repaired: " in result.out
-    assert result.out.endswith("repaired: 1\nnothing is wrong now\n")
+    assert result.out.endswith("repaired: 1\nnothing is wrong now in what was checked\n")
     assert record.exists()
-    assert done("fsck", "lakefs://lake").out.endswith("\nnothing is wrong\n")
+    assert done("fsck", "lakefs://lake").out.endswith("\nnothing is wrong in what was checked\n")
 
 
-def test_objects_are_looked_for_if_asked(lake: Path, working_folder: Path) -> None:
-    data = working_folder / "data"
-    data.mkdir()
-    (data / "x").write_text("1")
+@pytest.mark.parametrize("options", [(), ("--all-objects",), ("--bytes",), ("--all-objects", "--outside")])
+def test_imported_files_are_checked_by_default(lake: Path, working_folder: Path, options: tuple[str, ...]) -> None:
+    data = write_tree(working_folder / "data", {"x": "1", "y": "2"})
     done("import", "data", "lakefs://lake/main/d/")
+    assert done("fsck", "lakefs://lake", *options, "--json").json["clean"]
     (data / "x").unlink()
-    done("fsck", "lakefs://lake", "--all-objects")
-    result = run("fsck", "lakefs://lake", "--all-objects", "--outside")
-    assert (result.code, "object-missing (1)" in result.out, "d/x" in result.out) == (8, True, True)
+    (data / "y").write_text("22")
+    result = run("fsck", "lakefs://lake", *options)
+    assert (result.code, "object-missing (1)" in result.out, "object-size (1)" in result.out) == (8, True, True)
+    assert result.out.endswith("wrong: 2; --repair fixes what can be fixed\n")
+    document = run("fsck", "lakefs://lake", *options, "--json")
+    assert (document.code, document.json["clean"], document.json["complete"]) == (8, False, True)
+
+
+def test_the_remedy_of_a_damaged_object_finds_it(lake: Path, working_folder: Path) -> None:
+    data = write_tree(working_folder / "data", {"x": "1"})
+    done("import", "data", "lakefs://lake/main/d/")
+    (data / "x").write_text("2")
+    said = run("cat", "lakefs://lake/main/d/x")
+    assert said.code == 8
+    options = said.err.partition("`graveler fsck ")[2].partition("`")[0].split()
+    result = run("fsck", "lakefs://lake", *options)
+    assert (result.code, f"file://{data}/x" in result.out) == (8, True)
+
+
+def test_a_check_that_is_incomplete_says_so_in_words_in_json_and_by_its_code(lake: Path, working_folder: Path) -> None:
+    (working_folder / "list.csv").write_text("path,address,size,checksum\na,s3://bucket/a,1,c0ffee\n")
+    done("import", "list.csv", "lakefs://lake/main/", "--listing")
+    plain = done("fsck", "lakefs://lake").out
+    assert "not checked: objects of commits" in plain
+    result = run("fsck", "lakefs://lake", "--all-objects")
+    assert result.code == 9
+    assert "not checked: 1 object in other stores (--outside includes them)\n" in result.out
+    assert result.out.endswith("\nnothing is wrong in what was checked, but the check is incomplete\n")
+    document = run("fsck", "lakefs://lake", "--all-objects", "--json")
+    assert (document.code, document.json["clean"], document.json["complete"]) == (9, False, False)
+    assert document.json["counts"]["objects_not_checked"] == 1
+    assert document.json["checked"] == {
+        "reflog": True,
+        "committed_objects": True,
+        "outside_objects": False,
+        "object_bytes": False,
+        "table": "sound",
+    }
 
 
 def test_fsck_shows_progress(lake: Path, two_commits: str) -> None:
@@ -122,7 +162,7 @@ def test_a_dump_brings_a_repository_back(lake: Path, two_commits: str) -> None:
     assert [restored[name] for name in ("branches", "tags", "staged", "commits")] == [1, 1, 1, 3]
     assert done("cat", "lakefs://again/main/c").out == "staged"
     assert done("log", "lakefs://again/v1", "-n", "1", "--json").json["id"] == two_commits
-    assert done("fsck", "again").out.endswith("\nnothing is wrong\n")
+    assert done("fsck", "again").out.endswith("\nnothing is wrong in what was checked\n")
 
 
 def test_a_restore_says_what_it_brought(lake: Path, two_commits: str) -> None:

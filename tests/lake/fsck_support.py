@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from graveler.progress import Progress, no_progress
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.immutable_files import ImmutableFiles
+from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Item, Key, Tables
@@ -32,7 +33,7 @@ from tests.support.trees import ALONE
 NAME = "repo"
 NAMESPACE = "local://repo"
 SPLIT = SplitParameters(min_size=200, max_size=1600, raggedness=3)
-OUTSIDE = "file:///nowhere/"
+OUTSIDE = "s3://nowhere/"
 
 
 class FolderLake:
@@ -65,6 +66,7 @@ class FolderLake:
         reflog: bool = True,
         committed_objects: bool = False,
         outside_objects: bool = False,
+        outside: Callable[[str], tuple[Objects, str]] = locate,
         tables: Tables | None = None,
         objects: Objects | None = None,
         progress: Progress = no_progress,
@@ -81,6 +83,7 @@ class FolderLake:
             reflog=reflog,
             committed_objects=committed_objects,
             outside_objects=outside_objects,
+            outside=outside,
             progress=progress,
         )
 

@@ -17,11 +17,13 @@ from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.opening.repositories import Repositories
 from graveler.model import CommitID, MetarangeName
 from graveler.staging.cleanup import LONGEST_REQUEST
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects import Objects
 from graveler.storage.tables import Key
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.split import cuts_after
 from graveler.tree.tree import Tree
-from tests.lake.fsck_support import NAME, NAMESPACE, SPLIT, FolderLake, kinds, link, names, one
+from tests.lake.fsck_support import NAME, NAMESPACE, OUTSIDE, SPLIT, FolderLake, kinds, link, names, one
 from tests.lake.support import World, commit, put
 from tests.support.instruments import (
     Boundaries,
@@ -622,11 +624,20 @@ def test_objects_of_committed_records_are_looked_for_if_asked(lake: FolderLake) 
     assert names(finding) == lake.affected(commit.id for commit in lake.commits() if commit.metarange)
 
 
-def test_objects_outside_are_looked_for_only_if_asked(lake: FolderLake) -> None:
-    assert lake.fsck(committed_objects=True).findings == ()
-    report = lake.fsck(committed_objects=True, outside_objects=True)
+def test_objects_in_other_stores_are_looked_for_only_if_asked(lake: FolderLake) -> None:
+    def empty(address: str) -> tuple[Objects, str]:
+        return MemoryObjects(OUTSIDE), address.removeprefix(OUTSIDE)
+
+    staged = lake.fsck(outside=empty)
+    assert (staged.findings, staged.complete, staged.clean) == ((), True, True)
+    assert staged.counts.objects_not_checked == 1  # the one that is staged
+    every = lake.fsck(committed_objects=True, outside=empty)
+    assert (every.findings, every.complete, every.clean) == ((), False, False)
+    assert every.counts.objects_not_checked > 150
+    report = lake.fsck(committed_objects=True, outside_objects=True, outside=empty)
     assert set(kinds(report)) == {K.OBJECT_MISSING}
-    assert any("objects, file:///nowhere/" in finding.what for finding in report.findings)
+    assert report.complete
+    assert any("objects, s3://nowhere/" in finding.what for finding in report.findings)
 
 
 def test_an_object_is_looked_for_once_though_many_ranges_name_it(lake: FolderLake) -> None:

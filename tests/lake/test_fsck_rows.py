@@ -8,7 +8,7 @@ from graveler.model import Application, CommitID, ObjectEntry, RepositoryUID
 from graveler.staging.tokens import new_token
 from graveler.storage.tables import Item, Key
 from graveler.tree.record import RecordCodec
-from tests.lake.fsck_support import NAMESPACE, FolderLake, kinds, link, names, one
+from tests.lake.fsck_support import NAMESPACE, OUTSIDE, FolderLake, kinds, link, names, one
 
 K = FindingKind
 
@@ -143,7 +143,7 @@ def test_the_object_of_a_staged_change_is_looked_for(lake: FolderLake) -> None:
 def test_a_staged_change_in_the_wrong_shard_is_found(lake: FolderLake) -> None:
     token = new_token(4)
     codec = RecordCodec(NAMESPACE)
-    entry = ObjectEntry("some/path", "file:///x", 1, "00", 0)
+    entry = ObjectEntry("some/path", f"{OUTSIDE}x", 1, "00", 0)
     lake.change_item(lake.branch_key("quiet"), open=token)
     for shard in range(4):
         lake.tables.put(Key(f"{lake.uid}/staged/{token}/{shard}", b"some/path"), {"record": codec.encode(entry)})

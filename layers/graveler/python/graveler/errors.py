@@ -165,10 +165,11 @@ class DamagedObjectError(CorruptError):
 
     def __init__(self, path: str, ref: str, address: str, expected: str, found: str) -> None:
         self.path, self.ref, self.address, self.expected, self.found = path, ref, address, expected, found
+        outside = "" if address.startswith(("file://", "local://")) else " --outside"
         super().__init__(
             f"the bytes of {path!r} are not the ones recorded in {ref!r}: {address} has {found}, expected {expected}. They were "
-            "changed outside the lake: restore them from a copy, or upload the object again and commit. "
-            "`graveler fsck --all-objects --bytes` finds all such objects"
+            f"changed outside the lake: restore them from a copy, or upload or import the object again, and commit. "
+            f"`graveler fsck --bytes{outside}` finds all such objects"
         )
 
 

@@ -7,7 +7,7 @@ request; adapters that need several (batches beyond the service's limit) say so.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -102,6 +102,15 @@ class Query(Struct, frozen=True):
     end: bytes | None = None
     limit: int = 1000
     descending: bool = False
+
+
+@runtime_checkable
+class VerifiableTables(Protocol):
+    """The additional method of tables whose store can check its own file."""
+
+    def integrity_errors(self) -> list[str]:
+        """Return what is wrong with the store's file, a sentence for each damage; nothing if it is sound. Reads all of it."""
+        ...
 
 
 class Tables(Protocol):

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
-from graveler.lake.fsck.findings import Report
+from graveler.lake.fsck.findings import Report, Scope
 from graveler.retention.space import Space
 from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
@@ -124,10 +124,12 @@ class FsckFinding(Struct, frozen=True):
 
 
 class FsckSummary(Struct, frozen=True):
-    """The results of a check of the repository: the first 100 findings, and the numbers of checked things and of garbage."""
+    """The results of a check of the repository: the first 100 findings, and the numbers of checked things and of garbage.
+    ``clean``: nothing is wrong in what was checked (``checked``), and all that was to be checked could be."""
 
     clean: bool
     findings: int
     counts: dict[str, int]
     garbage: dict[str, int]
     results: list[FsckFinding]
+    checked: Scope

@@ -187,7 +187,7 @@ def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
     found = report.findings
     return json_response(
         FsckSummary(
-            not report.remaining,
+            report.clean,
             len(found),
             asdict(report.counts),
             asdict(report.garbage),
@@ -195,6 +195,7 @@ def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
                 FsckFinding(one.kind.value, one.what, one.why, one.remedy, [ref.name for ref in one.refs])
                 for one in found[:100]
             ],
+            report.scope,
         )
     )
 

@@ -39,10 +39,10 @@ def fsck(
     name: Name,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
     objects: Annotated[
-        bool, typer.Option("--all-objects", help="Also check that the objects of all commits exist.")
+        bool, typer.Option("--all-objects", help="Also check existence and size of the objects of all commits.")
     ] = False,
     outside: Annotated[
-        bool, typer.Option("--outside", help="Also check objects outside the repository's namespace.")
+        bool, typer.Option("--outside", help="Include objects in other stores, such as imported ones in a bucket.")
     ] = False,
     read_bytes: Annotated[
         bool,
@@ -56,20 +56,29 @@ def fsck(
 ) -> None:
     """Check everything reachable in a repository, and report what is wrong.
 
-    Reads refs, uncommitted changes, commits and trees, and checks that uncommitted objects exist. The repository stays usable
-    meanwhile. With --bytes every byte of the objects is read, several objects at a time. A checksum that is not an MD5 (of
+    Reads refs, uncommitted changes, commits and trees, and checks existence and size of uncommitted objects, and of imported or
+    linked files on this machine. In a folder, SQLite checks the table's file, too. The repository stays usable meanwhile. With
+    --bytes every byte of the objects is read, several objects at a time. A checksum that is not an MD5 (of
     multipart uploads, and of imports from stores with other ETags) cannot be verified, so only the size of such an object is
-    compared; counts.objects_by_size says how many there are. The exit code is 8 if anything is still wrong at the end.
+    compared; counts.objects_by_size says how many there are. The last lines say what was not checked.
+
+    The exit code is 8 if anything is still wrong at the end. It is 9 if nothing is wrong, but the check is incomplete: an object
+    cannot be read from here, or --all-objects met one in another store without --outside.
 
     \b
     Examples:
       graveler fsck lakefs://quickstart
       graveler fsck lakefs://quickstart --all-objects --outside
-      graveler fsck lakefs://quickstart --all-objects --bytes
+      graveler fsck lakefs://quickstart --bytes
       graveler fsck lakefs://quickstart --repair
 
     \b
-    JSON: one document {repository, clean, findings, counts, garbage};
+    JSON: one document
+      {repository, clean, complete, checked, findings, counts, garbage};
+      clean is true if the check is complete, and nothing is wrong in what
+      was checked; checked is {reflog, committed_objects, outside_objects,
+      object_bytes, table}, table is sound, damaged, not applicable, or
+      not checked;
       findings are {kind, what, why, remedy, first, last, refs, commits,
       commit_count, repaired}, first and last are paths or null, refs are
       {kind, name, in_history};
@@ -98,8 +107,8 @@ def fsck(
         screen.json(_report_json(report))
     else:
         _show_report(screen, report, repair=repair)
-    if report.remaining:
-        raise typer.Exit(ExitCode.CORRUPT)
+    if not report.clean:
+        raise typer.Exit(ExitCode.CORRUPT if report.remaining else ExitCode.UNAVAILABLE)
 
 
 def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
@@ -237,10 +246,9 @@ def _show_report(screen: Screen, report: "Report", *, repair: bool) -> None:
         screen.line(
             f"compared only by size (or size and time): {count(counts.objects_by_size, 'object')} whose checksum is not an MD5"
         )
-    if counts.objects_not_checked:
-        screen.line(
-            f"not checked: {count(counts.objects_not_checked, 'object')} in stores that cannot be reached from here"
-        )
+    left_out = list(_not_checked(report))
+    for line in left_out:
+        screen.line(screen.safe(f"not checked: {line}"))
     files = garbage.commit_records + garbage.metaranges + garbage.ranges
     if files or garbage.commit_items:
         left = (
@@ -254,8 +262,31 @@ def _show_report(screen: Screen, report: "Report", *, repair: bool) -> None:
     if remaining:
         advice = "" if repair else "; --repair fixes what can be fixed"
         screen.line(screen.paint(f"wrong: {remaining:,}{advice}", "red", "bold"))
+    elif report.complete:
+        covered = " in what was checked" if left_out else ""
+        screen.line(screen.paint(f"nothing is wrong{' now' * bool(repaired)}{covered}", "green"))
     else:
-        screen.line(screen.paint("nothing is wrong now" if repaired else "nothing is wrong", "green"))
+        screen.line(screen.paint("nothing is wrong in what was checked, but the check is incomplete", "yellow", "bold"))
+
+
+def _not_checked(report: "Report") -> "Iterator[str]":
+    """Yield what the check did not look at, and what to do about it."""
+    from graveler.lake.fsck.findings import TableState
+
+    counts, scope = report.counts, report.scope
+    if counts.objects_out_of_reach:
+        lost = count(counts.objects_out_of_reach, "object")
+        yield f"{lost} that cannot be read from here: {report.obstacle}"
+    if elsewhere := counts.objects_not_checked - counts.objects_out_of_reach:
+        yield f"{count(elsewhere, 'object')} in other stores (--outside includes them)"
+    if not scope.committed_objects:
+        yield "objects of commits, except files on this machine outside of the lake (--all-objects)"
+    if not scope.object_bytes:
+        yield "the objects' bytes (--bytes)"
+    if not scope.reflog:
+        yield "what only reference logs lead to, because of --no-reflog"
+    if scope.table is TableState.NOT_CHECKED:
+        yield "the file of the table: the server has an older version of graveler"
 
 
 def _finding_lines(screen: Screen, finding: "Finding") -> "Iterator[str]":
@@ -282,7 +313,9 @@ def _report_json(report: "Report") -> Json:
 
     return {
         "repository": report.repository,
-        "clean": not report.remaining,
+        "clean": report.clean,
+        "complete": report.complete,
+        "checked": to_builtins(report.scope),
         "findings": to_builtins(report.findings),
         "counts": to_builtins(report.counts),
         "garbage": to_builtins(report.garbage),

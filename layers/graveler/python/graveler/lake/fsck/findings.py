@@ -122,7 +122,10 @@ class Counts(Struct):
     staged: int = 0
     objects: int = 0
     objects_not_checked: int = 0
-    """Objects outside the namespace, in a store that cannot be read from here."""
+    """Objects outside the namespace that were to be checked, and were not: they lie in other stores, which are looked at only if
+    asked, or out of reach."""
+    objects_out_of_reach: int = 0
+    """Those of them that this process cannot or may not read."""
     bytes: int = 0
     """Bytes of the objects that were read."""
     objects_by_size: int = 0
@@ -144,15 +147,56 @@ class Garbage(Struct, frozen=True):
     """Bytes of the files."""
 
 
+class TableState(str, Enum):
+    """The result of the check that the table's store makes of its own file."""
+
+    SOUND = "sound"
+    DAMAGED = "damaged"
+    NOT_APPLICABLE = "not applicable"
+    """The store is a service, or has no such check."""
+    NOT_CHECKED = "not checked"
+
+
+class Scope(Struct, frozen=True):
+    """The part of a repository that a check covered: always the refs, the commits and trees that they reach, what is
+    uncommitted, and the files on this machine that objects of commits are; the rest by choice.
+
+    ``reflog``: what only reference logs reach. ``committed_objects``: all objects of commits, and not only such files.
+    ``outside_objects``: objects outside the namespace in other stores than the file system. ``object_bytes``: the bytes of all
+    these objects, and not only their sizes.
+    """
+
+    reflog: bool = True
+    committed_objects: bool = False
+    outside_objects: bool = False
+    object_bytes: bool = False
+    table: TableState = TableState.NOT_CHECKED
+
+
 class Report(Struct, frozen=True):
-    """All findings of a check of one repository, with its counts."""
+    """All findings of a check of one repository, with its counts, and what it covered."""
 
     repository: str
     findings: tuple[Finding, ...]
     counts: Counts
     garbage: Garbage
+    scope: Scope = Scope()
+    obstacle: str = ""
+    """The reason why the first object that is out of reach cannot be read."""
 
     @property
     def remaining(self) -> tuple[Finding, ...]:
         """The findings that are not repaired."""
         return tuple(finding for finding in self.findings if not finding.repaired)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the check looked at all objects that it was to look at: none was out of reach, and if the objects of commits
+        were to be checked, none was left out because it lies in another store."""
+        counts = self.counts
+        return not (counts.objects_not_checked if self.scope.committed_objects else counts.objects_out_of_reach)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is wrong, and the check is complete. It says nothing about what is outside of its scope."""
+        return self.complete and not self.remaining

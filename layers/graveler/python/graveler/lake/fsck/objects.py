@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.errors import CorruptError, InvalidError, UnavailableError
+from graveler.errors import CorruptError, ForbiddenError, InvalidError, UnavailableError
 from graveler.lake.fsck.findings import Counts, FindingKind
 from graveler.lake.objects.checked import Comparison, has_noted_time, vouches
 from graveler.lake.objects.noted_times import noted_time
@@ -28,6 +28,8 @@ _WAITING: Final = 64
 
 _TELL_EVERY: Final = 1.0
 """Seconds after which progress is reported even if no object is done."""
+
+_FILE: Final = "file://"
 
 _REMEMBERED: Final = 500_000
 """The number of objects that are not looked for again: most records of a range are those of an older range. Some 60 MB."""
@@ -90,29 +92,35 @@ _NOT_SEEN: Final = Lack(ObjectEntry("", "", 0, "", 0), FindingKind.UNREADABLE, "
 
 
 class _Seen(Struct, frozen=True):
-    """The result of looking at an object. ``looked``: it could be looked at; ``compared``: more than its size was compared."""
+    """The result of looking at an object. ``looked``: it was looked at; ``obstacle``: why it could not be; ``compared``: more
+    than its size was compared."""
 
     lack: Lack | None = None
     looked: bool = True
+    obstacle: str = ""
     compared: bool = True
 
 
 class ObjectCheck:
     """A check that the objects of records exist, and with ``read_bytes`` of all their bytes. ``outside`` finds those outside the
-    namespace; None: these are skipped."""
+    namespace: files on this machine always, objects in other stores only with ``other_stores``."""
 
     def __init__(
         self,
         objects: Objects,
-        outside: Callable[[str], tuple[Objects, str]] | None,
+        outside: Callable[[str], tuple[Objects, str]],
         counts: Counts,
         progress: Progress,
         *,
+        other_stores: bool = False,
         read_bytes: bool = False,
     ) -> None:
         self._objects = objects
         self._prefix = objects.namespace + "/"
         self._outside = outside
+        self._other_stores = other_stores
+        self.obstacle = ""
+        """The reason why the first object that is out of reach cannot be read."""
         self._counts = counts
         self._progress = progress
         self._read_bytes = read_bytes
@@ -123,6 +131,10 @@ class ObjectCheck:
         self._done_bytes = 0
         self._lock = Lock()
         self._stopped = Event()
+
+    def is_file_outside(self, entry: ObjectEntry) -> bool:
+        """Return whether an object is a file on this machine outside the namespace, which others may change at any time."""
+        return entry.address.startswith(_FILE) and not entry.address.startswith(self._prefix)
 
     def look(self, entries: Sequence[ObjectEntry]) -> list[Lack]:
         """Return the objects that are missing, or have another size or other bytes. One object read for each that was not looked
@@ -172,6 +184,8 @@ class ObjectCheck:
         self._tell()
         if not seen.looked:
             self._counts.objects_not_checked += 1
+            self._counts.objects_out_of_reach += bool(seen.obstacle)
+            self.obstacle = self.obstacle or seen.obstacle
             return None
         self._counts.objects += seen.lack is None or seen.lack.kind in (
             FindingKind.OBJECT_SIZE,
@@ -198,13 +212,13 @@ class ObjectCheck:
             return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has different bytes: {error}"))
         except UnavailableError as error:
             return _Seen(Lack(entry, FindingKind.UNREADABLE, f"cannot be examined now: {error}"))
-        except InvalidError:  # a store that this process cannot reach
-            return _Seen(looked=False)
+        except (ForbiddenError, InvalidError) as error:  # a store or a place that this process may not or cannot read
+            return _Seen(looked=False, obstacle=str(error))
 
     def _location(self, address: str) -> tuple[Objects, str] | None:
         if address.startswith(self._prefix):
             return self._objects, address.removeprefix(self._prefix)
-        return None if self._outside is None else self._outside(address)
+        return self._outside(address) if self._other_stores or address.startswith(_FILE) else None
 
     def _ask(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:
         stored = objects.head(key)

@@ -38,6 +38,11 @@ _UNCANONICAL: Final = (
     "Nothing is lost, and reading works; diffs and merges read more than they need to. `graveler branch rewrite` with the "
     "branch's own split parameters fixes its tree"
 )
+_RESTORE_OBJECTS: Final = "Restore the objects from a copy, or remove or replace the paths and commit"
+_RESTORE_FILES: Final = (
+    "Restore the files from a copy, or connect the disk that they are on; or import them again, or remove the paths, "
+    "and commit"
+)
 _SHOWN: Final = 5
 _NAMED_ALONE: Final = 100
 """The number of damaged objects of a range that have a finding each; more of them share one."""
@@ -55,7 +60,8 @@ class _Lost(Struct, frozen=True, eq=False):
 
 
 class TreeCheck:
-    """A check of the trees of ``history``. Memory: some 250 bytes for each range, and the records of one."""
+    """A check of the trees of ``history``, and of their ``objects``: all, or with ``only_files`` the files on this machine
+    outside the namespace. Memory: some 250 bytes for each range, and the records of one."""
 
     def __init__(
         self,
@@ -64,10 +70,11 @@ class TreeCheck:
         split: SplitParameters,
         codec: RecordCodec,
         rebuilder: Rebuilder,
-        objects: ObjectCheck | None,
+        objects: ObjectCheck,
         counts: Counts,
         progress: Progress,
         *,
+        only_files: bool,
         repair: bool,
     ) -> None:
         self._history = history
@@ -76,6 +83,7 @@ class TreeCheck:
         self._codec = codec
         self._rebuilder = rebuilder
         self._objects = objects
+        self._only_files = only_files
         self._counts = counts
         self._progress = progress
         self._repair = repair
@@ -178,8 +186,8 @@ class TreeCheck:
             self._damaged[info.id + info.suffix] = found
 
     def _check_objects(self, metarange: int, entries: Sequence[ObjectEntry]) -> list[Damage]:
-        if self._objects is None:
-            return []
+        if self._only_files:
+            entries = [entry for entry in entries if self._objects.is_file_outside(entry)]
         together: dict[tuple[FindingKind, int], list[tuple[ObjectEntry, str]]] = {}
         for number, lack in enumerate(self._objects.look(entries)):
             # An object of the right size has no other finding, so each has one of its own.
@@ -200,7 +208,7 @@ class TreeCheck:
                 what += ", …" if len(lacks) > _SHOWN else ""
                 why = f"each {why}" if kind is FindingKind.OBJECT_MISSING else f"of which the first {why}"
             problem = Problem(kind, why, first.path.encode(), last.path.encode())
-            remedy = "Restore the objects from a copy, or remove or replace the paths and commit"
+            remedy = _RESTORE_FILES if self._objects.is_file_outside(first) else _RESTORE_OBJECTS
             self._lacking[addresses] = self._add(what, problem, remedy, metarange)
             found.append(self._lacking[addresses])
         return found
