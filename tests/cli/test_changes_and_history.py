@@ -192,3 +192,22 @@ def test_reflog_also_of_a_deleted_branch(lake: Path) -> None:
     assert (lines[0]["old"], lines[0]["new"], lines[2]["old"]) == (made, None, None)
     assert f"{made[:12]} → -" in done("reflog", "lakefs://lake/dev", "-n", "1").out
     assert run("reflog", "lakefs://lake/never").code == 3
+
+
+def test_status_tells_that_imported_files_have_changed(lake: Path, working_folder: Path) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
+    assert "imported" not in done("status", "lakefs://lake/main").out
+    data = write_tree(working_folder / "data", {"x": "1", "y": "2", "z": "3"})
+    done("import", "data", "lakefs://lake/main/d/")
+    looked = "imported files: 3 looked at, by size and time, not bytes"
+    assert done("status", "lakefs://lake/main").out.splitlines()[-1] == looked
+    (data / "x").unlink()
+    (data / "y").write_text("22")
+    result = run("status", "lakefs://lake/main")
+    assert (result.code, result.out.splitlines()[-1]) == (0, looked)
+    warning = "warning: 2 imported files may have been changed or removed: d/x (gone); d/y (other size)\n"
+    assert result.err == warning
+    document = run("status", "lakefs://lake/main", "--json")
+    assert (document.code, document.out, document.err) == (0, "", warning)
+    assert "imported" not in done("status", "lakefs://lake/main", "--prefix", "a").out

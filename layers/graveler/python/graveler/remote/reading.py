@@ -188,6 +188,9 @@ class RemoteReader:
     def open_file(self, ref: str, entry: ObjectEntry) -> None:
         """Return None: no object behind a server is a file here."""
 
+    def look_at_outside_files(self, ref: str, prefix: str = "") -> None:
+        """Return None: imported files are on the server's machine, whose operator checks them."""
+
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of an object, in pieces. Cost: two requests and one object read."""
         return self.bytes_in(ref, self.stat(ref, path), start, length)

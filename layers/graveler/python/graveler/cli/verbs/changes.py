@@ -13,8 +13,8 @@ from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, 
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.progress import MANY, counting
 from graveler.cli.sums import show_summary
-from graveler.cli.terminal import Screen, output
-from graveler.cli.uris import parse_branch, parse_two_refs
+from graveler.cli.terminal import Screen, output, warn
+from graveler.cli.uris import SCHEME, parse_branch, parse_two_refs
 from graveler.cli.values import (
     SHORT,
     change_json,
@@ -22,17 +22,20 @@ from graveler.cli.values import (
     change_summary,
     commit_json,
     commit_line,
+    count,
     marked,
     plain,
 )
-from graveler.errors import InvalidError
+from graveler.errors import GravelerError, InvalidError
 from graveler.paging import items
 
 if TYPE_CHECKING:
+    from graveler.lake.reading.outside_files import OutsideFiles
     from graveler.model import Change
     from graveler.sdk.rows import RowDiff, RowDifference
 
 _PAGE = 1000
+_SHOWN_FILES = 5
 
 PathPrefix = Annotated[str, typer.Option("--prefix", metavar="PATH", help="Only paths that start with this.")]
 Folders = Annotated[bool, typer.Option("--folders", help="Show one line per folder, for all that is in it.")]
@@ -57,6 +60,9 @@ def status(
 ) -> None:
     """Show a branch's uncommitted changes.
 
+    In a lake in a folder, also compare size and time of imported and linked files on this machine with the branch's commit. Of a
+    large commit only a part is looked at, and the last line says how much; `graveler fsck` looks at everything.
+
     \b
     Examples:
       graveler status lakefs://quickstart/main
@@ -69,6 +75,7 @@ def status(
       type is added, removed, changed or prefix_changed;
       before and after are objects as in `stat`, or null.
       With --summary, lines as in `diff --summary`.
+      A warning on stderr says that imported files have changed.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
@@ -80,11 +87,18 @@ def status(
     if summary:
         totals = repository.uncommitted_summary(uri.ref, prefix=prefix, delimiter=cut)
         show_summary(screen, totals, prefix, "no uncommitted changes", as_json=as_json)
+    else:
+        changes = items(
+            lambda after: repository.uncommitted(uri.ref, prefix=prefix, after=after, delimiter=cut, amount=_PAGE)
+        )
+        _show_changes(screen, changes, "no uncommitted changes", as_json=as_json)
+    try:
+        look = repository.look_at_outside_files(head, prefix)
+    except GravelerError as error:
+        warn(f"imported files could not be looked at: {error}")
         return
-    changes = items(
-        lambda after: repository.uncommitted(uri.ref, prefix=prefix, after=after, delimiter=cut, amount=_PAGE)
-    )
-    _show_changes(screen, changes, "no uncommitted changes", as_json=as_json)
+    if look is not None and look.files:
+        _show_outside_files(screen, look, uri.repository, as_json=as_json)
 
 
 def commit(
@@ -220,6 +234,20 @@ def diff(
     changes = items(lambda after: page_of(one, other, prefix=prefix, after=after, delimiter=cut, amount=_PAGE))
     with paged(wanted=not (no_pager or as_json)) as screen:
         _show_changes(screen, changes, "no differences", as_json=as_json)
+
+
+def _show_outside_files(screen: Screen, look: "OutsideFiles", repository: str, *, as_json: bool) -> None:
+    """Report how many imported files were looked at, and on stderr those that are not as the commit has them."""
+    if not as_json:
+        files = f"{look.looked_at:,}" + (f" of {look.files:,}" if look.looked_at < look.files else "")
+        among = "" if look.objects == look.all_objects else f" among {look.objects:,} of {look.all_objects:,} objects"
+        rest = "" if look.complete else f"; `graveler fsck {SCHEME}{repository}` looks at all"
+        screen.line(screen.paint(f"imported files: {files}{among} looked at, by size and time, not bytes{rest}", "dim"))
+    if look.changed:
+        shown = "; ".join(f"{one.path} ({one.deviation})" for one in look.examples[:_SHOWN_FILES])
+        more = f"; and {look.changed - _SHOWN_FILES:,} more" if look.changed > _SHOWN_FILES else ""
+        files = count(look.changed, "imported file")
+        warn(f"{files} may have been changed or removed: {shown}{more}")
 
 
 def _show_changes(screen: Screen, changes: "Iterable[Change]", if_none: str, *, as_json: bool) -> None:

@@ -50,6 +50,7 @@ from graveler.tree.tree import Tree
 if TYPE_CHECKING:
     from io import FileIO
 
+    from graveler.lake.reading.outside_files import OutsideFiles
     from graveler.lake.reading.summary import Level, Summary, Usage
     from graveler.lake.reading.view import View
     from graveler.tree.key_range import KeyRange
@@ -411,6 +412,18 @@ class RepositoryReader:
         """Refuse an address at which no object could be read, whether there is one or not. No request.
         :class:`InvalidError` if no store is known by its scheme, :class:`ForbiddenError`."""
         self._locate(address)
+
+    def look_at_outside_files(self, ref: str, prefix: str = "") -> "OutsideFiles | None":
+        """Compare size and time of imported and linked files on this machine with what the commit of a ref says. None unless the
+        repository itself is in a folder. Cost: resolving, and as
+        :func:`graveler.lake.reading.outside_files.look_at_outside_files`."""
+        from graveler.lake.reading.outside_files import look_at_outside_files
+        from graveler.storage.folder_objects import FolderObjects  # not for lakes on AWS
+
+        if not isinstance(self._objects, FolderObjects):
+            return None
+        tree = self.tree(ref)
+        return look_at_outside_files(tree, self.codec, self.repository.namespace, self._locate, utf8("prefix", prefix))
 
     def open_object(self, ref: str, path: str) -> OpenedObject:
         """Open an object as it is now; its later reads, as :meth:`bytes_in`, do not depend on what ``ref`` then has at the path.
