@@ -81,8 +81,8 @@ def fsck(
     for each ref's log, about each 32 commits and each thousand staged changes; one object read for each commit, and for each
     distinct metarange and range; a status of each file outside the namespace; then a listing of these for the garbage. A table
     that can check its own file does (:class:`graveler.storage.tables.VerifiableTables`), which reads all of it. About 6 µs a
-    record, 100 µs a file outside. Memory: 300 bytes a commit, 250 a range, and the records of one; 8 MiB for the bytes of objects.
-    Raises :class:`graveler.errors.UnavailableError` when a store is unavailable.
+    record, 100 µs a file outside. Memory: 300 bytes a commit, 250 a range, and the records of one; 8 MiB for the bytes of
+    objects. Raises :class:`graveler.errors.UnavailableError` when a store is unavailable.
     """
     repository = known.repository
     history, counts = History(), Counts()

@@ -40,8 +40,9 @@ class ChangedFile(Struct, frozen=True):
 
 
 class OutsideFiles(Struct, frozen=True):
-    """The result of a look. ``objects`` are those that were searched for files, of about ``all_objects`` in the commit; ``files`` the files in them, of which ``looked_at`` were compared, and ``changed`` of these differ.
-    ``examples`` are the first of them, at most 20."""
+    """The result of a look. ``objects`` are those that were searched for files, of about ``all_objects`` in the commit; ``files``
+    the files in them, of which ``looked_at`` were compared, and ``changed`` of these differ. ``examples`` are the first of them,
+    at most 20."""
 
     objects: int
     all_objects: int
