@@ -179,6 +179,7 @@ soak-spark soak-tests: export GRAVELER_FAULTS ?= 400
 soak-spark soak-tests: export GRAVELER_WHOLE ?= 1
 soak-spark soak-tests: export GRAVELER_UNIVERSE ?= 9
 soak-spark soak-tests: export GRAVELER_REQUESTS ?= 300
+soak-spark soak-tests: export GRAVELER_REQUESTS_AT_ONCE ?= 250
 soak-spark soak-tests: export GRAVELER_FUZZ_EXAMPLES ?= 200
 soak-spark soak-tests: export GRAVELER_PATCH_COMMITS ?= 4000
 soak-spark soak-tests: export GRAVELER_MEMORY_RECORDS ?= 3000000

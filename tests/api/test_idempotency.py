@@ -59,6 +59,15 @@ def test_of_a_lost_answer_the_retry_gives_it(call: Client, path: str, body: dict
     assert call("POST", path, (), body, {"Idempotency-Key": "other"}).status == 409
 
 
+@pytest.mark.parametrize(("path", "body"), CREATIONS)
+def test_a_request_that_failed_does_not_claim_what_was_there_before_it(
+    call: Client, path: str, body: dict[str, object]
+) -> None:
+    assert call("POST", path, (), body).status == 201
+    for _ in range(3):
+        assert call("POST", path, (), body, KEY).status == 409
+
+
 def test_a_branch_is_renamed_once_also_if_the_answer_was_lost(call: Client) -> None:
     call.world.lake.repository("repo").create_branch("old", "main")
     rename = f"{BRANCHES}/old/rename"

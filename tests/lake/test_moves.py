@@ -421,3 +421,16 @@ def test_cost() -> None:
     found = asked(lambda r: r.hard_reset("main", ids[0]))
     assert found[1:] == (1, 1), found
     assert asked(lambda r: r.undo("main"))[1:] == (2, 1)
+
+
+def test_a_tag_that_is_made_again_while_it_is_deleted_is_deleted() -> None:
+    world = World()
+    first = world.main.commit("main", "first", allow_empty=True)
+    world.main.create_tag("v", "main~1")
+
+    def again() -> None:
+        world.main.delete_tag("v")
+        world.main.create_tag("v", first.id)
+
+    world.repository(Before("tables.transact", 0, again)).delete_tag("v")
+    assert world.main.tags().results == ()

@@ -7,7 +7,7 @@ from shutil import rmtree
 import pytest
 
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, CommitID
+from graveler.model import Branch, Commit, CommitID
 from tests.lake.support import (
     Before,
     DieAt,
@@ -168,3 +168,45 @@ def test_a_repeated_commit_with_a_given_time_long_ago_is_still_remembered() -> N
     world.main.commit("main", "old", created=86_400, request_id="r")
     item = world.tables.query(f"{world.main.repository.uid}/request/r").items[0][1]
     assert int(str(item["expires"])) > world.clock.now()
+
+
+MOVES: list[Callable[[OpenRepository], Branch]] = [
+    lambda opened: opened.undo("main", request_id="r1"),
+    lambda opened: opened.hard_reset("main", "main~1", request_id="r1"),
+]
+
+
+@pytest.mark.parametrize("move", MOVES, ids=["undo", "hard reset"])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_move_repeated_at_any_moment_of_the_first_moves_the_branch_once(
+    move: Callable[[OpenRepository], Branch], later: bool
+) -> None:
+    """Whether the branch stays where the other attempt has moved it, or somebody commits on top of that."""
+    for moment in range(16):
+        world = World()
+        heads = [world.main.commit("main", str(number), allow_empty=True).id for number in range(3)]
+        between: list[CommitID] = []
+
+        def meanwhile(world: World = world, between: list[CommitID] = between) -> None:
+            between.append(move(world.repository()).commit_id)
+            if later:
+                world.main.commit("main", "later", allow_empty=True)
+
+        assert move(world.repository(BeforeNumber(moment, meanwhile))).commit_id == heads[1]
+        assert between in ([], [heads[1]]), moment
+        said = messages(world.main)
+        assert said[: len(said) - 3] == (["later"] if later and between else []), moment
+    assert not between
+
+
+class BeforeNumber:
+    """Does something right before the request with this number."""
+
+    def __init__(self, number: int, work: Callable[[], None]) -> None:
+        self._number = number
+        self._work = work
+
+    def __call__(self, _: str, number: int) -> Fault:
+        if number == self._number:
+            self._work()
+        return None

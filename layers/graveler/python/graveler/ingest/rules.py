@@ -201,6 +201,8 @@ class RuleStore:
         made = msgspec.structs.replace(rule, id=token_hex(8), since=ceil(lake.clock.now()))
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+            if made in rules:
+                return rules  # only the response to the write was lost
             for other in rules:
                 _refuse_overlap(made, other)
             return (*rules, made)
@@ -244,7 +246,9 @@ class RuleStore:
         removed: list[Rule] = []
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-            removed[:] = [rule for rule in rules if rule.name == name]
+            removed[:] = [
+                rule for rule in rules if rule.name == name
+            ] or removed  # or the response to the write was lost
             if not removed:
                 raise _no_such_rule(repository, name)
             return tuple(rule for rule in rules if rule.name != name)
@@ -256,6 +260,8 @@ class RuleStore:
         for _ in range(_TRIES):
             before = self.of(repository)
             after = change(before.rules)
+            if after == before.rules:
+                return
             item: dict[str, Value] = {
                 "repository": repository.name,
                 "rules": msgspec.msgpack.encode(after),

@@ -203,10 +203,11 @@ class Operations:
 
     def add(self, operation: Operation) -> bool:
         """Record a new operation; return False if one with this ID exists, which then stays as it is. One table write."""
+        item = _encode(operation)
         try:
-            self._tables.put(self._key(operation.id), _encode(operation), Absent())
-        except ConditionFailedError:
-            return False
+            self._tables.put(self._key(operation.id), item, Absent())
+        except ConditionFailedError as error:
+            return error.failures.get(0) == item  # then only the response was lost
         return True
 
     def begin(self, operation: Operation, joins: Callable[[Operation], bool]) -> Operation:
@@ -277,8 +278,8 @@ class Operations:
             self._tables.put(
                 self._claim_key(operation, number), item, Absent() if before is None else Matches({"beat": before})
             )
-        except ConditionFailedError:
-            return False
+        except ConditionFailedError as error:
+            return error.failures.get(0) == item  # then only the response was lost
         return True
 
     def part_claim(self, operation: Operation, number: int) -> str | None:

@@ -283,20 +283,22 @@ class Branches:
         return tag
 
     def delete_tag(self, name: str, by: str, *, force: bool = False) -> None:
-        """Remove a tag. One table read, one transaction. :class:`RefNotFoundError`."""
-        tag = self._refs.tag(name)
-        if tag is None:
-            raise RefNotFoundError(name, kind="tag")
-        event = self.event("delete tag", by)
-        writes = self._refs.delete_tag_writes(tag, event)
-        try:
-            self._tables.transact([*writes, self.here_check(force=force), self._traces.gone_write("tag", name)])
-        except ConditionFailedError as error:
-            if self._happened("tag", name, event):
+        """Remove a tag. One table read, one transaction; both again if the tag was changed in between.
+        :class:`RefNotFoundError`."""
+        while True:
+            tag = self._refs.tag(name)
+            if tag is None:
+                raise RefNotFoundError(name, kind="tag")
+            event = self.event("delete tag", by)
+            writes = self._refs.delete_tag_writes(tag, event)
+            try:
+                self._tables.transact([*writes, self.here_check(force=force), self._traces.gone_write("tag", name)])
                 return
-            if 0 not in error.failures:
-                raise self.not_here(error.failures[len(writes)]) from None
-            raise RefNotFoundError(name, "the tag no longer exists", "tag") from None
+            except ConditionFailedError as error:
+                if self._happened("tag", name, event):
+                    return
+                if 0 not in error.failures:
+                    raise self.not_here(error.failures[len(writes)]) from None
 
     def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
         """Return a page of tags, by name. About one table read for each of 16 shards."""

@@ -8,6 +8,7 @@ import msgspec
 from graveler.errors import NotFoundError, PreconditionError, RefNotFoundError
 from graveler.history.expressions import resolve
 from graveler.history.reflog import LogEntry
+from graveler.history.refs import BranchState
 from graveler.lake.committing.clean_heads import wait_for_clean_head
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
@@ -25,25 +26,23 @@ def hard_reset(repository: RepositoryParts, request: HardReset, context: Context
     """See :class:`graveler.requests.refs.HardReset`."""
     commit_id = resolve(request.ref, repository.refs, repository.commits).commit_id
     run = _run_of(request.request_id)
-    if run and (done := _done_by(run, _moves(repository, request.branch))) is not None:  # after the ref was resolved
-        return Branch(request.branch, done)
     return _move(repository, request.branch, commit_id, "hard reset", context.by, force=request.force, run=run)
 
 
 def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch:
     """See :class:`graveler.requests.refs.Undo`."""
     branch, run = request.branch, _run_of(request.request_id)
-    now = repository.branches.state(branch).commit_id
+    seen = repository.branches.state(branch)
     entries = _moves(repository, branch)
     if run and (done := _done_by(run, entries)) is not None:
         return Branch(branch, done)
-    newest = next((e for e in entries if e.new == now and e.old != now), None)
+    newest = next((e for e in entries if e.new == seen.commit_id and e.old != seen.commit_id), None)
     if newest is None or newest.old is None:
         raise NotFoundError(
             f"the reference log of branch {branch!r} does not say what moved it to where it is, so there is "
             "nothing to undo; use a hard reset to a commit"
         )
-    return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=now, run=run)
+    return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=seen, run=run)
 
 
 def _run_of(request_id: str) -> str:
@@ -68,18 +67,33 @@ def _move(
     by: str,
     *,
     force: bool,
-    only_from: CommitID | None = None,
+    only_from: BranchState | None = None,
     run: str = "",
 ) -> Branch:
-    """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there. ``run`` identifies
-    this run in the reference log."""
+    """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it has that state's head. ``run``
+    identifies this run in the reference log: if a concurrent attempt of the same request has moved the branch, return where to
+    (promise C4). ``only_from`` is a state in which none had."""
     intent = Intent(direct=True, force=force)
+    checked = only_from
+
+    def done(state: BranchState) -> CommitID | None:
+        # The log is read after the state, and the transaction requires that state: no attempt fits in between.
+        nonlocal checked
+        if not run or state == checked:
+            return None
+        checked = state
+        return _done_by(run, _moves(repository, branch))
+
     with repository.turns.at(branch) as turn:
         while True:
             state = turn.state(intent)
+            if (target := done(state)) is not None:
+                return Branch(branch, target)
             if state.commit_id != commit_id:
                 state, _, _ = wait_for_clean_head(repository, turn, branch, f"moving it to {commit_id[:16]}", intent)
-            if only_from is not None and state.commit_id != only_from:
+                if (target := done(state)) is not None:
+                    return Branch(branch, target)
+            if only_from is not None and state.commit_id != only_from.commit_id:
                 raise PreconditionError(
                     f"branch {branch!r} was moved by someone else during the undo; nothing was changed. "
                     "Check its reference log, and try again"
