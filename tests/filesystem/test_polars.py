@@ -218,7 +218,7 @@ def test_bad_calls_say_what_is_wrong(
     error: type[Exception],
     says: str,
 ) -> None:
-    folder.pipe({f"{tables}/p/k=1/a": b"", f"{tables}/p/z=1/a": b""})
+    folder.pipe({f"{tables}/p/k=1/a": b"x", f"{tables}/p/z=1/a": b"x"})
     with pytest.raises(error, match=says):
         act(tables, **where(folder_options))
 

@@ -49,7 +49,6 @@ MANY = b"k,v\n" + b"".join(b"%d,a\n" % number for number in range(10, 100_010))
         ("a.parquet", PARQUET.getvalue()[:-20], "Parquet: "),
         ("a.parquet", PARQUET.getvalue()[20:], "Parquet: "),
         ("a.parquet", bytes(BROKEN_PAGE), "Parquet: "),
-        ("a.parquet", b"", "Parquet: .*too small"),
         ("a.parquet", GOOD, "Parquet: "),
     ],
 )
@@ -73,6 +72,17 @@ def test_a_broken_file(name: str, content: bytes, words: str) -> None:
             assert re.search(words, text)
             assert f"'{path}' of the {side} side" in text
             assert "graveler://" not in text
+
+
+def test_a_file_without_bytes_is_no_parquet_where_the_path_names_it() -> None:
+    repository = committed({"t/a.parquet": b""}, {"t/a.parquet": PARQUET.getvalue()})
+    with pytest.raises(InvalidError, match=r"'t/a.parquet' of the left side cannot be read as Parquet: .*too small"):
+        diff(repository, "t/a.parquet")
+    with diff(repository, "t") as found:
+        assert [row.after for row in found] == [{"k": 1}, {"k": 2}]
+    for name in ("a.parquet", "a.csv"):
+        with diff(committed({f"t/{name}": b""}, {f"t/{name}": b""}), "t") as found:
+            assert list(found) == []
 
 
 def rows(before: bytes, after: bytes, name: str = "a.csv") -> list[Any]:

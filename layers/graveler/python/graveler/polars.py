@@ -10,8 +10,9 @@ Needs ``pip install 'graveler[polars]'``. ::
 Polars' own readers read the files where they lie, at their own speed. ``source`` is an object, a folder or a pattern, or a list
 of these; ``ref`` in it is a branch with its uncommitted changes (``main@`` without them), a tag, a commit or ``main~1``. Which
 objects these are is decided when the function is called, not when a lazy frame is collected: what others write meanwhile does
-not show. Of a folder, objects are left out whose names, or those of folders in it, begin with ``_`` or ``.``, unless
-``hidden_file_prefix`` has other beginnings.
+not show. Of a folder, objects are left out that have no bytes, and those whose names, or those of folders in it, begin with ``_``
+or ``.``, unless ``hidden_file_prefix`` has other beginnings; of a pattern only those without bytes
+(:mod:`graveler.data_files`).
 
 ``lake`` says where the lake is, and ``storage_options`` has the other options of
 :class:`graveler.filesystem.GravelerFileSystem`, as for pandas; options of Polars' own object stores may be among them. All other
@@ -34,6 +35,7 @@ from glob import escape, has_magic
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from graveler.data_files import is_data, is_empty
 from graveler.errors import UnavailableError
 from graveler.extras import not_installed
 
@@ -135,7 +137,7 @@ def _scan(reader: str, source: "Source", lake: "Where", options: dict[str, Any])
     fs = GravelerFileSystem(**where, snapshot=store.pop("snapshot", False))
     glob, hidden = options.pop("glob", True), options.pop("hidden_file_prefix", None)
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
-    objects = [each for one in sources for each in _objects(fs, one, glob, _HIDDEN if hidden is None else hidden)]
+    objects = [each for one in sources for each in _objects(fs, one, glob, hidden)]
     store = {**fs.opened.store_options(), **store}
     if store:
         options["storage_options"] = store
@@ -180,22 +182,32 @@ class _Object:
 
 
 def _objects(
-    fs: "GravelerFileSystem", source: "str | os.PathLike[str]", glob: bool, hidden: "str | Sequence[str]"
+    fs: "GravelerFileSystem", source: "str | os.PathLike[str]", glob: bool, hidden: "str | Sequence[str] | None"
 ) -> list[_Object]:
-    """Return the objects that one source names."""
-    wanted = fs._strip_protocol(source)
-    is_pattern = glob and has_magic(wanted)
-    above = wanted.count("/") + 1
-    beginnings = (hidden,) if isinstance(hidden, str) else tuple(hidden)
-    found = []
-    for name, place in fs.places(wanted, glob=glob):
-        in_folder = not is_pattern and name != wanted
-        parts = name.split("/")[above if in_folder else 2 :]
-        if not (in_folder and any(part.startswith(beginnings) for part in parts)):
-            found.append(_Object(fs.unstrip_protocol(name), place, tuple(parts[:-1]), in_folder))
-    if not found:
-        raise FileNotFoundError(errno.ENOENT, f"only names that begin with one of {list(beginnings)} are here", wanted)
-    return found
+    """Return the objects that one source names: one object, whatever it is; the data files of a folder; or what a pattern matches
+    that has bytes. Beginnings of names that the caller gives are those of the hidden names."""
+    source_path = fs._strip_protocol(source)
+    is_pattern = glob and has_magic(source_path)
+    depth = source_path.count("/") + 1
+    beginnings = (hidden,) if isinstance(hidden, str) else None if hidden is None else tuple(hidden)
+
+    def takes(name: str, size: int) -> bool:
+        if name == source_path:
+            return True
+        inner = name.split("/")[-1 if is_pattern else depth :]
+        if beginnings is None and not is_pattern:
+            return is_data("/".join(inner), size)
+        return not is_empty(name, size) and not any(part.startswith(beginnings or ()) for part in inner)
+
+    objects = []
+    for name, place in fs.places(source_path, glob=glob, takes=takes):
+        in_folder = not is_pattern and name != source_path
+        folders = name.split("/")[depth if in_folder else 2 : -1]
+        objects.append(_Object(fs.unstrip_protocol(name), place, tuple(folders), in_folder))
+    if not objects:
+        hidden_names = f", and names that begin with one of {list(beginnings or _HIDDEN)}," if not is_pattern else ""
+        raise FileNotFoundError(errno.ENOENT, f"only files without bytes{hidden_names} are here", source_path)
+    return objects
 
 
 def _escaped(read: "Callable[..., Any]") -> "Callable[..., Any]":

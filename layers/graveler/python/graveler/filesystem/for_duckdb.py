@@ -1,7 +1,9 @@
 """The filesystem as DuckDB needs it."""
 
-from typing import TYPE_CHECKING, Any
+from glob import has_magic
+from typing import TYPE_CHECKING, Any, Final
 
+from graveler.data_files import is_marker
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.filesystem import GravelerFileSystem
 
@@ -9,8 +11,27 @@ if TYPE_CHECKING:
     from graveler.filesystem.describing import Info
 
 
+_NO_TABLE: Final = (".parquet", ".csv", ".tsv")
+"""Endings of names for which DuckDB fails on a file without bytes: on any, or on the first one of several."""
+
+
 class FileSystemForDuckDB(GravelerFileSystem):
     """DuckDB makes a folder, and lists it, before it writes several files into it: here a folder that has no objects is empty."""
+
+    def glob(self, path: str, maxdepth: int | None = None, **options: Any) -> "list[str] | dict[str, Info]":
+        """Return the objects that a pattern matches, as :meth:`GravelerFileSystem.glob`, without folders, which DuckDB's patterns
+        match on no disk, without markers of folders, and without Parquet and CSV files of no bytes. A path that is no pattern
+        matches the object there, whatever it is."""
+        detail = options.pop("detail", False)
+        infos: dict[str, Info] = super().glob(path, maxdepth, detail=True, **options)
+        is_pattern = has_magic(path)
+        files = {
+            name: info
+            for name, info in infos.items()
+            if info["type"] == "file"
+            and not (is_pattern and (is_marker(name) or (not info["size"] and name.endswith(_NO_TABLE))))
+        }
+        return files if detail else list(files)
 
     def ls(self, path: str, detail: bool = True, **options: Any) -> "list[Info] | list[str]":
         """List a folder as :meth:`GravelerFileSystem.ls`; nothing, where there is none on a ref that exists."""

@@ -1,7 +1,7 @@
 """The bytes of objects: whole, in parts, as files, and copied to local files."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from glob import has_magic
@@ -28,6 +28,11 @@ _OPEN: Final = 100
 """Files that are open at once."""
 _TOGETHER: Final = 1000
 """Objects that one request looks up."""
+
+
+def _every(_: str, __: int) -> bool:
+    """Take every object."""
+    return True
 
 
 class Reading(Listing):
@@ -115,9 +120,12 @@ class Reading(Listing):
         given = [path] if isinstance(path, str | os.PathLike) else path
         return [place for one in given for _, place in pinned.places(one)]
 
-    def places(self, path: str, *, glob: bool = True) -> list[tuple[str, str]]:
+    def places(
+        self, path: str, *, glob: bool = True, takes: "Callable[[str, int], bool]" = _every
+    ) -> list[tuple[str, str]]:
         """Return the names of objects and where their bytes are, as :meth:`native` does, but with the uncommitted changes of a
-        branch. ``path`` is a pattern only with ``glob``. Errors and cost as there."""
+        branch. ``path`` is a pattern only with ``glob``. Objects are left out for whose name and size in bytes ``takes`` is
+        false. Errors and cost as there."""
         place = self._place(path)
         names = self.glob(place.name) if glob and has_magic(place.path) else [place.name]
         found: list[tuple[str, str]] = []
@@ -125,7 +133,7 @@ class Reading(Listing):
             if not names:
                 raise ObjectNotFoundError(place.path, place.ref)
             for at in range(0, len(names), _TOGETHER):
-                found += self._places(names[at : at + _TOGETHER])
+                found += self._places(names[at : at + _TOGETHER], takes)
         return found
 
     @overload
@@ -195,7 +203,7 @@ class Reading(Listing):
             for file in opened.values():
                 file.close()
 
-    def _places(self, names: Sequence[str]) -> list[tuple[str, str]]:
+    def _places(self, names: Sequence[str], takes: "Callable[[str, int], bool]") -> list[tuple[str, str]]:
         """Return names and places of objects of one ref, and of all below folders."""
         first = self._place(names[0])
         verbs, ref = self._reading(first)
@@ -206,13 +214,17 @@ class Reading(Listing):
         )  # the ref itself, which no pattern finds, is a folder
         for name, entry in zip(names, entries, strict=True):
             if entry is not None:
-                found.append((name, verbs.native(ref, entry)))
+                found += [(name, verbs.native(ref, entry))] if takes(name, entry.size) else []
             elif not self.isdir(name):
                 raise ObjectNotFoundError(self._place(name).path, first.ref)
             else:
                 below = self.find(name)
                 each = verbs.stat_many(ref, [self._place(one).path for one in below])
-                found += [(one, verbs.native(ref, its)) for one, its in zip(below, each, strict=True) if its]
+                found += [
+                    (one, verbs.native(ref, its))
+                    for one, its in zip(below, each, strict=True)
+                    if its and takes(one, its.size)
+                ]
         return found
 
 

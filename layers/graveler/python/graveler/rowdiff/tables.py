@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from graveler.data_files import is_marker, is_visible
 from graveler.errors import InvalidError, NotFoundError
 from graveler.model import CommitID, ObjectEntry
 from graveler.paging import items
@@ -59,34 +60,39 @@ class Sides:
 
 def sides_of(verbs: "AnyRepository", left: CommitID, right: CommitID, path: str) -> Sides:
     """Return the files of the table at ``path``: a file, a folder, or a pattern. In a folder or a pattern, files of other kinds
-    are left out, and so are those with a part of their path, below the folder or what the pattern spells out, that begins with
-    ``_`` or ``.``, as in Hive. Files of CSV and JSON without a byte have no rows, and are left out of what is returned.
+    are left out, and so are those that are no data (:func:`~graveler.data_files.is_data`), by their paths below the folder or
+    what the pattern spells out. A file of CSV or JSON without a byte is a table without rows, too, where the path names it.
 
     Cost: a listing at both commits. :class:`NotFoundError` if there is no file at either; :class:`InvalidError` for a file that
     is no table, and for two formats.
     """
-    found = [{entry.path: entry for entry in _files(verbs, commit, path)} for commit in (left, right)]
-    paths = found[0].keys() | found[1].keys()
-    if not paths:
+    listings = [{entry.path: entry for entry in _files(verbs, commit, path)} for commit in (left, right)]
+    visible = listings[0].keys() | listings[1].keys()
+    if not visible:
         raise NotFoundError(
             f"there is no table at {path!r} on either side: no file whose name ends with {', '.join(_FORMATS)}"
         )
+    with_rows = {entry.path for side in listings for entry in side.values() if entry.size}
+    paths = sorted(with_rows or visible)
     by_format: dict[Format, str] = {}
-    for each in sorted(paths):
+    for each in paths:
         by_format.setdefault(_known_format_of(each), each)
     if len(by_format) > 1:
         examples = " and ".join(f"{kind.value} ({example!r})" for kind, example in by_format.items())
         raise InvalidError(f"{path!r} has files of {examples}; give a pattern for those of one format")
     format_ = next(iter(by_format))
     partitions = frozenset[str].intersection(*(frozenset(_PARTITION.findall(each)) for each in paths))
+    # A Parquet file without bytes is none, which DuckDB says of one that the caller names.
+    named = path if format_ is Format.PARQUET else None
     left_files, right_files = (
-        {each: entry for each, entry in side.items() if entry.size or format_ is Format.PARQUET} for side in found
+        {each: entry for each, entry in side.items() if entry.size or each == named} for side in listings
     )
     return Sides(format_, left_files, right_files, partitions)
 
 
 def _files(verbs: "AnyRepository", commit: CommitID, path: str) -> Iterator[ObjectEntry]:
-    exact = next(iter(_listed(verbs, commit, path, amount=1)), None) if path else None
+    """Yield the file at a path, whatever it is; or the visible files of a folder, or those that a pattern matches."""
+    exact = next(iter(_listed(verbs, commit, path, amount=1)), None) if path and not is_marker(path) else None
     if exact is not None and exact.path == path:
         yield exact
         return
@@ -99,12 +105,11 @@ def _files(verbs: "AnyRepository", commit: CommitID, path: str) -> Iterator[Obje
 
         prefix = path[: special.start()]
         pattern = re.compile(glob_translate(path))
-    known = prefix.rpartition("/")[0]
+    base = prefix.rpartition("/")[0]
     for entry in _listed(verbs, commit, prefix, amount=_PAGE):
-        if (pattern is None or pattern.match(entry.path)) and _format_of(entry.path):
-            inner = entry.path[len(known) :].lstrip("/")
-            if not any(part.startswith(("_", ".")) for part in inner.split("/")):
-                yield entry
+        matches = (pattern is None or pattern.match(entry.path)) and _format_of(entry.path)
+        if matches and is_visible(entry.path[len(base) :].lstrip("/")):
+            yield entry
 
 
 def _listed(verbs: "AnyRepository", commit: CommitID, prefix: str, *, amount: int) -> Iterator[ObjectEntry]:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from graveler.addresses import with_tag_meant
+from graveler.data_files import is_empty, is_visible
 from graveler.errors import InvalidError, NotFoundError, RefNotFoundError
 from graveler.lake.repository import OpenRepository
 from graveler.locations import ServedLake
@@ -60,8 +61,9 @@ def read(
     The files are those of the ref's commit now; later commits change nothing, and uncommitted changes do not count. ``path`` is a
     folder, or one object. Folders ``column=value`` below it are partition columns, with types inferred as Spark does, and filters
     on them skip files. With the option ``timestampAsOf``, the ref is a branch, read as of that time; ``versionAsOf`` names a
-    commit, or a tag, to read instead of the ref. Objects whose names begin with ``_`` or ``.`` are not data. ``schema`` and
-    ``options`` are Spark's. ``lake`` is the lake's location (also the URL of a server), or the opened repository.
+    commit, or a tag, to read instead of the ref. Objects without bytes, and those whose names begin with ``_`` or ``.``, are not
+    data. ``schema`` and ``options`` are Spark's. ``lake`` is the lake's location (also the URL of a server), or the opened
+    repository.
 
     Cost: resolving, :meth:`~graveler.lake.reading.reader.RepositoryReader.list_objects` per thousand files; no requests to the
     object store. Through a server, as many requests. Under 0.2 ms of the driver per file and 1 ms per partition.
@@ -106,7 +108,8 @@ def read_at(
         FoundFile(locate(entry.address), entry.size, entry.mtime, entry.path.rpartition("/")[0])
         for entry in data_files(repository.objects(ref, f"{base}/" if base else ""), base)
     ]
-    if not files and base and (single := repository.stat_many(ref, [base])[0]) is not None:
+    single = repository.stat_many(ref, [base])[0] if base and not files else None
+    if single is not None and single.size:
         files = [FoundFile(locate(single.address), single.size, single.mtime, base)]
     if not files and schema is None:
         raise NotFoundError(f"{called!r} has no data files; name a folder that has some, or give a schema")
@@ -115,20 +118,23 @@ def read_at(
 
 
 def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntry]:
-    """Yield the entries that Spark would treat as data: no segment of the path after ``base`` is hidden. :class:`InvalidError`
-    for a table whose own log decides which of its files count, as Delta's does: all files together are rows that the table never
-    had."""
+    """Yield the entries that are data of the dataset in the folder ``base`` (:func:`~graveler.data_files.is_data`).
+    :class:`InvalidError` for a table whose own log decides which of its files count, as Delta's does: all files together are rows
+    that the table never had."""
     begin = len(base) + 1 if base else 0
     for entry in entries:
-        parts = entry.path[begin:].split("/")
-        for at, part in enumerate(parts):
+        path = entry.path[begin:]
+        if is_empty(path, entry.size):
+            continue
+        parts = path.split("/")
+        for number, part in enumerate(parts):
             if (kind := _log_of(part, parts[-1])) is not None:
-                table = "/".join(filter(None, (base, *parts[:at])))
+                table = "/".join(filter(None, (base, *parts[:number])))
                 raise InvalidError(
                     f"{table!r} is a table in {kind} format, whose log says which files hold its rows: export the ref, and read "
                     f"it with {kind}'s Spark package"
                 )
-        if not any(map(_hidden, parts)):
+        if is_visible(path):
             yield entry
 
 
@@ -137,7 +143,7 @@ def expect_plain(repository: Reached, ref: str, folder: str) -> None:
     listing for each of three folders. :class:`InvalidError`."""
     for log in _LOGS:
         for entry in repository.objects(ref, f"{folder}/{log}/"):
-            if (kind := _log_of(log, entry.path)) is not None:
+            if not is_empty(entry.path, entry.size) and (kind := _log_of(log, entry.path)) is not None:
                 raise InvalidError(
                     f"{folder!r} is a table in {kind} format, whose log would not include the files: write it with the Spark "
                     f"package of {kind} and import it, or replace the table with mode 'overwrite'"
@@ -149,9 +155,3 @@ def _log_of(folder: str, name: str) -> str | None:
     if folder == "metadata" and name.endswith(".metadata.json"):
         return "Iceberg"
     return {"_delta_log": "Delta", ".hoodie": "Hudi"}.get(folder)
-
-
-def _hidden(part: str) -> bool:
-    """Return whether a name is hidden, as in Hadoop: ``_SUCCESS``, ``.part.crc``; but a partition's column may begin with an
-    underscore."""
-    return part.startswith(".") or (part.startswith("_") and "=" not in part) or part.endswith("._COPYING_")
