@@ -492,13 +492,13 @@ def test_a_move_deletes_only_what_it_copied(
     fs: GravelerFileSystem, branch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fs.pipe({f"{branch}/g/x": b"1", f"{branch}/g/y": b"2"})
-    copy = fs.cp_file
+    copy = fs._copy_object
 
     def another_writes(*arguments: Any, **options: Any) -> None:
         copy(*arguments, **options)
         branch_of(fs, branch).object("g/late").upload("late")
 
-    monkeypatch.setattr(fs, "cp_file", another_writes)
+    monkeypatch.setattr(fs, "_copy_object", another_writes)
     fs.mv(f"{branch}/g", f"{branch}/h", recursive=True)
     assert fs.find(branch) == [f"{branch}/g/late", f"{branch}/h/x", f"{branch}/h/y"]
 
@@ -518,7 +518,7 @@ def test_folders_without_a_name_and_markers_of_folders(fs: GravelerFileSystem, b
     assert (fs.ls(f"{branch}/m"), fs.ls(f"{branch}/mark", detail=False)) == ([], [f"{branch}/mark/deep"])
     assert fs.ls(f"{branch}/mark/deep") == []
     assert [top for top, _, _ in fs.walk(branch, on_error="raise")] == [
-        branch, f"{branch}/m", f"{branch}/mark", f"{branch}/mark/deep",
+        branch, f"{branch}/", f"{branch}/m", f"{branch}/m/", f"{branch}/mark", f"{branch}/mark/deep",
     ]  # fmt: skip
     assert fs.find(branch) == [f"{branch}//top", f"{branch}/m//k", f"{branch}/n"]
     assert fs.cat_file(f"{branch}//top") == fs.cat_file(f"{branch}/m//k") == b"1"

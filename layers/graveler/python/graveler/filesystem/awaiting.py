@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from fsspec.asyn import AsyncFileSystem
+from fsspec.asyn import AsyncFileSystem, _run_coros_in_chunks
+from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+
+from graveler.filesystem.selecting import PathOrPaths
 
 
 def _in_thread(name: str) -> Callable[..., Any]:
@@ -37,6 +40,38 @@ class Awaiting(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
     _rm_file = _in_thread("rm_file")
     _mkdir = _in_thread("mkdir")
     _makedirs = _in_thread("makedirs")
+
+    _copy = _in_thread("copy")  # in an order in which no object is replaced before it is copied
+
+    async def _get(
+        self,
+        rpath: PathOrPaths,
+        lpath: Any,
+        recursive: bool = False,
+        callback: Callback = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        batch_size: int | None = None,
+        **_: Any,
+    ) -> None:
+        downloads = await asyncio.to_thread(self._downloads, rpath, lpath, recursive=recursive, maxdepth=maxdepth)
+        callback.set_size(len(downloads))
+        works = [asyncio.to_thread(self._get_object, download, DEFAULT_CALLBACK) for download in downloads]
+        await _run_coros_in_chunks(works, batch_size=batch_size or self.batch_size, callback=callback)
+
+    async def _put(
+        self,
+        lpath: Any,
+        rpath: PathOrPaths,
+        recursive: bool = False,
+        callback: Callback = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        batch_size: int | None = None,
+        **options: Any,
+    ) -> None:
+        uploads = await asyncio.to_thread(self._uploads, lpath, rpath, recursive=recursive, maxdepth=maxdepth)
+        callback.set_size(len(uploads))
+        works = [asyncio.to_thread(self.put_file, source, name, **options) for source, name in uploads]
+        await _run_coros_in_chunks(works, batch_size=batch_size or self.batch_size, callback=callback)
 
     async def _rm(
         self,

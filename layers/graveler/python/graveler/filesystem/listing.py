@@ -1,18 +1,21 @@
 """Folders: listed, walked, searched and added up."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.addresses import Place
 from graveler.filesystem.describing import Describing, Info, file_info, folder_info
-from graveler.model import CommonPrefix
+from graveler.model import CommonPrefix, ObjectEntry
 
 if TYPE_CHECKING:
     from graveler.lake.reading.view import View
     from graveler.remote.reading import RemoteView
 
 _PAGE: Final = 1000
+
+Views = dict[tuple[str, str], "View | RemoteView"]
+"""One state of each ref, by repository and ref."""
 
 
 class Listing(Describing):
@@ -30,8 +33,8 @@ class Listing(Describing):
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **options: Any
     ) -> "list[str] | dict[str, Info]":
         """Return all objects below a path, of one commit: names, or with ``detail`` a dictionary of their :meth:`info`;
-        ``withdirs`` adds folders. ``maxdepth`` counts levels. ``prefix`` is what the rest of their names begins with. Cost: a
-        listing per thousand."""
+        ``withdirs`` adds folders, of which an object whose path ends with a slash is one. ``maxdepth`` counts levels. ``prefix``
+        is what the rest of their names begins with. Cost: a listing per thousand."""
         if maxdepth is not None and maxdepth < 1:
             raise ValueError(f"maxdepth is {maxdepth}; give at least 1")
         place = self._place(path)
@@ -49,43 +52,76 @@ class Listing(Describing):
         on_error: "str | Callable[[OSError], object]" = "omit",
         **options: Any,
     ) -> Iterator[tuple[str, Any, Any]]:
-        """Yield folder, folders in it, objects in it, from the top or the bottom; all of one commit for each ref. See
+        """Yield folder, folders in it, objects in it, from the top or the bottom; all of one commit for each ref. A folder
+        without a name, ``a/`` in ``a//b``, is walked, but not among the folders in ``a``. See
         :meth:`fsspec.AbstractFileSystem.walk`. Cost: a listing per folder and thousand."""
-        views: dict[tuple[str, str], View | RemoteView] = {}
-        yield from self._walk_in(views, path, maxdepth, topdown, on_error, detail=bool(options.get("detail", False)))
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError(f"maxdepth is {maxdepth}; give at least 1")
+        walk = _Walk({}, topdown, on_error, bool(options.get("detail", False)))
+        place = self._place(path)
+        yield from self._walk_in(walk, place, place.prefix, maxdepth)
 
     def du(
         self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **options: Any
     ) -> "int | dict[str, int]":
-        """Return the bytes of all objects below a path, in total or of each. Cost: for the total of a commit two ranges at most,
-        else as :meth:`find`."""
+        """Return the bytes of all objects below a path, in total or of each, also of those whose path ends with a slash. Cost:
+        for the total of a commit two ranges at most, else as :meth:`find`."""
         place = self._place(path)
-        if not (total and maxdepth is None and place.ref):
-            return super().du(path, total=total, maxdepth=maxdepth, withdirs=withdirs, **options)  # type: ignore[no-any-return]
-        found = self.info(path)
-        if found["type"] == "file":
-            return int(found["size"])
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError(f"maxdepth is {maxdepth}; give at least 1")
         with self._told(place):
-            verbs, ref = self._reading(place)
-            return verbs.du(ref, place.prefix).size
+            if total and maxdepth is None and place.ref:
+                size = int(self.info(path)["size"])  # of a folder 0
+                verbs, ref = self._reading(place)
+                return size + verbs.du(ref, place.prefix).size
+            views: Views = {}
+            sizes = {below.name: entry.size for below, entry in self._below(views, place, maxdepth)}
+            if place.path and (entry := self._view(views, place).get(place.path)) is not None:
+                sizes[place.name] = entry.size
+        if total:
+            return sum(sizes.values())
+        if withdirs:
+            folders = self.find(path, maxdepth=maxdepth, withdirs=True, detail=True, **options)
+            sizes |= {name: 0 for name, details in folders.items() if details["type"] == "directory"}
+        return dict(sorted(sizes.items()))
 
     def _listed(self, place: Place) -> list[Info]:
         if not place.repository:
             return [folder_info(one.id) for one in self.opened.lake.repositories()]
         if not (place.ref or place.path):
             repository = self.opened.repository(place.repository)
-            names = [*(one.id for one in repository.branches()), *(one.id for one in repository.tags())]
-            return [folder_info(Place(place.repository, name, "").name) for name in sorted(names)]
+            refs = [*(branch.id for branch in repository.branches()), *(tag.id for tag in repository.tags())]
+            return [folder_info(Place(place.repository, ref, "").name) for ref in sorted(refs)]
         verbs, ref = self._reading(place)
-        found = _children(verbs.view(ref), place)
-        if found or not place.path:
-            return found
+        listed, _ = _children(verbs.view(ref), place, place.prefix)
+        if listed or not place.path:
+            return listed
         try:
             return [file_info(place, verbs.stat(ref, place.path))]
         except ObjectNotFoundError:
             if verbs.list_objects(ref, prefix=place.prefix, amount=1).results:
                 return []  # all in it is what has no name
             raise
+
+    def _view(self, views: Views, place: Place) -> "View | RemoteView":
+        """Return the one state of the ref of a place."""
+        key = place.repository, place.ref
+        if key not in views:
+            verbs, ref = self._reading(place)
+            views[key] = verbs.view(ref)
+        return views[key]
+
+    def _below(self, views: Views, place: Place, maxdepth: int | None) -> Iterator[tuple[Place, ObjectEntry]]:
+        """Yield all objects below a place, whatever their paths end with, with their own places."""
+        if not place.ref and not place.path:
+            deeper = None if maxdepth is None else maxdepth - 1
+            for details in self._listed(place) if deeper != 0 else ():
+                yield from self._below(views, Place.of(details["name"]), deeper)
+            return
+        start = len(place.prefix)
+        for entry in self._view(views, place).objects(place.prefix):
+            if maxdepth is None or entry.path.count("/", start) < maxdepth:
+                yield place._replace(path=entry.path), entry
 
     def _found_below(self, place: Place, maxdepth: int | None, *, withdirs: bool, beginning: str) -> dict[str, Info]:
         verbs, ref = self._reading(place)
@@ -98,8 +134,9 @@ class Listing(Describing):
             if withdirs or maxdepth is not None:
                 parts = inner.split("/")
                 for depth in range(1, len(parts) if maxdepth is None else min(len(parts), maxdepth + 1)):
-                    name = place.named(place.prefix + "/".join(parts[:depth]))
-                    folders.setdefault(name, folder_info(name))
+                    if parts[depth - 1]:  # else it has the name of the folder above
+                        name = place.named(place.prefix + "/".join(parts[:depth]))
+                        folders.setdefault(name, folder_info(name))
                 if maxdepth is not None and len(parts) > maxdepth:
                     continue
             if inner and not inner.endswith("/"):
@@ -114,69 +151,74 @@ class Listing(Describing):
         return dict(sorted(found.items()))
 
     def _walk_in(
-        self,
-        views: "dict[tuple[str, str], View | RemoteView]",
-        path: str,
-        maxdepth: int | None,
-        topdown: bool,
-        on_error: "str | Callable[[OSError], object]",
-        *,
-        detail: bool,
+        self, walk: "_Walk", place: Place, prefix: str, maxdepth: int | None
     ) -> Iterator[tuple[str, Any, Any]]:
-        if maxdepth is not None and maxdepth < 1:
-            raise ValueError(f"maxdepth is {maxdepth}; give at least 1")
-        place = self._place(path)
+        """Walk the folder of a ref that ``prefix`` names, or the lake or a repository."""
+        is_nameless = False
         try:
             with self._told(place):
                 if place.ref:
-                    key = place.repository, place.ref
-                    if key not in views:
-                        verbs, ref = self._reading(place)
-                        views[key] = verbs.view(ref)
-                    listed = _children(views[key], place)
-                    if not listed and place.path and not self.isdir(place.name):
+                    view = self._view(walk.views, place)
+                    listed, is_nameless = _children(view, place, prefix)
+                    is_empty = not (listed or is_nameless or view.list_objects(prefix=prefix, amount=1).results)
+                    if is_empty and place.path:
                         raise ObjectNotFoundError(place.path, place.ref)
                 else:
                     listed = self._listed(place)
         except OSError as error:
-            if on_error == "raise":
+            if walk.on_error == "raise":
                 raise
-            if callable(on_error):
-                on_error(error)
+            if callable(walk.on_error):
+                walk.on_error(error)
             return
         folders, files = (
-            {_last(one["name"]): one for one in listed if one["type"] == kind} for kind in ("directory", "file")
+            {_last(details["name"]): details for details in listed if details["type"] == kind}
+            for kind in ("directory", "file")
         )
-        here = (place.name, folders, files) if detail else (place.name, list(folders), list(files))
-        if topdown:
-            yield here
+        top = place.named(prefix)[:-1] if prefix else place.name
+        row = (top, folders, files) if walk.detail else (top, list(folders), list(files))
+        if walk.topdown:
+            yield row
         if maxdepth is None or maxdepth > 1:
             deeper = None if maxdepth is None else maxdepth - 1
-            for name in list(here[1]):  # a caller may have removed some
-                below = f"{place.name}/{name}" if place.name else name
-                yield from self._walk_in(views, below, deeper, topdown, on_error, detail=detail)
-        if not topdown:
-            yield here
+            if is_nameless:
+                yield from self._walk_in(walk, place, f"{prefix}/", deeper)
+            for name in list(row[1]):  # a caller may have removed some
+                below = place._replace(path=prefix + name) if place.ref else Place.of(f"{top}/{name}" if top else name)
+                yield from self._walk_in(walk, below, below.prefix, deeper)
+        if not walk.topdown:
+            yield row
 
 
-def _children(view: "View | RemoteView", place: Place) -> list[Info]:
-    """Return the objects and folders in a folder, by name."""
-    found: dict[tuple[str, str], Info] = {}
+class _Walk(NamedTuple):
+    """One walk: its state of each ref, and what its caller chose."""
+
+    views: Views
+    topdown: bool
+    on_error: "str | Callable[[OSError], object]"
+    detail: bool
+
+
+def _children(view: "View | RemoteView", place: Place, prefix: str) -> tuple[list[Info], bool]:
+    """Return the objects and folders in a folder, by name, and whether it has a folder without a name."""
+    listed: dict[tuple[str, str], Info] = {}
+    is_nameless = False
     after: str | None = ""
     while after is not None:
-        page = view.list_objects(prefix=place.prefix, after=after, delimiter="/", amount=_PAGE)
+        page = view.list_objects(prefix=prefix, after=after, delimiter="/", amount=_PAGE)
         for item in page.results:
-            if item.path == "/" or item.path.endswith("//"):
-                continue  # an empty name, whose path is that of the folder above
+            if item.path == f"{prefix}/":
+                is_nameless = True
+                continue
             if isinstance(item, CommonPrefix):
-                info = folder_info(place.named(item.path.removesuffix("/")))
-            elif item.path == place.prefix or item.path.endswith("/"):
-                continue  # a folder's marker
+                details = folder_info(place.named(item.path.removesuffix("/")))
+            elif item.path == prefix:
+                continue  # the folder's own object
             else:
-                info = file_info(place, item)
-            found[info["name"], info["type"]] = info
+                details = file_info(place, item)
+            listed[details["name"], details["type"]] = details
         after = page.next_after
-    return [info for _, info in sorted(found.items())]
+    return [details for _, details in sorted(listed.items())], is_nameless
 
 
 def _last(name: str) -> str:

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from glob import has_magic
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
@@ -15,9 +14,11 @@ from fsspec.utils import isfilelike, stringify_path
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.addresses import Place
 from graveler.filesystem.describing import file_info
-from graveler.filesystem.listing import Listing
+from graveler.filesystem.local_targets import Download, expect_files, in_folder, local_paths
 from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, PlainFile, pieces_of_file, pieces_of_object
+from graveler.filesystem.selecting import PathOrPaths, Selecting, as_paths
 from graveler.model import ObjectEntry
+from graveler.temporary import file_beside
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
@@ -35,7 +36,7 @@ def _every(_: str, __: int) -> bool:
     return True
 
 
-class Reading(Listing):
+class Reading(Selecting):
     """Reading of objects."""
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
@@ -80,34 +81,80 @@ class Reading(Listing):
     def get_file(
         self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **_: Any
     ) -> None:
-        """Write an object to a local file, which appears as a whole; a folder is made. The bytes are compared with the recorded
-        checksum. Cost: a lookup and an object read."""
+        """Write an object to a local file, which appears as a whole; into a folder if ``lpath`` ends with a slash. A folder of
+        the lake is made. The bytes are compared with the recorded checksum. Cost: a lookup and an object read."""
         target = outfile if outfile is not None else lpath
         place = self._place(rpath)
         if not isfilelike(target) and self.isdir(rpath):
             os.makedirs(target, exist_ok=True)  # noqa: PTH103 - a path of any kind
             return
+        if not isfilelike(target):
+            target = in_folder(stringify_path(target), place)
         with self._told(place):
             verbs, ref = self._reading(place)
             entry = verbs.stat(ref, place.path)
+        expect_files([Download(place, entry, target)], None)
+        self._download(place, entry, target, callback)
+
+    def get(
+        self,
+        rpath: PathOrPaths,
+        lpath: Any,
+        recursive: bool = False,
+        callback: Callback = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        **_: Any,
+    ) -> None:
+        """Write objects to local files, with ``recursive`` all below folders, each as :meth:`get_file`. Targets are named as in
+        fsspec's :meth:`get`: a slash at the end of ``lpath`` means a folder, which is made if it does not exist. An empty object
+        whose path ends with a slash becomes a folder.
+
+        Before anything is written, ``ValueError`` if an object cannot be a file, or two would be one; ``NotADirectoryError`` and
+        ``IsADirectoryError`` if there is a file where a folder has to be, or the other way round. Cost: a lookup for each
+        thousand paths or a listing for each thousand objects in a folder; an object read for each.
+        """
+        downloads = self._downloads(rpath, lpath, recursive=recursive, maxdepth=maxdepth)
+        callback.set_size(len(downloads))
+        for download in callback.wrap(downloads):
+            with callback.branched(download.place.name, download.target) as branch:
+                self._get_object(download, branch)
+
+    def _downloads(self, rpath: PathOrPaths, lpath: Any, *, recursive: bool, maxdepth: int | None) -> "list[Download]":
+        """Return which objects are written to which files. Errors as :meth:`get`."""
+        source = as_paths(rpath)
+        target = local_paths(lpath)
+        selection, arrivals = self._arriving(
+            source, target, recursive=recursive, maxdepth=maxdepth, is_folder=os.path.isdir
+        )
+        downloads = [Download(place, selection.objects[place], name) for place, name in arrivals]
+        root = target.rstrip("/") if isinstance(target, str) else None
+        with self._told(self._place(source if isinstance(source, str) else "")):
+            return expect_files(downloads, root)
+
+    def _get_object(self, download: "Download", callback: Callback) -> None:
+        if download.is_folder:
+            os.makedirs(download.target, exist_ok=True)  # noqa: PTH103 - a text
+        else:
+            self._download(download.place, download.entry, download.target, callback)
+
+    def _download(self, place: Place, entry: ObjectEntry, target: Any, callback: Callback) -> None:
+        """Write an object to a local file or a stream."""
+        with self._told(place):
+            verbs, ref = self._reading(place)
             callback.set_size(entry.size)
             if isfilelike(target):
                 for piece in verbs.bytes_in(ref, entry):
                     target.write(piece)
                     callback.relative_update(len(piece))
                 return
-            final = Path(stringify_path(target))
+            final = Path(target)
             final.parent.mkdir(parents=True, exist_ok=True)
-            temporary = final.with_name(f".graveler-{token_hex(8)}")
-            try:
-                with temporary.open("xb") as file:
-                    for piece in verbs.bytes_in(ref, entry):
-                        file.write(piece)
-                        callback.relative_update(len(piece))
+            with file_beside(final) as (file, temporary):
+                for piece in verbs.bytes_in(ref, entry):
+                    file.write(piece)
+                    callback.relative_update(len(piece))
+                file.close()
                 temporary.replace(final)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
 
     def native(self, path: "str | Sequence[str]") -> list[str]:
         """Return where the bytes of objects are, for readers that open files by themselves: paths of files, ``s3://`` URLs, or

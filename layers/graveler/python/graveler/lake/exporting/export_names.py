@@ -20,18 +20,24 @@ _SHOWN: Final = 10
 
 
 class UnwritableKeysError(InvalidError):
-    """Objects that cannot be files were left out. ``problems`` are all of them, path and reason, in the order of the
-    paths."""
+    """Objects that cannot be files were left out; or, unless ``is_rest_written``, stop everything. ``problems`` are all of them,
+    path and reason, in the order of the paths."""
 
-    def __init__(self, problems: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, problems: Iterable[tuple[str, str]], *, is_rest_written: bool = True) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
+        subject = f"{count} object{'s' if count != 1 else ''} cannot be {'files' if count != 1 else 'a file'}"
         shown = "; ".join(f"{path[:200]!r} {why}" for path, why in self.problems[:_SHOWN])
-        super().__init__(
-            f"{count} object{'s' if count != 1 else ''} cannot be {'files' if count != 1 else 'a file'}, and "
-            f"{'are' if count != 1 else 'is'} left out: {shown}{'; …' if count > _SHOWN else ''}. Everything else is written; "
-            "rename them to have them, too"
-        )
+        shown += "; …" if count > _SHOWN else ""
+        if is_rest_written:
+            super().__init__(
+                f"{subject}, and {'are' if count != 1 else 'is'} left out: {shown}. Everything else is written; rename them to "
+                "have them, too"
+            )
+        else:
+            super().__init__(
+                f"{subject}: {shown}. Nothing was written; rename them, or leave them out as `graveler get -r` does"
+            )
 
 
 class FileNames(msgspec.Struct, frozen=True):
