@@ -128,6 +128,31 @@ def test_a_late_put_over_an_older_acknowledged_value_loses_neither() -> None:
     assert texts(world.main, "main@")["k"] in ("1", "2")
 
 
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_late_put_that_was_read_is_gone_only_if_it_was_never_acknowledged(is_killed: bool) -> None:
+    """As docs/concurrency.md says below the promises. The commit has read the token's items, and publishes without this one."""
+    world = World()
+    put(world.main, {"k": "1"})
+    dies = DieAt("tables.get_many")  # after the put, before the look
+    reads: list[dict[str, str]] = []
+
+    def put_late() -> None:
+        slow = world.repository(dies if is_killed else Before("tables.get_many", act=read))
+        stager(slow)._open.update(stager(world.main)._open)
+        if not is_killed:
+            slow.upload("main", "late", b"2")
+            return
+        assert died(lambda: slow.upload("main", "late", b"2"))
+        read()
+
+    def read() -> None:
+        reads.append(texts(world.main))
+
+    world.repository(Before(*PUBLISH, act=put_late)).commit("main", "m")
+    assert reads == [{"k": "1", "late": "2"}]
+    assert texts(world.main) == ({"k": "1"} if is_killed else {"k": "1", "late": "2"})
+
+
 def test_a_put_to_a_branch_that_was_created_again_lands_on_the_new_one() -> None:
     world = World()
     world.main.create_branch("b", "main")
