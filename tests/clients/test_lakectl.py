@@ -3,11 +3,15 @@
 The Go client decodes an error only of type JSON and of a documented status; it reads times of presigned URLs from their query.
 """
 
+import json
 import re
+import socket
+from base64 import b64encode
 from calendar import timegm
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from hashlib import md5
+from http.client import HTTPResponse
 from pathlib import Path
 from time import strptime, time
 from typing import Any
@@ -17,6 +21,7 @@ import lakefs
 import pytest
 
 from tests.clients.support import Served, Wire, form
+from tests.support.patience import PATIENCE
 
 AGENT = "lakectl/1.84.0"
 PART = 5 << 20
@@ -157,17 +162,38 @@ def test_without_presign_files_are_uploaded_as_forms(ctl: Wire, base: str) -> No
 
 
 def test_an_upload_to_a_protected_branch_ends_at_once_with_403(ctl: Wire, base: str) -> None:
-    """lakectl repeats requests after 429, 500 and 503 alone. It shows the status of the form; of the address it shows only the
-    message, which therefore has the status."""
+    """lakectl repeats requests after 429, 500 and 503, and after broken connections. It shows the message and, in a line of its
+    own, the status; of the address it shows only the message, which therefore has both lines."""
     ctl("PUT", f"{base}/settings/branch_protection", "", [{"pattern": "main"}]).expect(204)
     for query in ({"path": "a", "presign": "true"}, {"path": "a"}):
         refused = ctl("GET", f"{base}/branches/main/staging/backing", query).expect(403).json()
-        assert refused["message"] == "cannot write to protected branch (403 Forbidden)"
+        assert refused["message"].split("\n") == ["cannot write to protected branch", "403 Forbidden"]
         assert refused["code"] == "branch_protected"
     data, kind = form(b"x" * 300_000)
     refused = ctl("POST", f"{base}/branches/main/objects", {"path": "a"}, data, {"Content-Type": kind}).expect(403)
     assert refused.json()["message"] == "cannot write to protected branch"
-    ctl("POST", f"{base}/branches/main/staging/pmpu", {"path": "a", "parts": 3}).expect(403)
+    parts = ctl("POST", f"{base}/branches/main/staging/pmpu", {"path": "a", "parts": 3}).expect(403)
+    assert parts.json()["message"] == "cannot write to protected branch"
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 4000000000", "Transfer-Encoding: chunked"])
+def test_a_large_upload_is_refused_before_its_bytes_are_sent(ctl: Wire, base: str, served: Served, length: str) -> None:
+    """Of the form only its beginning arrives: the response is not to wait for the rest."""
+    ctl("PUT", f"{base}/settings/branch_protection", "", [{"pattern": "main"}]).expect(204)
+    where = urlsplit(served.api)
+    assert where.hostname is not None
+    token = b64encode(f"{served.key_id}:{served.secret}".encode()).decode()
+    _, kind = form(b"")
+    head = (
+        f"POST {where.path}{base}/branches/main/objects?path=a HTTP/1.1\r\nHost: {where.netloc}\r\n"
+        f"Authorization: Basic {token}\r\nContent-Type: {kind}\r\n{length}\r\n\r\n"
+    )
+    with socket.create_connection((where.hostname, where.port or 80), PATIENCE) as connection:
+        connection.sendall(head.encode())
+        response = HTTPResponse(connection)
+        response.begin()
+        assert response.status == 403
+        assert json.loads(response.read())["message"] == "cannot write to protected branch"
 
 
 def test_large_files_are_uploaded_in_parts_with_fresh_urls(ctl: Wire, base: str) -> None:

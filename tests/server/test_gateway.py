@@ -188,13 +188,19 @@ def test_nobody_keeps_much_of_a_strangers_body(metrics: Metrics, tmp_path: Path,
     statuses: list[int] = []
     came = arriving(*[bytes(1000)] * ((length or 20_000) // 1000), bytes((length or 20_000) % 1000))
 
+    told: list[bytes] = []
+
     async def receive() -> Message:
         assert application.asked == 1, "it is known that they are strangers before the first byte is taken"
+        assert told == [b"who are you?"], "and told to them"
         return await came()
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
+            assert (b"content-length", b"12") in message["headers"], "a client knows when it has all of it"
+        elif message["body"]:
+            told.append(message["body"])
 
     said = (b"transfer-encoding", b"chunked") if length is None else (b"content-length", str(length).encode())
     head = {"method": "POST", "raw_path": b"/x", "query_string": b"", "http_version": "1.1", "client": None}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from graveler.access.authentication import Access
 from graveler.access.errors import TooManyFailuresError
-from graveler.api.call import ANONYMOUS, Call, cookies, source_ip
+from graveler.api.call import ANONYMOUS, BodyNeededError, Call, cookies, source_ip
 from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_own_page
 from graveler.api.pages import page_outside
@@ -75,7 +75,8 @@ class Application:
 
     def refusal(self, event: Mapping[str, Any]) -> tuple[Response, str] | None:
         """Return the response to an event without its body, if it is refused whatever the body, as :meth:`respond`: then the
-        server need not store a large body that the client may not send. None if the body is wanted."""
+        server need not wait for a large body that the client may not send. None if the body is wanted. Only for requests that may
+        have a large body: their handlers change nothing before they read it."""
         response, operation = self._respond(event, has_body=False)
         return None if response is None else (response, operation)
 
@@ -175,16 +176,22 @@ class Application:
             route.operation,
             request_id,
             seconds_left,
+            has_body=has_body,
         )
         pairs = split_query(event.get("rawQueryString", ""))
-        if not route.changes:
-            route.permit(call, parameters)
-            return route.answer(call, parameters, pairs) if has_body else None
+        if not has_body and route.body_kind is BodyKind.SMALL:  # its handler may do its work without a body
+            return None
+        try:
+            if not route.changes:
+                route.permit(call, parameters)
+                return route.answer(call, parameters, pairs)
+        except BodyNeededError:
+            return None
         try:
             route.permit(call, parameters)
-            if not has_body:
-                return None
             response = route.answer(call, parameters, pairs)
+        except BodyNeededError:
+            return None
         except Exception as error:  # noqa: BLE001 - the audit log has an outcome for each change, then it goes on its way
             response = _refusal(error, route.operation, request_id)
         call.audit(

@@ -22,13 +22,18 @@ ANONYMOUS: Final = Identity("", "", Role.READER, repositories=("",))
 """The identity where no credentials are needed; it sees no repository."""
 
 
+class BodyNeededError(Exception):
+    """A handler needs the body of a request of which only the head has arrived."""
+
+
 class Call:
     """The context of a request, besides its parameters. Header names are in lower case. ``seconds_left`` is the time it may still
-    take."""
+    take. ``has_body`` is False while only the head has arrived: then what reads the body raises :class:`BodyNeededError`."""
 
     __slots__ = (
         "_event",
         "access",
+        "has_body",
         "headers",
         "identity",
         "lake",
@@ -51,8 +56,11 @@ class Call:
         operation: str,
         request_id: str,
         seconds_left: Callable[[], float],
+        *,
+        has_body: bool = True,
     ) -> None:
         self._event = event
+        self.has_body = has_body
         self.headers = headers
         self.lake = lake
         self.access = access
@@ -93,7 +101,7 @@ class Call:
         return digest.hexdigest()
 
     def body_bytes(self) -> bytes:
-        """Return the body as it was sent."""
+        """Return the body as it was sent. :class:`BodyNeededError`."""
         path = self.body_file
         if path is not None:
             return path.read_bytes()
@@ -101,7 +109,10 @@ class Call:
 
     @property
     def body_file(self) -> Path | None:
-        """The file into which a local server spooled a large body (event key ``graveler.body_file``), if it did."""
+        """The file into which a local server spooled a large body (event key ``graveler.body_file``), if it did.
+        :class:`BodyNeededError`."""
+        if not self.has_body:
+            raise BodyNeededError
         path = self._event.get("graveler.body_file")
         return None if path is None else Path(path)
 

@@ -25,6 +25,9 @@ PIECE: Final = 256 << 10
 SILENCE_SECONDS: Final = 60.0
 """Longest silence within a body."""
 
+LINGER_SECONDS: Final = 30.0
+"""Longest time for which an unwanted body is discarded."""
+
 PATIENCE_SECONDS: Final = 30.0
 """Seconds for which a body may arrive at any speed."""
 
@@ -150,12 +153,14 @@ class SpoolRoom:
             self._left += taken
 
 
-async def read_past(request: Request, receive: Receive, most: int) -> None:
-    """Read and discard an unwanted body, so that its sender gets to read the response. A body longer than ``most`` bytes, or one
-    that arrives too slowly, is abandoned."""
-    with suppress(RequestError):
-        async for _ in pieces(request, receive, most):
-            pass
+async def read_past(receive: Receive, most: int) -> None:
+    """Read and discard what a client still sends of an unwanted body, for :data:`LINGER_SECONDS` and ``most`` bytes at most: if
+    the connection broke, many clients would lose the response, and send everything again."""
+    left = most
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while left > 0 and (message := await receive())["type"] == "http.request" and message.get("more_body"):
+                left -= len(message.get("body", b""))
 
 
 async def read_small_body(request: Request, receive: Receive, limit: int, spool_bytes: int) -> Body | None:

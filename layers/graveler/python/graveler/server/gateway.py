@@ -31,7 +31,7 @@ from graveler.server.data_plane import DataPlane
 from graveler.server.events import event_of, response_of
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine, now, write_line
-from graveler.server.requests import Receive, Request, Scope, Send, request_of
+from graveler.server.requests import Message, Receive, Request, Scope, Send, request_of
 from graveler.server.responses import Pieces, RequestError, ServerResponse, json_error
 from graveler.server.short import ShortRequests
 from graveler.server.threads import Threads
@@ -45,6 +45,8 @@ MAX_HEADERS: Final = 32 << 10
 _MESSAGE: Final = 64 << 10
 """Bytes of a body sent at once: granian buffers 32 of these for a client that does not read them."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_WHILE_SENDING: Final = (413, 503)
+"""Statuses of refusals of a body that is still arriving, and not because it arrives too slowly or was cut short."""
 
 
 class Application(Protocol):
@@ -113,8 +115,7 @@ class Gateway:
             try:
                 self._note(request, request_id, response, began)  # before the client has the response
             finally:  # an unwritable log must not hold back a response
-                await send(start)
-                await send({"type": "http.response.body", "body": response.body})
+                await _send_whole(response, start, receive, send)
             return
         await send(start)
         try:
@@ -145,7 +146,7 @@ class Gateway:
             if self._keeps_more_than_anybodys(request, limit):
                 refusal = await self._handlers.run(self._refusal, request, request_id)
                 if refusal is not None:
-                    await read_past(request, receive, spool)
+                    refusal.early = limit
                     return refusal
             small = await read_small_body(request, receive, limit, spool)
             if small is not None:
@@ -155,10 +156,13 @@ class Gateway:
                 return await self._threads_for(request).run(self._handle, request, body, request_id)
         except RequestError as error:
             refused = json_error(error.status, error.message)
-            refused.headers.append(("connection", "close"))  # the rest of the body is not read
+            refused.headers.append(("connection", "close"))
+            refused.early = self._settings.max_upload_bytes if error.status in _WHILE_SENDING else 0
             return refused
         except UnavailableError as error:  # the temporary folder is full
-            return json_error(503, str(error))
+            full = json_error(503, str(error))
+            full.early = self._settings.max_upload_bytes
+            return full
 
     def _begin_small(self, request: Request, body: Body, request_id: str) -> ServerResponse | Awaitable[ServerResponse]:
         """Return the response to a request with a complete body, or an awaitable of it: a short one runs in this thread unless it
@@ -221,6 +225,21 @@ class Gateway:
                     worker=self._worker,
                 )
             )
+
+
+async def _send_whole(response: ServerResponse, start: Message, receive: Receive, send: Send) -> None:
+    """Send a response with its whole body. The client has all of an early one before the rest of its own body is discarded."""
+    if not response.early:
+        await send(start)
+        await send({"type": "http.response.body", "body": response.body})
+        return
+    assert isinstance(response.body, bytes)
+    length = (b"content-length", str(len(response.body)).encode())
+    headers = [header for header in start["headers"] if header[0].lower() != length[0]]
+    await send({**start, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    await read_past(receive, response.early)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _send_pieces(body: Pieces, receive: Receive, send: Send) -> None:

@@ -20,12 +20,14 @@ class Pieces(Protocol):
 
 
 class ServerResponse(msgspec.Struct):
-    """A status, headers and a body, or the pieces of one. ``operation`` is its name in logs and metrics."""
+    """A status, headers and a body, or the pieces of one. ``operation`` is its name in logs and metrics. ``early``: the client
+    may still be sending its body, of which this much may be ignored, in bytes."""
 
     status: int
     headers: Headers
     body: bytes | Pieces = b""
     operation: str = ""
+    early: int = 0
 
 
 class RequestError(Exception):

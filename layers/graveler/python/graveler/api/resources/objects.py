@@ -222,17 +222,20 @@ def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, bod
 )
 def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Write an object's bytes through the API, either directly or as the part ``content`` of a form."""
-    absent = if_absent(call.headers)
+    absent, force = if_absent(call.headers), call.force(query.force)
+    opened = call.lake.repository(repository)
+    if not call.has_body:
+        opened.new_address(branch, query.path, force=force)  # refuse before the body is sent
     body = call.body_file or call.body_bytes()
     with uploaded(call.headers.get("content-type", ""), body) as (data, content_type):
-        entry = call.lake.repository(repository).upload(
+        entry = opened.upload(
             branch,
             query.path,
             data,
             content_type=content_type,
             metadata=metadata_of_headers(call.headers),
             if_absent=absent,
-            force=call.force(query.force),
+            force=force,
         )
     return json_response(object_document(entry), 201)
 

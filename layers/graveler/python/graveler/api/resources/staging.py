@@ -64,8 +64,11 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
 
     try:
         found, address = call.lake.looking(repository, ask)
-    except ProtectedBranchError as error:  # of this response, lakectl shows the message without the status
-        raise ApiError(403, "cannot write to protected branch (403 Forbidden)", cause=error) from None
+    except ProtectedBranchError as error:
+        if not call.headers.get("user-agent", "").startswith("lakectl/"):
+            raise
+        # Of this response lakectl shows the message only, and of all others the status in a line of its own, too.
+        raise ApiError(403, "cannot write to protected branch\n403 Forbidden", cause=error) from None
     if not query.presign:
         return json_response(StagingLocation(address))
     presigner = Presigner(call, found, branch)
