@@ -11,10 +11,12 @@ import pytest
 
 import graveler.duckdb
 import graveler.polars
+from graveler.data_files import is_data, is_empty
 from graveler.errors import GravelerError
 from graveler.sdk.lake import Lake, create_lake
+from tests.rowdiff.test_rowdiff import committed
 from tests.support.campaigns import share
-from tests.support.strays import LAYOUTS, STRAYS, write_folder
+from tests.support.strays import LAYOUTS, PLAIN, STRAYS, write_folder
 
 Rows = list[tuple[Any, ...]]
 
@@ -121,6 +123,19 @@ def test_row_diffs_leave_strays_out(tables: Tables, layout: str) -> None:
         for end in ("", "/", "/**"):
             with reference.diff_rows("main", tables.folder(layout, stray) + end) as differences:
                 assert not list(differences), stray
+
+
+def test_row_diffs_leave_markers_of_the_folder_out() -> None:
+    table = PLAIN.files["part-1.parquet"]
+    before, after = {"t/": b"", "t/a.parquet": table}, {"t/": b"x", "t/a.parquet": table, "t/b.parquet": table}
+    with committed(before, after).ref("main~1").diff_rows("main", "t/") as differences:
+        assert [row.after for row in differences] == [{"id": 1}, {"id": 2}]
+
+
+def test_a_marker_is_no_data_whatever_its_size() -> None:
+    for path in ("", "d/", "k=a/", "d_$folder$", "k=a/e_$folder$"):
+        assert [is_data(path, size) for size in (0, 1)] == [False, False]
+        assert is_empty(path, 1)
 
 
 @pytest.mark.parametrize("ending", ["csv", "ndjson"])

@@ -192,6 +192,12 @@ def test_what_is_in_a_folder(folder: GravelerFileSystem, tables: str, folder_opt
         graveler.polars.read_parquet(f"{tables}/t", **here, hidden_file_prefix=())
     with pytest.raises(FileNotFoundError, match=r"begin with one of \['_', '\.'\]"):
         graveler.polars.scan_parquet(f"{tables}/only", **here)
+    with pytest.raises(FileNotFoundError, match="only files without bytes are here"):
+        graveler.polars.scan_parquet(f"{tables}/only/*", **here)
+    write(folder, f"{tables}/t/_b.parquet", FRAME)
+    for hidden, height in ((None, 2000), (["_", "."], 1000), ("a", 1000)):
+        found = graveler.polars.read_parquet(f"{tables}/t/*.parquet", **here, hidden_file_prefix=hidden)
+        assert found.height == height
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,23 @@ def test_tables_without_rows() -> None:
                 assert list(found) == []
 
 
+@pytest.mark.parametrize(("before", "after"), [(0, 3), (3, 1), (2, 2), (4000, 1)])
+def test_rows_without_columns_are_rows(before: int, after: int) -> None:
+    """A row counts as often as it is there, also where no row of the table has a column."""
+
+    def table(amount: int) -> dict[str, bytes]:
+        return {"t/same.json": b"{}\n", "t/lines.json": b"{}\n" * amount, "t/array.json": b"[{}, {}]"}
+
+    repository = committed(table(before), {**table(after), "t/array.json": b"[{},{}]"})
+    with diff(repository, "t") as found:
+        assert (found.added, found.removed) == (max(after - before, 0), max(before - after, 0))
+        assert [(row.before, row.after) for row in found] == [(None, {})] * found.added + [({}, None)] * found.removed
+        assert found.to_arrow().read_all().num_rows == found.added + found.removed
+        assert len(found.to_pandas()) == len(found.to_polars()) == found.added + found.removed
+    with pytest.raises(InvalidError, match="the left side has no column 'k', and no other one"):
+        diff(repository, "t", ["k"])
+
+
 def test_json_as_lines_and_as_an_array_is_the_same() -> None:
     assert rows(LINES, b'[{"k": 1},\n {"k": 2}]', "a.json") == []
 

@@ -135,7 +135,10 @@ def test_work_on_other_objects_meanwhile_is_kept(main: Branch) -> None:
 
 def test_a_block_that_changes_nothing_is_told(repo: Repository, main: Branch) -> None:
     head = main.head.id
-    with pytest.raises(graveler.NoChangesError), main.transaction("nothing") as tx:
+    with (
+        pytest.raises(graveler.NoChangesError, match="transaction on 'main': its block changed nothing"),
+        main.transaction("nothing") as tx,
+    ):
         tx.object("old").upload("old")
     assert main.head.id == head
     assert all_branches(repo) == ["main"]

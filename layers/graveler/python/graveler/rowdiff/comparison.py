@@ -77,6 +77,8 @@ class _Comparison:
         differing = self._sides.differing()
         changes: tuple[ColumnDifference, ...] = ()
         kinds: Columns = {}
+        left: tuple[Part, ...] = ()
+        right: tuple[Part, ...] = ()
         if differing.left or differing.right:
             changes = self._column_differences(differing)
             if self._keys:
@@ -88,6 +90,8 @@ class _Comparison:
         if kinds:
             self._reading.execute(_fewer_threads(_OF_A_COLUMN * len(kinds)))
             self._make_differences(left, right, _aliases(kinds))
+        elif self._has_rows(left) or self._has_rows(right):
+            self._reading.execute(f"CREATE TABLE differences AS {_without_columns(left, right)}")
         else:
             no_key = "NULL AS key, " if self._keys else ""
             self._reading.execute(
@@ -196,14 +200,19 @@ class _Comparison:
             return
         first = min(files)
         if self._missing(columns_of(self._reading.parts(self._left, {first: files[first]}))):
-            self._check_keys(self._left, columns_of(self._reading.parts(self._left, files)))
+            self._check_keys(self._left, self._reading.parts(self._left, files))
 
-    def _check_keys(self, side: Side, columns: Columns) -> None:
-        """Check that a side has the key columns. JSON without a record has no columns."""
-        if columns and (missing := self._missing(columns)):
-            raise InvalidError(
-                f"the {side.name} side has no column {missing[0]!r}; its columns are {', '.join(map(repr, columns))}"
-            )
+    def _check_keys(self, side: Side, parts: Sequence[Part]) -> None:
+        """Check that a side has the key columns. JSON without a record has no columns, and needs none."""
+        columns = columns_of(parts)
+        missing = self._missing(columns)
+        if missing and (columns or self._has_rows(parts)):
+            names = f"; its columns are {', '.join(map(repr, columns))}" if columns else ", and no other one"
+            raise InvalidError(f"the {side.name} side has no column {missing[0]!r}{names}")
+
+    def _has_rows(self, parts: Sequence[Part]) -> bool:
+        """Return whether any of these files has a row."""
+        return bool(self._reading.rows(f"FROM ({select(parts, {}, '1 AS one')}) LIMIT 1"))
 
     def _missing(self, columns: Columns) -> list[str]:
         names = {name.lower() for name in columns}
@@ -218,8 +227,7 @@ class _Comparison:
         """Check the keys over all files, and return the files to compare: all, if the keys' types depend on equal ones."""
         left, right = self._parts(self._sides)
         for side, parts in ((self._left, left), (self._right, right)):
-            if parts:
-                self._check_keys(side, columns_of(parts))
+            self._check_keys(side, parts)
         columns = compared(columns_of((*left, *right)))
         if not columns:
             return differing
@@ -236,6 +244,21 @@ class _Comparison:
         of_some = {name.lower(): kind for name, kind in _kinds(self._parts(differing)).items()}
         same_types = all(of_some.get(name.lower()) == kind for name, (_, kind) in keys.items())
         return differing if same_types else self._sides
+
+
+def _without_columns(left: Sequence[Part], right: Sequence[Part]) -> str:
+    """Return the query of the differences between rows without columns, as JSON's ``{}``: which side has how many more. As DuckDB
+    has no struct without fields, a row is a map without entries."""
+    row = "map([]::VARCHAR[], []::JSON[])"
+    return f"""
+        WITH counted AS (
+            SELECT coalesce(sum(one), 0)::BIGINT AS surplus
+            FROM ({select(left, {}, "-1 AS one")} UNION ALL {select(right, {}, "1 AS one")})
+        ), repeated AS (SELECT surplus, unnest(range(abs(surplus))) AS nth FROM counted)
+        SELECT CASE WHEN surplus > 0 THEN 'added' ELSE 'removed' END AS type,
+            CASE WHEN surplus < 0 THEN {row} END AS before,
+            CASE WHEN surplus > 0 THEN {row} END AS after
+        FROM repeated"""
 
 
 def _fewer_threads(size: int) -> str:

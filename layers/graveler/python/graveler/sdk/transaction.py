@@ -4,7 +4,7 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 
-from graveler.errors import AlreadyExistsError, DirtyBranchError, InvalidError, RefNotFoundError
+from graveler.errors import AlreadyExistsError, DirtyBranchError, InvalidError, NoChangesError, RefNotFoundError
 from graveler.history.names import check_tag
 from graveler.lake.refs.hidden_branch import hidden_branch
 from graveler.model import CommitID
@@ -64,7 +64,12 @@ def transaction(
             )
         if work.tag is not None:
             _refuse_taken(repository, work.tag)
-        commit_branch(repository, name, work.commit_message, work.commit_metadata)
+        try:
+            commit_branch(repository, name, work.commit_message, work.commit_metadata)
+        except NoChangesError:  # it names the hidden branch, which means nothing to the user
+            raise NoChangesError(
+                f"nothing to commit in the transaction on {branch_id!r}: its block changed nothing"
+            ) from None
         work.merged = work.merge_into(
             source,
             message=f"Merge transaction: {work.commit_message}" if work.commit_message else "Merge transaction",

@@ -292,7 +292,7 @@ def _row_text(row: "RowDifference") -> str:
             cells.append(f"{name}={_shown((before or after)[name])}")
         elif not _is_same(before[name], after[name]):
             cells.append(f"{name}: {_turned(_shown(before[name]), _shown(after[name]))}")
-    return "  ".join(cells)
+    return "  ".join(cells) or "{}"  # a row of JSON without columns
 
 
 def _is_same(one: Any, other: Any) -> bool:
