@@ -40,7 +40,7 @@ from infra.functions import (
 )
 from infra.network import NetworkStack
 from infra.queues import consume, dead_letters, send, work_queue
-from infra.routes import CATCH_ALL, api_routes
+from infra.routes import CATCH_ALL, FALLBACK_PATH, FALLBACKS, api_routes
 from infra.settings import Settings, SettingsError
 from infra.stateful import lake_table
 
@@ -243,6 +243,14 @@ class ApiStack(Stack):
             )
             for route in api_routes()
         }
+        fallbacks = {
+            method: self._route(
+                api.HttpRouteKey.with_(FALLBACK_PATH, api.HttpMethod[method]),
+                f"Fallback{method.capitalize()}",
+                behind[verb],
+            )
+            for method, verb in FALLBACKS.items()
+        }
         self._route(api.HttpRouteKey.DEFAULT, "CatchAll", behind[CATCH_ALL])
         # The integration's own permission is for stage/method/path, which this route is not:
         # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html, and
@@ -276,7 +284,7 @@ class ApiStack(Stack):
         resource.access_log_settings = api.CfnStage.AccessLogSettingsProperty(
             destination_arn=self.access_log.log_group_arn, format=json.dumps(_LINE)
         )
-        self._throttle(resource, routes)
+        self._throttle(resource, routes, fallbacks)
         if settings.web_acl:
             self._close_the_way_around()
         elif settings.domain:
@@ -290,20 +298,31 @@ class ApiStack(Stack):
             self.functions[verb].add_environment("GRAVELER_FRONT_DOOR", ",".join(keys))
         give_front_door(self, self._settings, self.api, keys[0], [self._called[verb] for verb in asked])
 
-    def _throttle(self, stage: api.CfnStage, routes: Mapping[str, api.HttpRoute]) -> None:
-        """Lower limits for single routes, which must be there before the stage names them."""
+    def _throttle(
+        self, stage: api.CfnStage, routes: Mapping[str, api.HttpRoute], fallbacks: Mapping[str, api.HttpRoute]
+    ) -> None:
+        """Lower limits for single routes, which must be there before the stage names them. The fallback of a method
+        has the lowest ones of the operations that also come by it, so that a slash in a name is no way around them."""
         limits = self._settings.throttled()
         if unknown := sorted(set(limits) - set(routes)):
             raise SettingsError(
                 f"throttles: {', '.join(unknown)}: no operation of the API; docs/openapi.json has them all"
             )
-        for operation in limits:
-            stage.node.add_dependency(routes[operation])
-        if limits:
+        by_key: dict[str, tuple[int, int]] = {}
+        for route in api_routes():
+            if (limit := limits.get(route.operation)) is None:
+                continue
+            by_key[f"{route.method} {route.path}"] = limit
+            stage.node.add_dependency(routes[route.operation])
+            if route.is_joined:
+                key = f"{route.method} {FALLBACK_PATH}"
+                rate, burst = by_key.get(key, limit)
+                by_key[key] = min(rate, limit[0]), min(burst, limit[1])
+                stage.node.add_dependency(fallbacks[route.method])
+        if by_key:
             stage.route_settings = {
-                f"{route.method} {route.path}": {"ThrottlingRateLimit": limit[0], "ThrottlingBurstLimit": limit[1]}
-                for route in api_routes()
-                if (limit := limits.get(route.operation)) is not None
+                key: {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
+                for key, (rate, burst) in by_key.items()
             }
 
     def _let_aws_in(self) -> None:

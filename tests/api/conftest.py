@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from graveler.api.settings import Settings
 from tests.api.over_http import HOST, Switch, serving
-from tests.api.support import Client, EventClient, HttpClient, make_world
+from tests.api.support import ANYWHERE, Client, FunctionClient, HttpClient, make_world
 
 
 @pytest.fixture(scope="session")
@@ -15,13 +16,15 @@ def server() -> Iterator[Switch]:
         yield switch
 
 
-@pytest.fixture(params=["events", "http"])
+@pytest.fixture(params=["functions", "http"])
 def call(request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A client of an API with one repository, ``repo``, and an admin's credentials: in events, and over HTTP."""
-    world = make_world()
+    """A client of an API with one repository, ``repo``, and an admin's credentials: in events as functions get them, and over
+    HTTP."""
+    is_function = request.param == "functions"
+    world = make_world(Settings(import_sources=ANYWHERE, decoded_paths=is_function))
     world.lake.create_repository("repo", "local://repo")
-    if request.param == "events":
-        yield EventClient(world)
+    if is_function:
+        yield FunctionClient(world)
         return
     switch: Switch = request.getfixturevalue("server")
     switch.application = world.application

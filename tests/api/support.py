@@ -25,6 +25,7 @@ from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
+from tests.support.gateways import through_gateway
 from tests.support.keyrings import keyring
 from tests.support.patience import PATIENCE
 
@@ -106,10 +107,26 @@ class EventClient:
         said = {name.lower(): value for name, value in (headers or {}).items()}
         if authorization is not None:
             said["authorization"] = authorization or self.world.admin
-        raw_path = BASE + path if path.startswith("/") else path[1:]
-        answer = as_answer(self.world.application(make_event(method, raw_path, query, body, said)))
-        check_documented(method, raw_path, answer)
+        sent = BASE + path if path.startswith("/") else path[1:]
+        answer = as_answer(self.world.application(self.event(method, sent, query, body, said)))
+        check_documented(method, sent, answer)
         return answer
+
+    def event(
+        self, method: str, path: str, query: QueryItems, body: object, headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """The event of a request with this percent-encoded path."""
+        return make_event(method, path, query, body, headers)
+
+
+class FunctionClient(EventClient):
+    """Speaks to an application as functions behind an HTTP API do. The gateway decodes paths. ``world`` must know that
+    (``decoded_paths``)."""
+
+    def event(
+        self, method: str, path: str, query: QueryItems, body: object, headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        return make_event(method, through_gateway(path), query, body, headers)
 
 
 class HttpClient:
@@ -132,19 +149,19 @@ class HttpClient:
         said = dict(headers or {})
         if authorization is not None:
             said["Authorization"] = authorization or self.world.admin
-        raw_path = BASE + path if path.startswith("/") else path[1:]
+        sent = BASE + path if path.startswith("/") else path[1:]
         asked = raw_query(query)
         data = body.encode() if isinstance(body, str) else body
         if data is not None and not isinstance(data, bytes):
             data = json.dumps(data).encode()
         try:
-            self._connection.request(method, f"{raw_path}?{asked}" if asked else raw_path, data, said)
+            self._connection.request(method, f"{sent}?{asked}" if asked else sent, data, said)
         except (InvalidURL, ValueError) as error:
             pytest.skip(f"no request over HTTP can say this: {error}")
         response = self._connection.getresponse()
         names = {name.lower(): value for name, value in response.getheaders()}
         answer = Answer(response.status, names, response.read(), response.headers.get_all("set-cookie") or ())
-        check_documented(method, raw_path, answer)
+        check_documented(method, sent, answer)
         return answer
 
     def close(self) -> None:
@@ -154,12 +171,12 @@ class HttpClient:
 ROUTER = Router(GROUPS)
 
 
-def check_documented(method: str, raw_path: str, answer: Answer) -> None:
+def check_documented(method: str, path: str, answer: Answer) -> None:
     """Each answer must be one that its route documents, with a body that reads strictly as the document named there."""
-    if not raw_path.startswith(BASE + "/") or answer.status == 500:
+    if not path.startswith(BASE + "/") or answer.status == 500:
         return
     try:
-        route, _ = ROUTER.find(method, raw_path.removeprefix(BASE))
+        route, _ = ROUTER.find(method, path.removeprefix(BASE))
     except ApiError:
         assert answer.status in (400, 404, 405), answer
         return
@@ -177,16 +194,14 @@ def check_documented(method: str, raw_path: str, answer: Answer) -> None:
         assert again == json.loads(answer.body), f"{route.operation} answers fields that it hides"
 
 
-def make_event(
-    method: str, raw_path: str, query: QueryItems, body: object, headers: Mapping[str, str]
-) -> dict[str, Any]:
+def make_event(method: str, path: str, query: QueryItems, body: object, headers: Mapping[str, str]) -> dict[str, Any]:
     """An event as the local server makes it. ``body``: bytes and text as they are, anything else as JSON."""
     event: dict[str, Any] = {
         "version": "2.0",
-        "rawPath": raw_path,
+        "rawPath": path,
         "rawQueryString": raw_query(query),
         "headers": dict(headers),
-        "requestContext": {"http": {"method": method, "path": raw_path, "sourceIp": "127.0.0.1"}, "requestId": "r1"},
+        "requestContext": {"http": {"method": method, "path": path, "sourceIp": "127.0.0.1"}, "requestId": "r1"},
         "isBase64Encoded": False,
     }
     if isinstance(body, bytes):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from graveler.api.application import BASE
 from graveler.api.errors import ApiError
 from graveler.api.pages import page_outside
+from graveler.api.resources import GROUPS
 from graveler.api.response import Response, no_content
-from graveler.api.routing import Router, Routes
+from graveler.api.routing import JOINED, Router, Routes
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 from tests.api.support import Client, as_answer, make_event, segment
@@ -18,6 +19,10 @@ from tests.support.campaigns import examples
 
 
 def router(*declared: tuple[str, str]) -> Router:
+    return Router([routes_of(*declared)])
+
+
+def routes_of(*declared: tuple[str, str]) -> Routes:
     routes = Routes("test")
     for method, template in declared:
 
@@ -25,7 +30,7 @@ def router(*declared: tuple[str, str]) -> Router:
             return no_content()
 
         routes.route(method, template, f"{method} {template}", Permission.READ, responses={204: None})(handler)
-    return Router([routes])
+    return routes
 
 
 def test_literals_win_over_parameters_and_give_way_where_they_lead_nowhere() -> None:
@@ -33,6 +38,115 @@ def test_literals_win_over_parameters_and_give_way_where_they_lead_nowhere() -> 
     assert found.find("PUT", "/refs/dump")[0].operation == "PUT /refs/dump"
     assert found.find("GET", "/refs/dump/log")[1] == {"ref": "dump"}
     assert found.find("GET", "/refs/dump")[1] == {"ref": "dump"}
+
+
+REFS = (
+    ("GET", "/r/{repository}/refs/{ref}/commits"),
+    ("GET", "/r/{repository}/refs/{ref}/objects"),
+    ("HEAD", "/r/{repository}/refs/{ref}/objects"),
+    ("GET", "/r/{repository}/refs/{ref}/objects/ls"),
+    ("POST", "/r/{repository}/refs/{ref}/objects/stats"),
+    ("GET", "/r/{repository}/refs/{left}/diff/{right}"),
+    ("GET", "/r/{repository}/refs/{left}/diff/{right}/summary"),
+    ("GET", "/r/{repository}/refs/{source}/merge/{destination}"),
+    ("POST", "/r/{repository}/refs/{source}/merge/{destination}"),
+    ("DELETE", "/r/{repository}/tags/{tag}"),
+    ("PUT", "/r/{repository}/branches/{branch}/lease"),
+)
+
+
+def joining() -> Router:
+    """A router of paths that arrive decoded."""
+    return Router([routes_of(*REFS)], joins=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "operation", "parameters"),
+    [
+        ("DELETE", "/tags/nightly/2026-01-31", "/tags/{tag}", {"tag": "nightly/2026-01-31"}),
+        ("GET", "/refs/x/y/z~1/objects/ls", "/refs/{ref}/objects/ls", {"ref": "x/y/z~1"}),
+        ("HEAD", "/refs/x/objects/objects", "/refs/{ref}/objects", {"ref": "x/objects"}),
+        ("POST", "/refs/x/y/objects/stats", "/refs/{ref}/objects/stats", {"ref": "x/y"}),
+        ("GET", "/refs/a/b/diff/c/d", "/refs/{left}/diff/{right}", {"left": "a/b", "right": "c/d"}),
+        ("GET", "/refs/a/b/diff/c/d/summary", "/refs/{left}/diff/{right}/summary", {"left": "a/b", "right": "c/d"}),
+        (
+            "POST",
+            "/refs/a/b/merge/main",
+            "/refs/{source}/merge/{destination}",
+            {"source": "a/b", "destination": "main"},
+        ),
+        # What cannot be told apart in a decoded path, as design record 15 has it.
+        ("GET", "/refs/a/diff/b/diff/c", "/refs/{left}/diff/{right}", {"left": "a", "right": "b/diff/c"}),
+        ("GET", "/refs/a/diff/b/summary", "/refs/{left}/diff/{right}/summary", {"left": "a", "right": "b"}),
+        ("GET", "/refs/x/diff/commits", "/refs/{left}/diff/{right}", {"left": "x", "right": "commits"}),
+        ("GET", "/refs/x/diff/y/commits", "/refs/{left}/diff/{right}", {"left": "x", "right": "y/commits"}),
+        (
+            "GET",
+            "/refs/x/merge/commits",
+            "/refs/{source}/merge/{destination}",
+            {"source": "x", "destination": "commits"},
+        ),
+    ],
+)
+def test_names_of_several_segments_are_joined(
+    method: str, path: str, operation: str, parameters: dict[str, str]
+) -> None:
+    route, decoded = joining().find(method, f"/r/repo{path}")
+    assert route.operation == f"{method} /r/{{repository}}{operation}"
+    assert decoded == {"repository": "repo", **parameters}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("PUT", "/r/repo/branches/a/b/lease", 404),  # permissions are for branches and repositories
+        ("DELETE", "/r/a/b/tags/c", 404),
+        ("POST", "/r/repo/refs/a/merge/b/c", 404),
+        ("DELETE", "/r/repo/tags/a//b", 400),
+        ("DELETE", "/r/repo/tags/a/b/", 404),
+        ("GET", "/r/repo/tags/a/b", 405),
+        ("DELETE", f"/r/repo/tags{'/a' * 256}", 404),
+    ],
+)
+def test_repositories_and_branches_are_never_joined(method: str, path: str, status: int) -> None:
+    with pytest.raises(ApiError) as refused:
+        joining().find(method, path)
+    assert refused.value.status == status
+
+
+segments = st.sampled_from(["a", "b", "main", "diff", "merge", "objects", "ls", "stats", "commits", "summary", "tags"])
+
+
+@given(st.sampled_from(["GET", "HEAD", "POST", "DELETE", "PUT"]), st.lists(segments, max_size=9))
+@settings(max_examples=examples(200))
+def test_joining_changes_nothing_that_matches_segment_by_segment(method: str, parts: list[str]) -> None:
+    """And what it finds spells the path that was asked for."""
+    path = "/".join(["/r/repo", *parts])
+    found = None
+    with suppress(ApiError):
+        found = router(*REFS).find(method, path)
+    try:
+        route, parameters = joining().find(method, path)
+    except ApiError:
+        assert found is None
+        return
+    spelled = route.template
+    for name, value in parameters.items():
+        spelled = spelled.replace(f"{{{name}}}", value)
+    assert spelled == path
+    if found is not None:
+        assert (route.operation, parameters) == (found[0].operation, found[1])
+
+
+def test_parameters_in_one_place_are_joined_together_or_not_at_all() -> None:
+    places: dict[tuple[str, ...], set[bool]] = {}
+    for route in Router(GROUPS).routes:
+        parts = ["{}" if part[:1] == "{" else part for part in route.template.split("/")]
+        for number, part in enumerate(route.template.split("/")):
+            if part[:1] == "{":
+                places.setdefault(tuple(parts[:number]), set()).add(part[1:-1] in JOINED)
+    assert all(len(kinds) == 1 for kinds in places.values())
+    assert JOINED.isdisjoint(("repository", "branch", "destination"))
 
 
 def test_the_first_of_two_equal_routes_counts() -> None:

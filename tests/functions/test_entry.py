@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -187,7 +188,8 @@ def test_a_page_that_lambda_would_not_let_through_is_made_shorter(
     ("handed_over", "path"),
     [
         ("/api/v1/repositories/a/refs/main~1/objects", "/api/v1/repositories/a/refs/main~1/objects"),
-        ("/api/v1/repositories/a%2Fb", "/api/v1/repositories/a%2Fb"),
+        ("/api/v1/repositories/a/tags/a%2Fb", "/api/v1/repositories/a/tags/a%252Fb"),
+        ("/api/v1/repositories/a/tags/a%41", "/api/v1/repositories/a/tags/a%2541"),
         ("/api/v1/auth/users/a b?c#d", "/api/v1/auth/users/a%20b%3Fc%23d"),
         ("/api/v1/auth/users/é", "/api/v1/auth/users/%C3%A9"),
         ("/api/v1/auth/users/100%", "/api/v1/auth/users/100%25"),
@@ -195,6 +197,26 @@ def test_a_page_that_lambda_would_not_let_through_is_made_shorter(
 )
 def test_paths_that_a_gateway_has_decoded_are_encoded_again(handed_over: str, path: str) -> None:
     assert raw_path(handed_over) == path
+
+
+def test_a_tag_with_a_percent_sign_or_a_slash_is_the_one_that_was_named(
+    deployment: None, write: Handler, authorization: str
+) -> None:
+    """Decoding twice would answer with, and delete, another one."""
+    created = {"name": "tagged", "storage_namespace": "s3://lake/tagged"}
+    assert write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)["statusCode"] == 201
+    repository = open_deployed_lake(read_configuration(os.environ), Traffic()).repository("tagged")
+    names = {"aA", "a%41", "a/b", "a%2Fb", "nightly", "nightly/2026-01-31", "x/y/z"}
+    for name in names:
+        repository.create_tag(name, "main")
+    read = api_handler("read")
+    for name in sorted(names):
+        path = f"{REPOSITORIES}/tagged/tags/{quote(name, safe='')}"
+        answer = read(event("GET", path, authorization=authorization), None)
+        assert (answer["statusCode"], json.loads(answer["body"])["id"]) == (200, name)
+        assert write(event("DELETE", path, authorization=authorization), None)["statusCode"] == 204
+        names.remove(name)
+        assert {tag.name for tag in repository.tags().results} == names
 
 
 def test_a_configuration_says_what_is_missing() -> None:

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from graveler.api import routing
 from graveler.api.resources import GROUPS, unimplemented
 from graveler.api.routing import Router
-from infra.routes import BASE, CATCH_ALL, FUNCTION_OF, api_routes
+from infra.routes import BASE, CATCH_ALL, FALLBACK_PATH, FALLBACKS, FUNCTION_OF, JOINED, METHODS, api_routes
 from tests.infra.tools import resources
 
 HANDLERS = Path(__file__).resolve().parents[2] / "functions"
@@ -38,9 +39,29 @@ def test_the_gateway_has_the_routes_of_the_api_and_a_catch_all(default: dict[str
         for route in Router(GROUPS).routes
         if route.operation in FUNCTION_OF
     }
+    fallbacks = {f"{method} {FALLBACK_PATH}": verb for method, verb in FALLBACKS.items()}
     assert {key: next(verb for verb in {*FUNCTION_OF.values()} if f"Functions{verb.capitalize()}" in function)
-            for key, function in routed.items()} == {**expected, "$default": CATCH_ALL}  # fmt: skip
+            for key, function in routed.items()} == {**expected, **fallbacks, "$default": CATCH_ALL}  # fmt: skip
     assert len(routed) <= 300  # API Gateway's limit
+
+
+def test_what_comes_by_a_fallback_may_run_there(default: dict[str, dict[str, Any]]) -> None:
+    """A name with a slash takes a request past its own route: the function that gets it has all rights of the one that it missed,
+    and it is one that clients ask."""
+    assert routing.JOINED == JOINED
+    joined = [route for route in api_routes() if route.is_joined]
+    assert {route.operation for route in joined} >= {
+        "getTag",
+        "deleteTag",
+        "mergeIntoBranch",
+        "diffRefs",
+        "statObjects",
+    }
+    for route in joined:
+        fallback = FALLBACKS[route.method]
+        assert actions_of(default["api"], route.verb.capitalize()) <= actions_of(default["api"], fallback.capitalize())
+    assert {FALLBACKS[method] for method in ("GET", "HEAD")} == {"read"}  # which cannot write, whatever it is asked
+    assert set(FALLBACKS) == {method.upper() for method in METHODS}
 
 
 def test_what_only_reads_cannot_write(default: dict[str, dict[str, Any]]) -> None:

@@ -483,6 +483,8 @@ def test_single_operations_may_have_lower_limits_once_their_routes_are_there(ful
             "ThrottlingRateLimit": 20,
             "ThrottlingBurstLimit": 40,
         },
+        # A slash in the name of the source takes a merge past its route, and not past its limit.
+        "POST /api/v1/{proxy+}": {"ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 40},
     }
     routes = resources(told, "AWS::ApiGatewayV2::Route")
     named = {name for name, each in routes.items() if each["Properties"]["RouteKey"] in limits}

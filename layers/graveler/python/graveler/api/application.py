@@ -50,7 +50,7 @@ class Application:
         self._access = access
         self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
-        self._router = Router(GROUPS, BASE)
+        self._router = Router(GROUPS, BASE, joins=self._settings.decoded_paths)
         self._scan_ends = tuple(
             {"/" + route.template.rpartition("/")[2] for route in self._router.routes if route.scans}
         )

@@ -2,6 +2,10 @@
 
 Paths are split at ``/`` before each segment is percent-decoded, so an encoded slash is part of a name. Literal segments win over
 parameters. Paths are neither normalized nor redirected: an empty segment in the middle is a 400, as clients expect.
+
+A gateway that decodes paths before anybody sees them makes the slash of a name a separator like any other. There a router
+``joins`` segments: if no template matches segment by segment, the parameters in :data:`JOINED` may take several, the first ones
+as few as possible. Design record 15 has the reasons, and the names that cannot be told apart.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +27,11 @@ Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
 Needs: TypeAlias = Permission | type[Request[Any]] | tuple[type[Request[Any]], ...] | None
 """The caller's required permissions: the needs of the requests that a route runs, or else a permission; None: nothing."""
+
+JOINED: Final = frozenset(("commit_id", "left", "ref", "right", "source", "tag", "user"))
+"""Names of path parameters whose values may hold a slash. A repository and a branch, which permissions are for, never do."""
+_JOINABLE: Final = 256
+"""The segments of the longest path that is joined: no name of a ref has more than 128."""
 
 _KEPT: Final = 1024
 _KEPT_LENGTH: Final = 256
@@ -227,20 +236,24 @@ def _declared(needs: Needs) -> tuple[Permission | None, tuple[type[Request[Any]]
 class _Node:
     """A node of the routing tree, with what may follow it in a path."""
 
-    __slots__ = ("literals", "parameter", "routes")
+    __slots__ = ("is_joined", "literals", "parameter", "routes")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
         self.parameter: _Node | None = None
         self.routes: dict[str, tuple[Route, tuple[tuple[int, str], ...]]] = {}
+        self.is_joined = False
+        """Whether it is a parameter in :data:`JOINED`."""
 
 
 class Router:
-    """The routes below ``base``, searchable by request. Of two that declare the same method and path the first counts."""
+    """The routes below ``base``, searchable by request. Of two that declare the same method and path the first counts. With
+    ``joins``, a parameter in :data:`JOINED` may take several segments."""
 
-    def __init__(self, groups: Iterable[Routes], base: str = "") -> None:
+    def __init__(self, groups: Iterable[Routes], base: str = "", *, joins: bool = False) -> None:
         self._root = _Node()
         self._base = base
+        self._joins = joins
         self._found: dict[tuple[str, str], tuple[Route, Mapping[str, str]]] = {}
         """A cache of recent requests, since most are repeated."""
         self.routes: list[Route] = []
@@ -252,6 +265,7 @@ class Router:
                     names.append((at, segment[1:-1]))
                     node.parameter = node.parameter or _Node()
                     node = node.parameter
+                    node.is_joined = segment[1:-1] in JOINED
                 else:
                     node = node.literals.setdefault(segment, _Node())
             if route.method not in node.routes:
@@ -275,15 +289,25 @@ class Router:
         segments = (path[len(self._base) :] or "/").split("/")[1:]
         if "" in segments[:-1]:
             raise bad_request(f"path {path[:200]!r} has an empty segment, where a name is missing")
-        found = _match(self._root, segments, 0, method)
+        found = self._matched(segments, method)
         if found is None:
-            others = _match(self._root, segments, 0, None)
+            others = self._matched(segments, None)
             if others is None:
                 raise ApiError(404, UNKNOWN_ROUTE, code=UNKNOWN_ROUTE_CODE)
-            allowed = ", ".join(sorted(others.routes))
+            allowed = ", ".join(sorted(others[0].routes))
             raise ApiError(405, f"{method} is not allowed here; allowed: {allowed}", {"allow": allowed})
-        route, names = found.routes[method]
+        node, segments = found
+        route, names = node.routes[method]
         return route, {name: _decoded(segments[at]) for at, name in names}
+
+    def _matched(self, segments: list[str], method: str | None) -> "tuple[_Node, list[str]] | None":
+        """Return the node that has a route for the method (any: None), and the segments with those of one parameter joined."""
+        node = _match(self._root, segments, 0, method)
+        if node is not None:
+            return node, segments
+        if not self._joins or len(segments) > _JOINABLE or "" in segments:
+            return None
+        return _match_joined(self._root, segments, 0, method)
 
 
 def _match(node: _Node, segments: list[str], at: int, method: str | None) -> _Node | None:
@@ -298,6 +322,24 @@ def _match(node: _Node, segments: list[str], at: int, method: str | None) -> _No
             return found
     if node.parameter is not None and segment:
         return _match(node.parameter, segments, at + 1, method)
+    return None
+
+
+def _match_joined(node: _Node, segments: list[str], at: int, method: str | None) -> "tuple[_Node, list[str]] | None":
+    """Return what :func:`_match` does, where parameters may take several segments, and the segments from ``at`` on with those of
+    one parameter joined."""
+    if at == len(segments):
+        return (node, []) if (method in node.routes if method else node.routes) else None
+    below = node.literals.get(segments[at])
+    if below is not None:
+        found = _match_joined(below, segments, at + 1, method)
+        if found is not None:
+            return found[0], [segments[at], *found[1]]
+    if node.parameter is not None:
+        for end in range(at + 1, len(segments) + 1 if node.parameter.is_joined else at + 2):
+            found = _match_joined(node.parameter, segments, end, method)
+            if found is not None:
+                return found[0], ["/".join(segments[at:end]), *found[1]]
     return None
 
 

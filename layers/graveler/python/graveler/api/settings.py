@@ -27,7 +27,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ``max_body_bytes`` are answered with a redirect to their bytes. For others the number of bytes is compared with the recorded
     one, with ``verify_bytes`` their MD5 too. Commits, merges and the like that have to read more than ``operation_records``
     records, as far as that is known in advance, or that take longer than half of ``request_seconds``, run as operations, for
-    which a request waits the other half; unless ``hands_over`` is off. With ``open_setup`` the first client creates the first
+    which a request waits the other half; unless ``hands_over`` is off. With ``decoded_paths``, a gateway has decoded the paths of
+    requests, so a slash of a ref's name in them looks like any other. With ``open_setup`` the first client creates the first
     access key of a lake that never had one."""
 
     namespace_prefix: str = "local://"
@@ -42,4 +43,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     operation_records: int = DEFAULT_OPERATION_RECORDS
     request_seconds: float = DEFAULT_REQUEST_SECONDS
     hands_over: bool = True
+    decoded_paths: bool = False
     open_setup: bool = False

@@ -77,6 +77,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
             namespace_pattern=f"^s3://({names})/.+",
             presign_seconds=self.presign_seconds,
             secure_cookies=True,
+            decoded_paths=True,
             import_sources=_sources((*self.data_buckets, *self.import_buckets)),
             ingest_sources=_sources((*self.data_buckets, *self.ingest_buckets)),
             operation_records=self.operation_records,

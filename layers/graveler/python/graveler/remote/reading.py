@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.forks import new_lock
+from graveler.history.names import check_branch
 from graveler.lake.objects.checked import OpenedObject
 from graveler.model import (
     Branch,
@@ -90,8 +91,9 @@ class RemoteReader:
         return self._connection.get((*self._base, "commits", ref), documents.Commit).value()
 
     def branch(self, name: str) -> Branch:
-        """Return the branch."""
-        return self._connection.get((*self._base, "branches", name), documents.Ref).branch()
+        """Return the branch. :class:`InvalidError`, without a request, for what no branch can be called: behind a gateway that
+        decodes paths, its path may be that of something else."""
+        return self._connection.get((*self._base, "branches", check_branch(name)), documents.Ref).branch()
 
     def branches(
         self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False

@@ -144,9 +144,10 @@ def _address(text: str) -> tuple[str, str]:
 
 
 def _is_branch(verbs: "AnyRepository", ref: str) -> bool:
+    """Return whether a ref is a branch. One request, if it can be one."""
     try:
         verbs.branch(ref)
-    except RefNotFoundError:
+    except (RefNotFoundError, InvalidError):
         return False
     return True
 
