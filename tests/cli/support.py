@@ -10,6 +10,7 @@ from typing import Any
 
 from graveler.cli.main import main
 from graveler.cli.verbs.imports import IN_PLACE
+from graveler.sdk.lake import open_lake
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,10 @@ def write_tree(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 def put(branch: str, path: str, text: str) -> None:
     """Stage a small object on a branch of repository ``lake``."""
+    if path.endswith("/"):  # the command line takes it for a folder
+        with open_lake(".graveler") as lake:
+            lake.repository("lake").branch(branch).object(path).upload(text)
+        return
     done("put", "-", f"lakefs://lake/{branch}/{path}", stdin=text.encode())
 
 

@@ -124,6 +124,34 @@ def test_get_names_the_file(lake: Path) -> None:
     assert done("get", "lakefs://lake/main/a/b.txt", "-").out == "text"
 
 
+def test_a_slash_at_the_end_of_a_target_means_a_folder(lake: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        put("main", f"raw/{name}", name)
+        assert done("get", f"lakefs://lake/main/raw/{name}", "out/").out == f"downloaded 5 B to out/{name}\n"
+        done("get", f"lakefs://lake/main/raw/{name}", "deep/er/")
+    for folder in ("out", "deep/er"):
+        assert {path.name: path.read_text() for path in Path(folder).iterdir()} == {
+            "a.csv": "a.csv",
+            "b.csv": "b.csv",
+        }
+    Path("file").write_text("mine")
+    for options in (("lakefs://lake/main/raw/a.csv",), ("-r", "lakefs://lake/main/raw/")):
+        result = run("get", *options, "file/")
+        assert (result.code, "'file' is not a folder" in result.err) == (2, True)
+    result = run("export", "lakefs://lake/main/raw/", "file/")
+    assert (result.code, "file' is not a folder" in result.err) == (4, True)
+    for arguments in (("sql", "SELECT 1", "-o", "file/"), ("serve", "--audit-log", "file/")):
+        result = run(*arguments)
+        assert (result.code, "'file/' is the name of a folder" in result.err) == (2, True)
+    assert Path("file").read_text() == "mine"
+    done("put", "file", "lakefs://lake/main/new/")
+    result = run("put", "-", "lakefs://lake/main/new/", stdin=b"1")
+    assert (result.code, "has no name" in result.err) == (2, True)
+    put("main", "raw/marker/", "1")
+    done("cp", "lakefs://lake/main/raw/marker/", "lakefs://lake/main/new/")
+    assert done("ls", "-r", "lakefs://lake/main/new/").out == "new/file\nnew/marker/\n"
+
+
 @pytest.mark.parametrize("path", ["x/../../evil", "x//y", "x/./y", "x/"])
 def test_no_object_leaves_the_folder_that_it_is_got_into(lake: Path, path: str) -> None:
     put("main", f"p/{path}", "evil")
@@ -282,11 +310,24 @@ def test_get_r_leaves_out_what_cannot_be_a_file(lake: Path) -> None:
         ("a.b/plain", "application/octet-stream"),
     ],
 )
-def test_the_ending_of_the_path_decides_the_content_type(lake: Path, path: str, kind: str) -> None:
+def test_the_content_type_is_guessed_only_on_request_and_shown(lake: Path, path: str, kind: str) -> None:
     Path("file.html").write_text("1")
-    assert done("put", "file.html", f"lakefs://lake/main/{path}", "--json").json["content_type"] == kind
-    given = done("put", "file.html", f"lakefs://lake/main/{path}", "--content-type", "x/y", "--json").json
-    assert given["content_type"] == "x/y"
+    target = f"lakefs://lake/main/{path}"
+    for options, expected in (
+        ((), "application/octet-stream"),
+        (("--content-type", "x/y"), "x/y"),
+        (("--guess-type",), kind),
+    ):
+        assert done("put", "file.html", target, *options, "--json").json["content_type"] == expected
+    assert done("put", "file.html", target, "--guess-type").out == f"uploaded 1 B to {target}; guessed type: {kind}\n"
+    assert run("put", "file.html", target, "--guess-type", "--content-type", "x/y").code == 2
+
+
+def test_the_guessed_types_of_many_files_are_counted(lake: Path) -> None:
+    for name in ("a.csv", "b.csv", "c.txt"):
+        Path(name).write_text("1")
+    out = done("put", "a.csv", "b.csv", "c.txt", "lakefs://lake/main/t/", "--guess-type").out
+    assert out == "uploaded 3 files, 3 B, to lakefs://lake/main/t/; guessed types: 2 text/csv, 1 text/plain\n"
 
 
 def test_put_takes_several_files(lake: Path) -> None:

@@ -99,6 +99,12 @@ def test_a_copy_has_all_that_the_source_had(fs: GravelerFileSystem, objects: Obj
     assert written(fs) == objects | {new: objects[old] for old, new in copied.items()}
 
 
+def test_a_copy_into_a_folder_of_its_own_copies_what_was_there(fs: GravelerFileSystem) -> None:
+    write(fs, {"d/e": b"1", "d/x/e": b"2", "d/x/x/e": b"3"})
+    fs.cp("rep/main/d/", "rep/main/d/x", recursive=True)
+    assert written(fs) == {"d/e": b"1", "d/x/e": b"1", "d/x/x/e": b"2", "d/x/x/x/e": b"3"}
+
+
 @LAW
 @given(TREES, SOURCES, TARGETS)
 def test_a_move_loses_nothing(fs: GravelerFileSystem, objects: Objects, source: str, target: str) -> None:

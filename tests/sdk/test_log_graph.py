@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from graveler.errors import InvalidError
 from graveler.sdk.log_graph import LogGraph
 from graveler.sdk.repository import Repository
 
@@ -57,6 +58,8 @@ def test_a_drawing_is_saved(repo: Repository, tmp_path: Path, name: str) -> None
     graph = repo.log_graph()
     graph.save(tmp_path / name)
     assert (tmp_path / name).read_text(encoding="utf-8") == graph.svg
+    with pytest.raises(InvalidError, match="is the name of a folder"):
+        graph.save(f"{tmp_path / name}/")
 
 
 def test_an_empty_drawing_is_an_image() -> None:

@@ -59,6 +59,33 @@ def warn_of_links(skipped: Sequence[str]) -> None:
         warn(f"{len(skipped):,} {links} not followed, leading out of the folder, in circles, or nowhere: {shown}")
 
 
+def target_file(named: str | None, name: str) -> Path:
+    """Return the file to write an object to that is called ``name``: the one ``named``, or if that is a folder, or ends with a
+    slash, a file of the object's name in it; without ``named`` in the working folder. :class:`InvalidError` for an object without
+    a name, or if something else than a folder is where a slash says that there is one."""
+    folder = Path(named or ".")
+    if named is not None and not named.endswith("/") and not folder.is_dir():
+        return folder
+    target_folder(folder)
+    if not name:
+        raise InvalidError("the object's path ends with a slash; name a file to write it to")
+    return file_for(folder, name)
+
+
+def target_folder(folder: Path) -> Path:
+    """Return a folder to write files to, which may not exist yet. :class:`InvalidError` if it is something else."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidError(f"{str(folder)!r} is not a folder, so no file can be written into it; name another one")
+    return folder
+
+
+def file_named(text: str) -> Path:
+    """Return the file that an option names. :class:`InvalidError` for a slash at the end, which means a folder."""
+    if text.endswith("/"):
+        raise InvalidError(f"{text!r} is the name of a folder; name a file")
+    return Path(text)
+
+
 def file_for(folder: Path, relative: str) -> Path:
     """Return the file for an object with this path below the prefix. :class:`InvalidError` for one that no file can have, or that
     would leave ``folder``."""

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from graveler.errors import InvalidError
 from graveler.history.lanes import DOWN, LEFT, NODE, RIGHT, UP, WAYS, Lanes, Row
 from graveler.model import Commit
 
@@ -51,7 +52,9 @@ class LogGraph:
         return self.svg
 
     def save(self, file: str | Path) -> None:
-        """Write the SVG to a file."""
+        """Write the SVG to a file. :class:`InvalidError` for a name that ends with a slash, which means a folder."""
+        if isinstance(file, str) and file.endswith("/"):
+            raise InvalidError(f"{file!r} is the name of a folder; name a file")
         Path(file).expanduser().write_text(self.svg, encoding="utf-8")
 
 

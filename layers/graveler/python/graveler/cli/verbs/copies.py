@@ -143,7 +143,8 @@ def _locations(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI,
             if path and not path.endswith("/"):
                 raise InvalidError(f"-r needs folders, but {path!r} does not end with '/': write {path + '/'!r}")
     elif not to.path or to.path.endswith("/"):
-        to = parse_object(f"{RefURI(to.repository, to.ref)}/{to.path}{at.path.rpartition('/')[2]}")
+        name = at.path[at.path.rstrip("/").rfind("/") + 1 :]  # with a slash at its end, if the path has one there
+        to = parse_object(f"{RefURI(to.repository, to.ref)}/{to.path}{name}")
     return at, to
 
 

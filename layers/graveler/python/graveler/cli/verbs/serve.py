@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli.local_files import file_named
 from graveler.cli.locations import HIDDEN, LAKE, Named, find_location, user_name, working_folder
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
@@ -138,7 +139,10 @@ def serve(
         bool, typer.Option("--access-log/--no-access-log", help="Log each request to stderr, as a line of JSON.")
     ] = False,
     audit_log: Annotated[
-        Path | None, typer.Option("--audit-log", metavar="FILE", help="Where to write the audit log. [default: stderr]")
+        Path | None,
+        typer.Option(
+            "--audit-log", metavar="FILE", help="Where to write the audit log. [default: stderr]", parser=file_named
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

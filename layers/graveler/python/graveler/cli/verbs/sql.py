@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
+from graveler.cli.local_files import file_named
 from graveler.cli.locations import open_lake, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
@@ -52,7 +53,9 @@ def sql(
     ] = Format.TABLE,
     file: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a file; needed for parquet."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the rows to a file; needed for parquet.", parser=file_named
+        ),
     ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,

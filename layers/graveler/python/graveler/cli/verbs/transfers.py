@@ -1,13 +1,13 @@
 """The verbs that bring files into the lake and out of it."""
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -21,6 +21,8 @@ from graveler.cli.local_files import (
     check_readable,
     file_for,
     files_below,
+    target_file,
+    target_folder,
     warn_of_links,
     whole,
     write_file,
@@ -31,6 +33,7 @@ from graveler.cli.progress import LARGE, counting, shows_progress
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
+from graveler.content_types import content_type_of
 from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, UnavailableError
 from graveler.progress import ObjectProgress
@@ -38,6 +41,7 @@ from graveler.progress import ObjectProgress
 if TYPE_CHECKING:
     from graveler.model import ObjectEntry
 
+_NAMELESS: Final = "- (stdin) has no name; upload it by a command of its own, to a path that ends in a name"
 _THREADS = 8
 _IN_FLIGHT = 64
 
@@ -60,8 +64,11 @@ def put(
     ],
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Upload all files in a folder.")] = False,
     content_type: Annotated[
-        str | None, typer.Option("--content-type", metavar="TYPE", help="[default: what the ending of PATH stands for]")
+        str | None, typer.Option("--content-type", metavar="TYPE", help="[default: application/octet-stream]")
     ] = None,
+    guess_type: Annotated[
+        bool, typer.Option("--guess-type", help="Guess the content type from the ending of PATH, and show it.")
+    ] = False,
     if_absent: Annotated[
         bool, typer.Option("--if-absent", help="Fail with exit code 4 if there is an object already.")
     ] = False,
@@ -92,7 +99,12 @@ def put(
     """
     to = parse_prefix(uri)
     metadata = parse_metadata(meta)
-    kind = content_type or ""
+    if guess_type and content_type:
+        raise InvalidError(f"--guess-type would replace --content-type {content_type!r}; give one of them")
+
+    def type_of(path: str) -> str:
+        return content_type_of(path) if guess_type else content_type or ""
+
     screen = output()
     branch = str(RefURI(to.repository, to.ref))
     if recursive or len(sources) > 1:
@@ -101,6 +113,7 @@ def put(
         repository.branch(to.ref)
         total = sum(file.stat().st_size for file, _ in found) if shows_progress(quiet=quiet) else None
         files = size = 0
+        types = Counter[str]()
         with staging(branch), counting("uploading", total, quiet=quiet) as progress:
 
             def upload(one: tuple[Path, str]) -> "ObjectEntry":
@@ -109,7 +122,7 @@ def put(
                     to.ref,
                     path,
                     file,
-                    content_type=kind,
+                    content_type=type_of(path),
                     metadata=metadata,
                     if_absent=if_absent,
                     progress=progress,
@@ -117,13 +130,18 @@ def put(
 
             for entry in _in_threads(upload, found):
                 files, size = files + 1, size + entry.size
+                types[entry.content_type] += 1
                 if as_json:
                     screen.json(entry_json(entry))
         if not as_json:
-            screen.line(f"uploaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}")
+            guessed = ", ".join(f"{number} {kind}" for kind, number in types.most_common()) if guess_type else ""
+            guessed = guessed and f"; guessed types: {guessed}"
+            screen.line(f"uploaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}{guessed}")
         return
     source = sources[0]
     from_stdin = str(source) == "-"
+    if from_stdin and to.path.endswith("/"):
+        raise InvalidError(_NAMELESS)
     if not from_stdin:
         check_readable(source)
         if not to.path or to.path.endswith("/"):
@@ -137,7 +155,7 @@ def put(
                 at.ref,
                 at.path,
                 data,
-                content_type=kind,
+                content_type=type_of(at.path),
                 metadata=metadata,
                 if_absent=if_absent,
                 progress=progress,
@@ -145,7 +163,8 @@ def put(
     if as_json:
         screen.json(entry_json(entry))
     else:
-        screen.line(f"uploaded {human_size(entry.size)} to {screen.safe(str(at))}")
+        guessed = f"; guessed type: {entry.content_type}" if guess_type else ""
+        screen.line(f"uploaded {human_size(entry.size)} to {screen.safe(str(at))}{guessed}")
 
 
 def _files_below(folders: list[Path], to: ObjectURI, lake: Named | None) -> list[tuple[Path, str]]:
@@ -171,9 +190,7 @@ def _named_files(files: list[Path], to: ObjectURI) -> list[tuple[Path, str]]:
     found: dict[str, Path] = {}
     for file in files:
         if str(file) == "-":
-            raise InvalidError(
-                "- (stdin) has no name; upload it by a command of its own, to a path that ends in a name"
-            )
+            raise InvalidError(_NAMELESS)
         check_readable(file)
         path = to.path + file.name
         if path in found:
@@ -187,11 +204,11 @@ def get(
         str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.objects)
     ],
     target: Annotated[
-        Path | None,
+        str | None,  # a Path would lose the slash at its end
         typer.Argument(
             metavar="FILE",
             help="A file, a folder, or - for stdout. [default: the object's name, in the working folder]",
-            allow_dash=True,
+            autocompletion=completion.files_or_objects,
         ),
     ] = None,
     recursive: Annotated[
@@ -208,8 +225,9 @@ def get(
 ) -> None:
     """Download objects from any ref.
 
-    A file appears only when it is complete and its bytes match the size and checksum in the lake. With -r, objects that cannot be
-    files are left out and listed; the exit code is then 2, unless all of them are empty folder markers.
+    A FILE that ends with a slash, or is a folder, is a folder: the object keeps its name there. Folders that do not exist are
+    made. A file appears only when it is complete and its bytes match the size and checksum in the lake. With -r, objects that
+    cannot be files are left out and listed; the exit code is then 2, unless all of them are empty folder markers.
 
     The first argument is always in the lake, the second one is always a file or folder of this machine. After `graveler use` the
     first one may be a path alone: `graveler get reports/june.csv`.
@@ -218,36 +236,33 @@ def get(
     Examples:
       graveler get lakefs://quickstart/main/reports/report.csv
       graveler get lakefs://quickstart/v1~1/report.csv old.csv
+      graveler get lakefs://quickstart/v1/report.csv old/
       graveler get -r lakefs://quickstart/main/photos/ ./photos
 
     JSON: {path, file, size, checksum}: one document, or with -r a line for each.
     """
     if recursive:
-        _get_folder(parse_prefix(uri), target or Path(), lake, quiet=quiet, as_json=as_json)
+        _get_folder(parse_prefix(uri), target_folder(Path(target or ".")), lake, quiet=quiet, as_json=as_json)
         return
     at = parse_object(uri)
-    if str(target) == "-":
+    if target == "-":
         from graveler.cli.verbs.objects import cat
 
         cat(uri, lake)
         return
     repository = open_repository(lake, at.repository)
     entry = repository.stat(at.ref, at.path)
-    name = at.path.rpartition("/")[2]
-    if target is None or target.is_dir():
-        if not name:
-            raise InvalidError(f"path {at.path!r} ends with a slash; name a file to write it to")
-        target = file_for(target or Path(), name)
+    file = target_file(target, at.path.rpartition("/")[2])
     try:
         with counting("downloading", entry.size, quiet=quiet or entry.size < LARGE) as progress:
-            write_file(target, _counted(repository.bytes_in(at.ref, entry), progress))
+            write_file(file, _counted(repository.bytes_in(at.ref, entry), progress))
     except KeyboardInterrupt:
         raise InterruptedVerbError("no file was written") from None
     screen = output()
     if as_json:
-        screen.json(_got(entry, target))
+        screen.json(_got(entry, file))
     else:
-        screen.line(f"downloaded {human_size(entry.size)} to {screen.safe(str(target))}")
+        screen.line(f"downloaded {human_size(entry.size)} to {screen.safe(str(file))}")
 
 
 def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, quiet: bool, as_json: bool) -> None:
