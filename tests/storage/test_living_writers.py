@@ -52,7 +52,9 @@ class Writer:
 
     def __init__(self, store: FolderObjects, upload: str = "") -> None:
         self.pipe, theirs = SPAWN.Pipe()
-        self.process: BaseProcess = SPAWN.Process(target=write_until_told, args=(store, "big", upload, theirs))
+        self.process: BaseProcess = SPAWN.Process(
+            target=write_until_told, args=(store, "big", upload, theirs), daemon=True
+        )
         self.process.start()
         theirs.close()
         assert self.pipe.poll(PATIENCE)
@@ -268,11 +270,11 @@ def test_writers_lose_nothing_to_a_process_with_a_wrong_clock_that_sweeps_all_th
         lake.create_repository("load", "local://load")
     stop = SPAWN.Event()
     root = tmp_path / "lake" / "objects" / "load"
-    sweeper = SPAWN.Process(target=sweep_until_told, args=(root, YEAR, stop))
+    sweeper = SPAWN.Process(target=sweep_until_told, args=(root, YEAR, stop), daemon=True)
     writers = {}
     sweeper.start()
     for name in ("a", "b"):
-        writers[name] = SPAWN.Process(target=write_and_commit, args=(tmp_path / "lake", name, ROUNDS))
+        writers[name] = SPAWN.Process(target=write_and_commit, args=(tmp_path / "lake", name, ROUNDS), daemon=True)
         writers[name].start()
     for writer in writers.values():
         writer.join(PATIENCE + ROUNDS)

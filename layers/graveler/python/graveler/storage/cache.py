@@ -196,8 +196,8 @@ class FileCache:
             with os.fdopen(os.dup(lock), "wb") as file:
                 file.write(data)
             now = _ns(self._clock())
-            os.utime(temporary, ns=(now, now if known is None else _ns(known)))
-            temporary.rename(path)
+            os.utime(lock, ns=(now, now if known is None else _ns(known)))
+            os.rename(temporary, path)  # noqa: PTH104 - a path object takes as long as the system call
         except BaseException:
             with suppress(OSError):  # it is removed as a leftover later
                 temporary.unlink()
