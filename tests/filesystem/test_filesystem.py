@@ -79,7 +79,7 @@ def test_every_level_can_be_listed(fs: GravelerFileSystem, branch: str) -> None:
 def test_an_object_is_described(fs: GravelerFileSystem, branch: str) -> None:
     path = f"{branch}/x.csv"
     before = datetime.now(UTC).replace(microsecond=0)
-    fs.pipe_file(path, b"a,b\n", metadata={"k": "v"})
+    fs.pipe_file(path, b"a,b\n", content_type="text/csv", metadata={"k": "v"})
     info = fs.info(path)
     assert (info["name"], info["size"], info["type"]) == (path, 4, "file")
     assert (info["content_type"], info["metadata"]) == ("text/csv", {"k": "v"})
@@ -179,7 +179,7 @@ def test_copies_between_repositories_have_the_same_bytes(
     fs: GravelerFileSystem, branch: str, storage_options: dict[str, Any]
 ) -> None:
     other = f"{new_repository(storage_options)}/main"
-    fs.pipe_file(f"{branch}/x.csv", b"a,b\n", metadata={"k": "v"})
+    fs.pipe_file(f"{branch}/x.csv", b"a,b\n", content_type="text/csv", metadata={"k": "v"})
     fs.cp_file(f"{branch}/x.csv", f"{other}/y")
     assert fs.cat(f"{other}/y") == b"a,b\n"
     assert (fs.info(f"{other}/y")["content_type"], fs.info(f"{other}/y")["metadata"]) == ("text/csv", {"k": "v"})

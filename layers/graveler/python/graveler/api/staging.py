@@ -8,10 +8,9 @@ from graveler.access.sources import ImportSources
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
 from graveler.api.header_values import is_header_value
-from graveler.content_types import content_type_of
 from graveler.lake.objects.stage import Accept
 from graveler.lake.repository import OpenRepository
-from graveler.model import ObjectEntry, Settings
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, Settings
 
 
 def entry_to_stage(
@@ -40,7 +39,7 @@ def entry_to_stage(
         size,
         checksum,
         int(time.time()) if mtime is None else mtime,
-        content_type or content_type_of(path),
+        content_type or DEFAULT_CONTENT_TYPE,
         metadata or {},
     )
 

@@ -12,7 +12,7 @@ class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
 
     With ``if_absent``, only if the branch has no object of this path, now or at the end: of several concurrent calls, one wins.
     Cost: one object write, and :class:`Link`; with a server two requests and one object write. :class:`AlreadyExistsError`,
-    before a byte is written if the object already exists. Without a content type, the ending of the path decides.
+    before a byte is written if the object already exists. Without a content type, it is ``application/octet-stream``.
     """
 
     permission: ClassVar = Permission.WRITE

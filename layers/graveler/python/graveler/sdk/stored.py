@@ -122,9 +122,10 @@ class WriteableObject(StoredObject):
         """Write the object and stage it; readers of the branch see it at once.
 
         ``data`` is bytes, text (written as UTF-8), or the path of a file, which may have any size. With mode ``"x"``, write only
-        if the branch has no such object: one of several concurrent writers wins. Without a ``content_type``, the ending of the
-        path decides. ``progress`` is called with numbers of objects and bytes, as they are written. Cost as :class:`Upload`.
-        :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of another kind.
+        if the branch has no such object: one of several concurrent writers wins. The default ``content_type`` is
+        ``application/octet-stream``, whatever the path. ``progress`` is called with numbers of objects and bytes, as they are
+        written. Cost as :class:`Upload`. :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of
+        another kind.
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
         if not isinstance(data, str | bytes | Path):

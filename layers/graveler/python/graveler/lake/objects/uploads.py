@@ -12,13 +12,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.content_types import content_type_of
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.objects.create import expect_absent, stage_if_absent
 from graveler.lake.objects.linking import link
 from graveler.lake.parts import RepositoryParts
-from graveler.model import ObjectEntry
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.progress import no_object_progress
 from graveler.requests.staging import Link, Upload
 from graveler.storage.objects import (
@@ -55,7 +54,7 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
         size,
         checksum,
         int(repository.clock.now()),
-        request.content_type or content_type_of(path),
+        request.content_type or DEFAULT_CONTENT_TYPE,
         request.metadata,
     )
     packed = repository.pack(entry)
@@ -83,8 +82,7 @@ def finish_upload(
     metadata: Mapping[str, str] | None = None,
     if_absent: bool = False,
 ) -> ObjectEntry:
-    """Make an object from its parts, ``(number, ETag)`` in order, and stage it. Without a content type it has the one that the
-    ending of its path stands for. Repeated, it stages the same object again.
+    """Make an object from its parts, ``(number, ETag)`` in order, and stage it. Repeated, it stages the same object again.
     Cost: one object request, and :class:`graveler.requests.staging.Link`, including its ``if_absent``.
     :class:`UploadMissingError`, :class:`InvalidError`."""
     repository.stager.expect(branch)  # before anything is completed
@@ -96,7 +94,7 @@ def finish_upload(
         stored.size,
         checksum,
         int(repository.clock.now()),
-        content_type or content_type_of(path),
+        content_type or DEFAULT_CONTENT_TYPE,
         metadata or {},
     )
     link(repository, Link(branch=branch, entry=entry, if_absent=if_absent), UNLIMITED)
