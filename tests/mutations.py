@@ -1933,6 +1933,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "server/test_short_routes.py::test_what_another_process_decided_holds_for_a_repository_that_is_kept[sources]",
     ),
     Mutation(
+        "bytes",
+        "a cache of blocks has those of one object",
+        "filesystem/object_file.py",
+        "cache.multi_fetcher = None",
+        "pass",
+        "filesystem/test_caches.py::test_blocks_are_all_of_the_object_that_was_opened[folder]",
+    ),
+    Mutation(
+        "bytes",
+        "a cache of blocks takes none that did not arrive for zeros",
+        "filesystem/object_file.py",
+        "cache.blocks.difference_update(range(start // self.blocksize, end // self.blocksize + 1))",
+        "pass",
+        "filesystem/test_caches.py::test_blocks_that_did_not_arrive_are_not_taken_for_zeros",
+    ),
+    Mutation(
         "C1",
         "a move of a folder takes all that is in it, whatever the paths end with",
         "filesystem/listing.py",

@@ -10,7 +10,7 @@ from graveler.filesystem.awaiting import Awaiting
 from graveler.filesystem.compressed import CompressedWriter
 from graveler.filesystem.failures import told
 from graveler.filesystem.moving import Moving
-from graveler.filesystem.object_file import ObjectFile
+from graveler.filesystem.object_file import CachedFile, ObjectFile
 from graveler.filesystem.reading import Reading
 from graveler.filesystem.transactions import CommitTransaction
 from graveler.filesystem.writing import Writing
@@ -91,7 +91,7 @@ class GravelerFileSystem(Awaiting, Writing, Moving, Reading):
         appears as a whole when the file is closed, or never."""
         place = self._place(path)
         if mode == "rb":
-            return self._open_object(place, block_size)
+            return self._open_object(place, block_size, kind=CachedFile if "cache_type" in options else ObjectFile)
         if mode not in ("wb", "xb"):
             raise ValueError(f"mode {mode!r} is not one of 'rb', 'wb', 'xb'; objects are written as a whole")
         return self._open_writer(place, options, if_absent=mode == "xb")

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from io import FileIO
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from graveler.errors import GravelerError
 from graveler.filesystem.failures import told
@@ -229,3 +229,58 @@ class ObjectFile(io.BufferedIOBase):
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError(f"the file {self.name!r} is closed")
+
+
+class Cache(Protocol):
+    """What ``blockcache::`` puts in front of a file, an ``fsspec.caching.MMapCache``."""
+
+    multi_fetcher: object
+    """Returns several parts of whatever object has the path by then."""
+    blocks: set[int]
+    """The numbers of the blocks that it has, or is fetching."""
+
+    def _fetch(self, start: int | None, end: int | None, /) -> bytes: ...
+
+
+class CachedFile(ObjectFile):
+    """A file for fsspec's ``blockcache::``, which reads bytes by ``_fetch_range``, keeps them on the disk, and is the file's
+    ``cache`` from then on; in the end it says that the file is ``closed``."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._stored = self._fetch
+        self._cache: Cache | None = None
+
+    @property
+    def cache(self) -> Cache | None:
+        """The cache that answers reads."""
+        return self._cache
+
+    @cache.setter
+    def cache(self, cache: Cache) -> None:
+        cache.multi_fetcher = None  # so that all parts are of the object that was opened
+        self._cache = cache
+
+        def fetch(start: int, length: int) -> bytes:
+            end = start + length
+            try:
+                return bytes(cache._fetch(start, end))
+            except BaseException:  # else it would take blocks that did not arrive for zeros
+                cache.blocks.difference_update(range(start // self.blocksize, end // self.blocksize + 1))
+                raise
+
+        self._fetch = fetch
+
+    @property
+    def closed(self) -> bool:
+        """See :class:`io.IOBase`."""
+        return super().closed
+
+    @closed.setter
+    def closed(self, closed: bool) -> None:
+        if closed:
+            ObjectFile.close(self)
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        with told(self.name, self._note):
+            return self._stored(start, end - start)

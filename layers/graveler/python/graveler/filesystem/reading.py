@@ -171,10 +171,14 @@ class Reading(Selecting):
         self, path: str, *, glob: bool = True, takes: "Callable[[str, int], bool]" = _every
     ) -> list[tuple[str, str]]:
         """Return the names of objects and where their bytes are, as :meth:`native` does, but with the uncommitted changes of a
-        branch. ``path`` is a pattern only with ``glob``. Objects are left out for whose name and size in bytes ``takes`` is
-        false. Errors and cost as there."""
+        branch. ``path`` is a pattern only with ``glob``, and matches objects. Objects are left out for whose name and size in
+        bytes ``takes`` is false. Errors and cost as there."""
         place = self._place(path)
-        names = self.glob(place.name) if glob and has_magic(place.path) else [place.name]
+        names = [place.name]
+        if glob and has_magic(place.path):
+            # A folder that it matches would give what is in it, which the pattern may match as well, once more.
+            infos = self.glob(place.name, detail=True)
+            names = [name for name, info in infos.items() if info["type"] == "file"]
         found: list[tuple[str, str]] = []
         with self._told(place):
             if not names:
@@ -184,14 +188,16 @@ class Reading(Selecting):
         return found
 
     @overload
-    def _open_object(self, place: Place, block_size: object) -> ObjectFile: ...
+    def _open_object(self, place: Place, block_size: object, *, kind: type[ObjectFile] = ...) -> ObjectFile: ...
 
     @overload
     def _open_object(self, place: Place, block_size: object, *, locked: bool) -> ObjectFile | PlainFile: ...
 
-    def _open_object(self, place: Place, block_size: object, *, locked: bool = False) -> ObjectFile | PlainFile:
-        """Open an object; for a caller that lets one thread after another use the file (``locked``), as a :class:`PlainFile` if
-        it is a local one that has the recorded size."""
+    def _open_object(
+        self, place: Place, block_size: object, *, locked: bool = False, kind: type[ObjectFile] = ObjectFile
+    ) -> ObjectFile | PlainFile:
+        """Open an object as a file of the ``kind``; for a caller that lets one thread after another use the file (``locked``), as
+        a :class:`PlainFile` if it is a local one that has the recorded size."""
         wanted = block_size if isinstance(block_size, int) and block_size > 0 else None  # fsspec also says "default"
         with self._told(place):
             verbs, ref = self._reading(place)
@@ -203,9 +209,9 @@ class Reading(Selecting):
             note = partial(self._note, place)
             if file is not None:
                 fetch = pieces_of_file(file, entry, ref)
-                return ObjectFile(entry, place.name, info, fetch, min(wanted or FILE_BLOCK, FILE_BLOCK), file, note)
+                return kind(entry, place.name, info, fetch, min(wanted or FILE_BLOCK, FILE_BLOCK), file, note)
             fetch = pieces_of_object(verbs.opened(ref, entry))
-            return ObjectFile(entry, place.name, info, fetch, wanted or BLOCK, note=note)
+            return kind(entry, place.name, info, fetch, wanted or BLOCK, note=note)
 
     def _fill(
         self,
