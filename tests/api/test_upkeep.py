@@ -145,6 +145,16 @@ def test_a_purge_goes_on_with_the_same_request(monkeypatch: pytest.MonkeyPatch) 
     assert client("POST", "/deleted_repositories/repo/purge", (), {}).status == 404
 
 
+def test_a_purge_at_once_does_not_wait() -> None:
+    world = make_world()
+    client = EventClient(world)
+    world.lake.create_repository("repo", "local://repo").upload("main", "a", b"1")
+    client("DELETE", REPO)
+    assert client("POST", "/deleted_repositories/repo/purge", (), {"force": True}).status == 412
+    assert client("POST", "/deleted_repositories/repo/purge", (), {"at_once": True}).status == 200
+    assert client("GET", "/deleted_repositories").json()["results"] == []
+
+
 def test_a_preview_of_rules_changes_nothing_and_refuses_what_cannot_be_set(client: Client) -> None:
     rules = {"default_retention_days": 1, "branches": []}
     tried = client("POST", f"{REPO}/gc/preview", (), {"rules": rules}).json()

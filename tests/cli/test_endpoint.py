@@ -43,6 +43,7 @@ HELP: Final = "it is about the help, whatever the lake"
 MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
     test_changes_and_history: {
         "test_import_is_refused": OF_FOLDERS,
+        "test_status_tells_that_imported_files_have_changed": "the imported files are on the server's machine",
     },
     test_copies: {},
     test_every_command: {

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -90,6 +91,42 @@ def test_what_a_deleted_repository_left_is_purged_a_day_later(lake: Path, monkey
     assert done("gc", "deleted").out == ""
     left = [path for path in lake.rglob("objects/**/*") if path.is_file() and ".graveler-tmp" not in path.parts]
     assert left == []
+
+
+def removed_other() -> list[str]:
+    """What a repository ``other`` is called in the messages about its deletion, after it had an object."""
+    namespace = f"local://other-{token_hex(6)}"
+    done("repo", "create", "other", "--namespace", namespace)
+    done("put", "-", "lakefs://other/main/a", stdin=b"1")
+    out = done("repo", "delete", "other", "--yes").out.splitlines()
+    assert out[0] == f"deleted repository other; its objects are still in {namespace}"
+    return [namespace, *out[1:]]
+
+
+def uids_of_other() -> list[str]:
+    return [line["uid"] for line in done("gc", "deleted", "--json").lines if line["name"] == "other"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_deletion_says_how_its_space_comes_back(lake: Path, times: int) -> None:
+    for _ in range(times):  # the second one of this name is named by its uid
+        _, *lines = removed_other()
+    later, now = (line.partition(": graveler ")[2].split() for line in lines)
+    assert run(*later, "--yes").code == 5
+    removed = done(*now, "--yes", "--json").json
+    assert (removed["name"], removed["files"] >= 2, removed["unknown"]["files"]) == ("other", True, 0)
+    rest = uids_of_other()
+    assert len(rest) == times - 1
+    for uid in rest:
+        done("gc", "purge", uid, "--at-once", "--yes")
+
+
+@pytest.mark.parametrize("name", ["lakefs://other", "other", "{namespace}", "{namespace}/", "{uid}"])
+def test_a_purge_takes_every_name_that_is_shown(lake: Path, name: str) -> None:
+    namespace, *_ = removed_other()
+    (uid,) = uids_of_other()
+    done("gc", "purge", name.format(uid=uid, namespace=namespace), "--at-once", "--yes")
+    assert uids_of_other() == []
 
 
 def test_a_plan_without_garbage_says_what_keeps_the_commits(lake: Path) -> None:

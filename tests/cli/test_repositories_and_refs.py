@@ -46,7 +46,11 @@ def test_a_repository_from_its_creation_to_its_end(lake: Path) -> None:
     assert run("repo", "create", "other").code == 4
     refused = run("repo", "delete", "other")
     assert (refused.code, "needs --yes" in refused.err) == (5, True)
-    assert done("repo", "delete", "other", "--yes", "--json").json == {"deleted": "other", "dry_run": False}
+    assert done("repo", "delete", "other", "--yes", "--json").json == {
+        "deleted": "other",
+        "dry_run": False,
+        "purge": "other",
+    }
     assert run("repo", "show", "other").code == 3
 
 

@@ -101,6 +101,29 @@ def test_all_of_it_goes_and_the_namespace_is_free(world: World) -> None:
     assert contents(world.lake().repository(NAME), "main") == {"new": "new"}
 
 
+def test_all_of_it_goes_at_once_if_nobody_else_works_there(world: World) -> None:
+    with pytest.raises(PreconditionError, match=r"deleted only recently.*--at-once"):
+        leftovers(world).purge(uid(world))
+    assert leftovers(world).purge(uid(world), at_once=True).files.files > 5
+    assert keys(world, "") == {"theirs/file"}
+    assert rows_of(world, uid(world)) == set()
+    write(world.lake().create_repository(NAME, NAMESPACE), "main", new="new")
+    assert contents(world.lake().repository(NAME), "main") == {"new": "new"}
+
+
+def test_at_once_removes_no_legal_hold() -> None:
+    world = World()
+    write(world.main, "main", a="a")
+    Garbage(world.main).hold("main", "audit", "ann")
+    world.lake().delete_repository(NAME)
+    before = keys(world, "")
+    with pytest.raises(PreconditionError, match="legal hold"):
+        leftovers(world).purge(uid(world), at_once=True)
+    assert keys(world, "") == before
+    leftovers(world).purge(uid(world), at_once=True, force=True)
+    assert keys(world, "") == set()
+
+
 class ByKeyOnly(MemoryTables):
     """Finds partitions only by their whole key, as DynamoDB does."""
 

@@ -100,12 +100,14 @@ class RemoteLeftovers:
         return [mapped(DeletedRepository, one) for page in pages for one in page.results]
 
     def find(self, name: str) -> DeletedRepository:
-        """Return the one of this name or uid. Cost as :meth:`all`. :class:`NotFoundError`; :class:`InvalidError` if several had
-        the name."""
+        """Return the one of this name, uid or namespace. Cost as :meth:`all`. :class:`NotFoundError`; :class:`InvalidError` if
+        several had the name."""
         return find_deleted(self.all(), name)
 
-    def purge(self, uid: RepositoryUID, *, force: bool = False, progress: Progress | None = None) -> Purged:
+    def purge(
+        self, uid: RepositoryUID, *, force: bool = False, at_once: bool = False, progress: Progress | None = None
+    ) -> Purged:
         """Remove a deleted repository's leftovers for good. Cost: one request per 20 seconds of work; returns what the last one
         removed."""
-        response = self._connection.call("POST", (*_DELETED, uid, "purge"), None, {"force": force})
+        response = self._connection.call("POST", (*_DELETED, uid, "purge"), None, {"force": force, "at_once": at_once})
         return mapped(Purged, response.read(wire.Purge))

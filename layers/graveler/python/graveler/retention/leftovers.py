@@ -3,15 +3,16 @@
 Until then it can be restored from a dump, and no other repository can take its namespace. A purge first records that it has begun
 (from then on a restore is impossible), then removes files, then rows, then the mark that names the namespace's owner: so as long
 as anything of it is left, no new repository can be created in it, and a retry after a crash still finds what to do. Not before a
-grace period since the deletion: by then all work on the repository has ended. And nothing younger than that is removed: a process
-that was stopped midway, while another one finished, may find a new repository in the namespace.
+grace period since the deletion: by then all work on the repository has ended; earlier only if the caller promises that it has.
+And nothing younger than that is removed: a process that was stopped midway, while another one finished, may find a new repository
+in the namespace.
 
 Files without graveler's names stay. Rows that nothing refers to (outcomes and reference logs of refs that were deleted before,
 results of requests) are removed if a table can list all rows of a repository; in DynamoDB they expire, except the recorded events
 of ingest rules that refuse overwriting, and were removed before.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -56,8 +57,8 @@ class Purged(Struct, frozen=True):
 
 
 def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepository:
-    """Return the one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
-    found = [one for one in deleted if name in (one.name, one.uid)]
+    """Return the one of this name, uid or namespace. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
+    found = [one for one in deleted if name.rstrip("/") in (one.name, one.uid, one.namespace)]
     if not found:
         raise NotFoundError(
             f"there are no remains of a deleted repository {name!r}; list those with `graveler gc deleted`"
@@ -66,6 +67,13 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
         uids = ", ".join(one.uid for one in found)
         raise InvalidError(f"several repositories named {name!r} were deleted; choose one by its uid: {uids}")
     return found[0]
+
+
+def purge_name(deleted: Sequence[DeletedRepository], name: str) -> str:
+    """Return by what :func:`find_deleted` finds the repository of this name that was deleted last: its name, or its uid if
+    several had the name. ``deleted`` is as of :meth:`Leftovers.all`."""
+    same = [one for one in deleted if one.name == name]
+    return same[0].uid if len(same) > 1 else name
 
 
 class Leftovers:
@@ -86,7 +94,8 @@ class Leftovers:
         return sorted(self._repositories.deleted(), key=lambda deleted: (-deleted.at, deleted.uid))
 
     def find(self, name: str) -> DeletedRepository:
-        """Return the one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
+        """Return the one of this name, uid or namespace. :class:`NotFoundError`; :class:`InvalidError` if several had the
+        name."""
         return find_deleted(self.all(), name)
 
     def purge(
@@ -94,9 +103,11 @@ class Leftovers:
         uid: RepositoryUID,
         *,
         force: bool = False,
+        at_once: bool = False,
         progress: Progress = no_progress,
     ) -> Purged:
-        """Remove a deleted repository's leftovers for good. May be repeated until it succeeds.
+        """Remove a deleted repository's leftovers for good. May be repeated until it succeeds. With ``at_once`` the caller
+        promises that nobody else works with the lake, on another purge neither: then there is no grace period to wait for.
 
         Cost: a listing of the namespace, a request per 1,000 files; a table read and a write per 25 rows at most, four of each
         for a ref. :class:`NotFoundError`; :class:`PreconditionError` before a grace period has passed, for dumps and legal holds
@@ -116,7 +127,7 @@ class Leftovers:
                 "of this lake, so nothing was removed; find out whose it is"
             )
         if not deleted.purging:
-            self._expect_allowed(deleted, objects, force=force)
+            self._expect_allowed(deleted, objects, force=force, at_once=at_once)
             self._repositories.begin_purge(deleted)
         unknown, files = Unknown(), Tally()
         if objects is not None:
@@ -129,12 +140,15 @@ class Leftovers:
         self._repositories.end_purge(uid, objects)
         return Purged(files, rows, unknown.tally)
 
-    def _expect_allowed(self, deleted: DeletedRepository, objects: Objects | None, *, force: bool) -> None:
+    def _expect_allowed(
+        self, deleted: DeletedRepository, objects: Objects | None, *, force: bool, at_once: bool
+    ) -> None:
         left = deleted.at + self._wait - self._clock.now()
-        if left > 0:
+        if left > 0 and not at_once:
             raise PreconditionError(
                 f"repository {deleted.name!r} was deleted only recently, so work on it may still be in progress; try again "
-                f"in {left / 3600:.1f} hours"
+                f"in {left / 3600:.1f} hours, or purge it at once (`graveler gc purge --at-once`) if nobody else works with the "
+                "lake"
             )
         if force:
             return

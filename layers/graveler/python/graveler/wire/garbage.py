@@ -144,9 +144,11 @@ class DeletedRepositoryList(Struct, frozen=True):
 
 
 class PurgeCreation(Struct, frozen=True):
-    """The options of a purge. With ``force``, repositories that have dumps or legal holds are purged, too."""
+    """The options of a purge. With ``force``, repositories that have dumps or legal holds are purged, too. With ``at_once``, the
+    caller promises that nobody works with the lake any more, and there is no grace period to wait for."""
 
     force: bool = False
+    at_once: bool = False
 
 
 class Purge(Struct, frozen=True):

@@ -57,7 +57,7 @@ def purge(call: Call, name: str, body: PurgeCreation) -> Response:
         if time.monotonic() - began > call.settings.request_seconds:
             raise BusyError(f"{done:,} were removed so far, and more remain; send the same request again")
 
-    done = leftovers.purge(found.uid, force=body.force, progress=progress)
+    done = leftovers.purge(found.uid, force=body.force, at_once=body.at_once, progress=progress)
     return json_response(
         Purge(
             found.name,

@@ -10,7 +10,7 @@ from graveler.cli.locations import Named, connection_to, open_own_lake, open_rep
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, confirm, output
-from graveler.cli.uris import parse_ref, parse_repository
+from graveler.cli.uris import SCHEME, parse_ref, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
 from graveler.errors import InvalidError, PreconditionError
 
@@ -386,7 +386,7 @@ def deleted(lake: LakeOption = None, as_json: AsJson = False) -> None:
     JSON: a line {uid, name, namespace, at, purging} for each, newest first.
     """
     screen = output()
-    for found in _leftovers(lake).all():
+    for found in leftovers_of(lake).all():
         if as_json:
             fields: Json = {"uid": found.uid, "name": found.name, "namespace": found.namespace}
             screen.json({**fields, "at": found.at, "purging": found.purging})
@@ -398,8 +398,14 @@ def deleted(lake: LakeOption = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def purge(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or uid, from `gc deleted`.")],
+    name: Annotated[str, typer.Argument(metavar="REPOSITORY", help="Name, uid or namespace, from `gc deleted`.")],
     force: Annotated[bool, typer.Option("--force", help="Purge it even if it has dumps or legal holds.")] = False,
+    at_once: Annotated[
+        bool,
+        typer.Option(
+            "--at-once", help="Do not wait for a day: nobody else works with the lake, neither people nor programs."
+        ),
+    ] = False,
     yes: Yes = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -407,17 +413,19 @@ def purge(
     """Remove for good what a deleted repository has left.
 
     This includes its objects, its history and its rows in the table. Possible a day after the deletion, when all work on the
-    repository has ended. Files that graveler did not create stay. Objects in its namespace that other repositories have imported
-    are removed, too.
+    repository has ended; earlier with --at-once, if you know that it has. A program that still writes to the repository would
+    leave files that nothing removes. Files that graveler did not create stay. Objects in its namespace that other repositories
+    have imported are removed, too.
 
     \b
     Example:
       graveler gc purge old-lake
+      graveler gc purge old-lake --at-once
 
     JSON: one document {name, files, bytes, rows, unknown: {files, bytes}}.
     """
-    leftovers = _leftovers(lake)
-    found = leftovers.find(name)
+    leftovers = leftovers_of(lake)
+    found = leftovers.find(name.removeprefix(SCHEME))
     if not yes:
         answer = confirm(
             f"Permanently remove everything that repository {found.name!r} left in {found.namespace or 'the table'}?"
@@ -426,7 +434,7 @@ def purge(
             why = "not confirmed" if answer is False else "a permanent removal without a terminal needs --yes"
             raise PreconditionError(f"{why}; nothing was removed")
     with phases("purging:") as progress:
-        done = leftovers.purge(found.uid, force=force, progress=progress)
+        done = leftovers.purge(found.uid, force=force, at_once=at_once, progress=progress)
     screen = output()
     if as_json:
         unknown: Json = {"files": done.unknown.files, "bytes": done.unknown.bytes}
@@ -440,7 +448,8 @@ def purge(
         screen.line(f"kept, not created by graveler: {count(done.unknown.files, 'file')}")
 
 
-def _leftovers(lake: Named | None) -> "Leftovers | RemoteLeftovers":
+def leftovers_of(lake: Named | None) -> "Leftovers | RemoteLeftovers":
+    """Return what deleted repositories have left in a lake."""
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.garbage import RemoteLeftovers
 

@@ -26,7 +26,7 @@ from graveler.cli.terminal import confirm, output, warn
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
 from graveler.configuration import Profile, find_profile
-from graveler.errors import InvalidError, PreconditionError
+from graveler.errors import ForbiddenError, InvalidError, PreconditionError
 from graveler.lake.opening.location import FolderLake, create_at
 from graveler.paging import items
 
@@ -211,13 +211,16 @@ def delete(
 ) -> None:
     """Delete a repository. Its branches, tags and uncommitted changes are lost; its objects stay where they are.
 
+    `graveler gc purge` removes the objects for good, a day later, or at once if nobody else works with the lake.
     Asks for confirmation on a terminal; elsewhere it needs --yes.
 
     \b
     Example:
       graveler repo delete quickstart --yes
 
-    JSON: one document {deleted, dry_run}.
+    JSON: one document {deleted, dry_run, purge}; purge is the name that
+      `graveler gc purge` takes, null with --dry-run or if only an
+      administrator may purge.
     """
     name = parse_repository(name)
     opened = open_lake(lake)
@@ -233,10 +236,28 @@ def delete(
     if not dry_run:
         opened.delete_repository(name, force=force)
     screen = output()
+    purge = None if dry_run else _purge_name(name, lake)
     if as_json:
-        screen.json({"deleted": name, "dry_run": dry_run})
+        screen.json({"deleted": name, "dry_run": dry_run, "purge": purge})
         return
     if dry_run:
         screen.line(f"would delete repository {name} with {number} and all its uncommitted changes")
         return
     screen.line(f"deleted repository {name}; its objects are still in {namespace}")
+    if purge is None:
+        screen.line("an administrator of the server can remove them")
+        return
+    screen.line(f"to remove them a day from now: graveler gc purge {purge}")
+    screen.line(f"at once, if nobody else works with the lake: graveler gc purge {purge} --at-once")
+
+
+def _purge_name(name: str, lake: Named | None) -> str | None:
+    """Return the name by which `graveler gc purge` finds the repository that was just deleted; None if this user may not
+    purge."""
+    from graveler.cli.verbs.gc import leftovers_of
+    from graveler.retention.leftovers import purge_name
+
+    try:
+        return purge_name(leftovers_of(lake).all(), name)
+    except ForbiddenError:
+        return None
