@@ -32,8 +32,8 @@ from tests.support.patience import PATIENCE
 SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "6"))
 CLIENTS = 16
 GROWN = 8.0
-"""Seconds after which a worker that replaced another one may be killed: of one that dies sooner, the server takes it that it
-always will, and ends."""
+"""Seconds after which a worker that replaced another one may be killed: of one that dies sooner several times in a row, the
+server takes it that it always will, and ends."""
 KEYS = 6
 """Paths of each client, which nobody else writes."""
 API = "/api/v1/repositories/rep"

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from hashlib import md5
+from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
 
 from graveler.lake.opening.folder import open_folder_lake
+from graveler.server.restarts import MOST, YOUNG, Restarts
 from tests.server.support import Running, basic, running
 from tests.support.patience import PATIENCE
 
@@ -216,9 +218,10 @@ def test_bodies_beyond_the_limit_are_refused(server: Running) -> None:
             f"POST {API} HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {1 << 30}\r\n\r\n".encode()
         )
-        answer = connection.recv(65536)
-    assert answer.startswith(b"HTTP/1.1 413 Payload Too Large")
-    assert b'{"message":' in answer
+        answer = HTTPResponse(connection)
+        answer.begin()
+        assert (answer.status, answer.reason) == (413, "Payload Too Large")
+        assert "message" in json.loads(answer.read())
 
 
 def test_figures_are_those_of_all_workers(server: Running) -> None:
@@ -254,18 +257,49 @@ def test_it_finishes_what_is_under_way(tmp_path: Path) -> None:
         assert server.process.wait(PATIENCE) == 0
 
 
-def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+def answered_by_another(server: Running, dead: set[int]) -> int:
+    """The worker that answers, once one does that is not dead."""
+    while True:
+        try:
+            assert server.ask("GET", API).status == 200
+        except ConnectionError:  # nobody listens until the next one is there
+            assert server.process.poll() is None, server.errors.read_text()
+        else:
+            if (worker := worker_of(server)) not in dead:
+                return worker
+
+
+def test_a_worker_that_dies_is_replaced_also_several_times_within_seconds(tmp_path: Path) -> None:
+    with running(tmp_path, "--access-log", workers=1) as server:
+        dead: set[int] = set()
+        for _ in range(2):
+            worker = answered_by_another(server, dead)
+            dead.add(worker)
+            os.kill(worker, signal.SIGKILL)
+        answered_by_another(server, dead)
+        text = server.ask("GET", "/metrics", authorised=False).body.decode()
+        assert "\ngraveler_worker_deaths_total 2\n" in text
+    assert server.process.returncode == 0
+
+
+@pytest.mark.skipif("GRAVELER_SOAK_SECONDS" not in os.environ, reason="six workers start one after the other")
+def test_a_server_whose_worker_always_dies_young_ends(tmp_path: Path) -> None:
+    """Its lake is gone, so that no further worker can start."""
     with running(tmp_path, "--access-log", workers=1) as server:
         assert server.ask("GET", API).status == 200
-        first = worker_of(server)
-        os.kill(first, signal.SIGKILL)
-        while True:
-            try:
-                assert server.ask("GET", API).status == 200
-                break
-            except ConnectionError:  # nobody listens until the next one is there
-                assert server.process.poll() is None, server.errors.read_text()
-        assert worker_of(server) != first
+        server.lake.rename(tmp_path / "elsewhere")
+        os.kill(worker_of(server), signal.SIGKILL)
+        assert server.process.wait(PATIENCE) == 1
+        assert f"worker 1 has ended {MOST} times in a row" in server.errors.read_text()
+
+
+def test_a_worker_that_lived_for_long_begins_a_new_row() -> None:
+    restarts = Restarts()
+    for _ in range(100):
+        assert restarts.died(0, YOUNG) == 0.0
+    young = [restarts.died(0, YOUNG - 1) for _ in range(MOST - 1)]
+    assert young == [0.5, 1.0, 2.0, 4.0, None]
+    assert restarts.died(1, 0.0) == 0.0, "each worker has a row of its own"
 
 
 def worker_of(server: Running) -> int:

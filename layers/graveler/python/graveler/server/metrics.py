@@ -24,6 +24,7 @@ class _Counts(msgspec.Struct):
     buckets: dict[str, list[int]] = {}
     """By operation; the last bucket is for durations beyond all bounds."""
     seconds: dict[str, float] = {}
+    worker_deaths: int = 0
 
 
 class Metrics:
@@ -87,7 +88,23 @@ class Metrics:
                 return
 
 
+class WorkerDeaths:
+    """The count of workers that ended unexpectedly, kept by the process that starts them, beside the files of the workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "deaths.json"
+        self._counts = _Counts()
+
+    def note(self) -> None:
+        """Count one. One small file write."""
+        self._counts.worker_deaths += 1
+        temporary = self._file.with_suffix(".writing")
+        temporary.write_bytes(msgspec.json.encode(self._counts))
+        temporary.rename(self._file)
+
+
 def _add(total: _Counts, more: _Counts) -> None:
+    total.worker_deaths += more.worker_deaths
     for key, count in more.requests.items():
         total.requests[key] = total.requests.get(key, 0) + count
     for operation, counts in more.buckets.items():
@@ -111,6 +128,9 @@ def _rendered(counts: _Counts) -> str:
             lines.append(f"{name}_bucket{_labels(operation=operation, le=bound)} {running}")
         lines.append(f"{name}_sum{_labels(operation=operation)} {counts.seconds.get(operation, 0.0):.6f}")
         lines.append(f"{name}_count{_labels(operation=operation)} {running}")
+    name = "graveler_worker_deaths_total"
+    lines += [f"# HELP {name} Worker processes that ended unexpectedly.", f"# TYPE {name} counter"]
+    lines.append(f"{name} {counts.worker_deaths}")
     return "\n".join((*lines, ""))
 
 

@@ -1,14 +1,16 @@
 """The worker processes, from start until a signal stops them."""
 
 import http.client
+import logging
 import multiprocessing
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from threading import Event, Thread
-from typing import Final
+from typing import Any, Final
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -18,6 +20,8 @@ from granian.server import Server
 from graveler.errors import UnavailableError
 from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import HEALTH
+from graveler.server.metrics import WorkerDeaths
+from graveler.server.restarts import MOST, Restarts
 from graveler.server.worker import build_gateway
 
 STOP_SECONDS: Final = 30
@@ -34,6 +38,8 @@ _CONNECTIONS: Final = 8192
 """Connections per worker; idle ones cost little. Further ones wait until others close."""
 
 _ASK_EVERY: Final = 0.05
+
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -60,6 +66,40 @@ def listening_port(host: str, port: int) -> Iterator[int]:
         yield chosen
 
 
+class _Workers(Server):  # type: ignore[misc] # granian's classes have no types
+    """Granian's server, with workers that are started again as :class:`Restarts` decides. Before the first one has answered, the
+    end of any worker ends the server."""
+
+    deaths: WorkerDeaths
+
+    def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
+        restarts = Restarts()
+        due: dict[int, float] = {}
+        while True:
+            self.main_loop_interrupt.wait(max(0.0, min(due.values()) - time.monotonic()) if due else None)
+            self.main_loop_interrupt.clear()
+            if self.interrupt_signal:
+                return
+            while self.interrupt_children:
+                worker = self.interrupt_children.pop(0)
+                self.deaths.note()
+                pause = restarts.died(worker, time.monotonic() - self.wrks[worker].birth)
+                if pause is None or not self.respawn_failed_workers:
+                    if pause is None:
+                        _log.error(
+                            "worker %d has ended %d times in a row soon after its start; giving up", worker + 1, MOST
+                        )
+                    self.interrupt_children.append(worker)  # so the exit code is 1
+                    return
+                due[worker] = time.monotonic() + pause
+            now = time.monotonic()
+            for worker in sorted(worker for worker, moment in due.items() if moment <= now):
+                del due[worker]
+                self._respawn_workers([worker], spawn_target, target_loader)
+            if self.reload_signal:
+                self._reload(spawn_target, target_loader)
+
+
 def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
     """Serve requests until SIGTERM or SIGINT, then finish the running ones. ``settings.port`` must not be 0.
 
@@ -70,7 +110,7 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
     # glibc gives threads their own heaps, which each retain freed memory, and places ever larger buffers in them.
     os.environ.setdefault("MALLOC_ARENA_MAX", "1")
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(256 << 10))
-    server = Server(
+    server = _Workers(
         "graveler",
         address=settings.host,
         port=settings.port,
@@ -84,6 +124,7 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
         log_level=LogLevels.error,
         workers_kill_timeout=STOP_SECONDS,
     )
+    server.deaths = WorkerDeaths(settings.metrics)
     stopping = Event()
 
     def announce() -> None:
