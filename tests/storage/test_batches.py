@@ -131,7 +131,8 @@ def test_jobs_whose_file_is_replaced_write_nothing(tables: SqliteTables, tmp_pat
     with ThreadPoolExecutor(4) as pool:
         outcomes = [pool.submit(put(tables, str(number))) for number in range(4)]
         assert begun.wait(PATIENCE)
-        (tmp_path / "t.db").replace(tmp_path / "old.db")
+        for ending in ("", "-wal", "-shm"):
+            (tmp_path / f"t.db{ending}").replace(tmp_path / f"old.db{ending}")
         with SqliteTables(tmp_path / "t.db") as other:
             other.put(key("other"), {})
             tables._begin = real  # type: ignore[method-assign]
@@ -200,27 +201,27 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.sqlite_tables import SqliteTables, _RetiredError
 from tests.storage.batches import key
 tables = SqliteTables(Path({str(tmp_path / "t.db")!r}))
 tables.put(key("there"), {{}})
 tables.write_together()
-begun, go_on, begin = Event(), Event(), tables._begin
-def keep(connection):
+begun, begin, connections = Event(), tables._begin, tables._connections
+def wait_for_another_process(connection):
     begun.set()
-    go_on.wait()
-    begin(connection)
-tables._begin = keep
+    while not connections.is_retired:  # by the fork
+        pass
+    tables._begin = begin
+    raise _RetiredError
+tables._begin = wait_for_another_process
 with ThreadPoolExecutor(4) as pool:
     outcomes = [pool.submit(tables.put, key(str(at)), {{}}) for at in range(4)]
     begun.wait()
     while len(tables._writer._line) < 4:
         pass
-    tables._begin = begin
     child = os.fork()
     if child:
         assert os.waitpid(child, 0)[1] == 0
-        go_on.set()
     else:
         try:
             tables.put(key("child"), {{}})

@@ -1,4 +1,4 @@
-"""Connections to a file of SQLite that remember what they read, and those of one process together.
+"""Connections to a file of SQLite that remember what they read, and those of one handle together.
 
 What keeps items true is SQLite's ``data_version`` alone: nothing here knows who writes (docs/design/0014-recent-rows.md).
 """
@@ -11,6 +11,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
 
+from graveler.storage.sqlite_files import TableFile
 from graveler.storage.tables import Item, Key
 
 _RECENT: Final = 1024
@@ -27,6 +28,8 @@ class Connection(sqlite3.Connection):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.file: TableFile
+        """Set when it is open."""
         self.version = -1
         """None of SQLite's: nothing is believed before the first question."""
         self.recent: dict[Key, Item | None] = {}
@@ -71,26 +74,47 @@ class Connection(sqlite3.Connection):
 
 
 class Connections:
-    """The open connections of one process. Each is used by one thread at a time."""
+    """The open connections of one handle in one process. Each is used by one thread at a time."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
+        self.is_retired = False
+        """True if a connection in use is to be closed, and not kept, when it is returned."""
         self.idle: list[Connection] = []
         self.idle_writers: list[Connection] = []
-        self.all: set[Connection] = set()
+        self.all: set[sqlite3.Connection] = set()
         self.writing = Lock()
-        self.file: tuple[int, int] | None = None
-        self.current = False
+        self.is_current = False
         """True if the file is known to have this version. One of an older version gets it with the first write."""
 
+    def is_idle(self) -> bool:
+        """Return whether none is in use."""
+        return len(self.all) == len(self.idle) + len(self.idle_writers)
 
-def close_all(connections: Connections) -> None:
-    """Close the connections that a deleted table object left open: no caller can be using them any more."""
-    if connections.process == os.getpid():
-        for connection in connections.all:
-            with suppress(sqlite3.Error):  # it lost nothing: every write was committed before it was acknowledged
-                connection.close()
+    def retire(self) -> None:
+        """Close those that are not in use now, and each other one when it is returned."""
+        self.is_retired = True
+        self.close_idle()
 
+    def close_idle(self) -> None:
+        """Close those that are not in use."""
+        for idle in (self.idle, self.idle_writers):
+            while True:
+                try:
+                    connection = idle.pop()
+                except IndexError:
+                    break
+                self.discard(connection)
 
-INHERITED: list[Connections] = []
-"""Connections of a parent process. Using or closing one here could break the parent's locks, so they are kept unused."""
+    def discard(self, connection: Connection) -> None:
+        """Close a connection that its user returned, or that nobody can be using any more."""
+        with suppress(sqlite3.Error):  # its errors have been reported, and its writes were committed long ago
+            connection.file.close(connection)
+        self.all.discard(connection)
+
+    def close_all(self) -> None:
+        """Close the connections that a deleted handle left open, unless they are a parent process's."""
+        if self.process == os.getpid():
+            for connection in list(self.all):
+                if isinstance(connection, Connection):
+                    self.discard(connection)

@@ -37,8 +37,9 @@ from graveler.storage.limits import (
 from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.objects import NotPermittedError
 from graveler.storage.rows import RowMemory, decode_row, decode_rows, encode_row, encode_rows
-from graveler.storage.sqlite_connections import INHERITED, Connection, Connections, close_all
+from graveler.storage.sqlite_connections import Connection, Connections
 from graveler.storage.sqlite_copy import TableCopy, may_write
+from graveler.storage.sqlite_files import opening
 from graveler.storage.sqlite_writer import DELETE, PUT, TOGETHER, GroupWriter, Job, RowKey, Transaction, read_rows
 from graveler.storage.tables import (
     Check,
@@ -103,8 +104,8 @@ class SqliteTables:
     """Tables in the SQLite file ``path``, created on first use (``create=False``: it must exist).
 
     Waits up to ``busy_seconds`` for other writers, then BusyError. May be pickled, and used after a fork: each process opens its
-    own connections. :meth:`close` closes them; later calls open new ones. ``modes`` are the permissions of a new file and of its
-    folder; SQLite gives its log and index those of the file.
+    own connections (:mod:`graveler.storage.sqlite_files`). :meth:`close` closes them; later calls open new ones. ``modes`` are
+    the permissions of a new file and of its folder; SQLite gives its log and index those of the file.
 
     Where this user may only read, it reads a private copy, made again after each change of the table; writes are refused.
     """
@@ -147,7 +148,7 @@ class SqliteTables:
         writer, self._writer = self._writer, None
         if writer is not None and writer.process == os.getpid():
             writer.close()
-        self._close_idle()
+        self._of_this_process().close_idle()
         with self._copying:
             self._drop_copy()
 
@@ -159,8 +160,7 @@ class SqliteTables:
         """Remove the copy, and the connections to it when their callers return them. The caller holds the lock."""
         copy, self._copy = self._copy, None
         if copy is not None:
-            self._close_idle()
-            self._connections = self._new_connections()
+            self._of_this_process().retire()
             self._remove_copy()
 
     def _renew_copy(self, copy: TableCopy) -> None:
@@ -187,12 +187,6 @@ class SqliteTables:
             "written. Mount the disk writable, or grant this user the right (`graveler init --shared group` makes a lake for a "
             "group)"
         )
-
-    def _close_idle(self) -> None:
-        connections = self._of_this_process()
-        for idle in (connections.idle, connections.idle_writers):
-            while idle:
-                self._discard(connections, idle.pop())
 
     def get(self, key: Key) -> Item | None:
         """Return the item, or None. Cost: one look-up in the file."""
@@ -389,18 +383,39 @@ class SqliteTables:
         if not connections.writing.acquire(timeout=self._busy_seconds):
             raise self._busy()
         try:
-            with _Borrowed(self, for_writing=True) as connection:
-                self._begin(connection)
-                self._check_in_place(connections)
-                if not connections.current:
-                    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-                transaction = Transaction(connection, self._memory)
-                yield transaction
-                transaction.flush()
-                self._commit(connection)
-                connections.current = True
+            while True:
+                with suppress(_RetiredError), _Borrowed(self, for_writing=True) as connection:
+                    self._begin(connection)
+                    try:
+                        if not connection.file.is_in_place():
+                            raise connection.file.lose()
+                        if not connections.is_current:
+                            connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+                        transaction = Transaction(connection, self._memory)
+                        yield transaction
+                        transaction.flush()
+                        self._commit(connection)
+                    except ConditionFailedError:
+                        connection.execute("ROLLBACK")
+                        raise
+                    except BaseException:
+                        with suppress(sqlite3.Error):  # it is closed, which rolls back, too
+                            connection.rollback()
+                        raise
+                    finally:
+                        connection.file.unlock_writes()
+                    connections.is_current = True
+                    self._checkpoint(connection)
+                    return
         finally:
             connections.writing.release()
+
+    def _checkpoint(self, connection: Connection) -> None:
+        """Copy a long log into the file. SQLite would do it within COMMIT, while others wait for the lock of the write. As there,
+        a failure is not one of the write, which is durable: the log grows until another one succeeds."""
+        with suppress(sqlite3.Error, OSError):
+            if connection.file.frames() >= _WAL_PAGES:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         """End a transaction. A failure before this has written nothing: frames in the log count only with a commit frame behind
@@ -420,52 +435,41 @@ class SqliteTables:
                 "The change may or may not be there: check, then try again"
             ) from error
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
+    def _begin(self, connection: Connection) -> None:
         """Get the write lock. SQLite's own waiting backs off to 100 ms, so that newcomers overtake the longest waiter; this polls
-        evenly (four busy writers: longest wait 0.2 s instead of 1.3 s)."""
+        evenly (four busy writers: longest wait 0.2 s instead of 1.3 s). ``_RetiredError`` if another thread waits for the
+        connection to be closed, to fork the process."""
         deadline = time.monotonic() + self._busy_seconds
+        file, connections = connection.file, self._connections
         while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
-                    raise
+            if file.lock_writes():
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    return
+                except BaseException as error:
+                    file.unlock_writes()
+                    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+                    if code not in _BUSY or time.monotonic() > deadline:
+                        raise
+            elif time.monotonic() > deadline:
+                raise self._busy()
+            if connections.is_retired:
+                raise _RetiredError
             time.sleep(uniform(0.0005, 0.003))
-
-    def _check_in_place(self, connections: Connections) -> None:
-        """Check that the file is still in place: writes to a file that was deleted or replaced would be acknowledged and lost
-        (C1)."""
-        try:
-            status = self._path.stat()
-        except OSError:
-            status = None
-        if status is None or (status.st_dev, status.st_ino) != connections.file:
-            self._close_idle()
-            self._connections = self._new_connections()
-            raise UnavailableError(
-                f"the table {self._path} was removed or replaced while it was open; nothing was written. Make sure that the "
-                "right file is in its place, then try again"
-            )
 
     def _new_connections(self) -> Connections:
         connections = Connections()
         # Not __del__: in a cycle of garbage the connections might be finalized before it.
-        finalize(self, close_all, connections)
+        finalize(self, connections.close_all)
         return connections
 
     def _of_this_process(self) -> Connections:
         connections = self._connections
-        if connections.process != os.getpid():
-            INHERITED.append(connections)
+        if connections.is_retired or connections.process != os.getpid():
             connections = self._connections = self._new_connections()
-            self._copy = None  # it is the parent's
+            if self._copy is not None and not self._copy.is_ours():
+                self._copy = None
         return connections
-
-    def _discard(self, connections: Connections, connection: Connection) -> None:
-        connections.all.discard(connection)
-        with suppress(sqlite3.Error):  # its errors have been reported, and its writes were committed long ago
-            connection.close()
 
     def _connect(self, connections: Connections, *, for_writing: bool) -> Connection:
         size = self._size()
@@ -494,22 +498,26 @@ class SqliteTables:
         return self._open(connections, self._path)
 
     def _open(self, connections: Connections, path: Path) -> Connection:
+        try:
+            with opening(str(path), connections) as file:
+                connection = file.open(str(path), partial(self._prepared, path))
+                connection.file = file
+                connections.all.add(connection)
+                if len(connections.all) == 1:
+                    self._sync_log()
+        except OSError as error:
+            raise unavailable(error, f"opening the table {self._path}") from error
+        return connection
+
+    def _prepared(self, path: Path) -> Connection:
         connection = sqlite3.connect(
             path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False, factory=Connection
         )
         try:
             self._prepare(connection)
-            if not connections.all:
-                self._sync_log()
-            status = self._path.stat()
-        except OSError as error:
-            connection.close()
-            raise unavailable(error, f"opening the table {self._path}") from error
         except BaseException:
             connection.close()
             raise
-        connections.file = status.st_dev, status.st_ino
-        connections.all.add(connection)
         return connection
 
     def _sync_log(self) -> None:
@@ -542,7 +550,7 @@ class SqliteTables:
         connection.execute("PRAGMA checkpoint_fullfsync = ON")
         connection.execute("PRAGMA secure_delete = FAST")  # a secret that was replaced does not stay in its page
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # it is _checkpoint's
         if not self._is_ours(connection):
             self._enter_wal(connection)
             connection.execute("BEGIN IMMEDIATE")
@@ -562,7 +570,7 @@ class SqliteTables:
         ).fetchone()
         if application == 0 and version == 0 and tables == 0:
             return False
-        self._connections.current = version == FORMAT_VERSION
+        self._connections.is_current = version == FORMAT_VERSION
         if application != APPLICATION_ID:
             raise InvalidError(f"{self._path} is an SQLite file of another program; choose another file for the table")
         if version > FORMAT_VERSION:
@@ -610,6 +618,10 @@ class SqliteTables:
         )
 
 
+class _RetiredError(Exception):
+    """The connection has to be returned."""
+
+
 class _Borrowed:
     """A connection out of the pool for one call; translates SQLite's errors. (A class, since it is faster than a generator.)"""
 
@@ -647,14 +659,11 @@ class _Borrowed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if isinstance(error, ConditionFailedError):
-            self._connection.execute("ROLLBACK")
-            error = None
-        if error is None and self._connections is self._tables._connections:
+        if (error is None or isinstance(error, ConditionFailedError)) and not self._connections.is_retired:
             self._idle.append(self._connection)
             return
         # Closing rolls back. After a failure of the disk, or an interrupt, nothing is assumed about the connection.
-        self._tables._discard(self._connections, self._connection)
+        self._connections.discard(self._connection)
         if isinstance(error, sqlite3.Error | UnicodeDecodeError):
             explained = self._tables._explained(error)
             if explained is not None:
