@@ -116,6 +116,16 @@ def test_rows_are_those_of_the_engine_on_a_plain_folder(tables: Tables, layout: 
     assert not differences
 
 
+@pytest.mark.parametrize("pattern", ["**/*.parquet", "**/*", "*/*", "**"])
+def test_a_pattern_matches_each_file_once(tables: Tables, pattern: str) -> None:
+    """Not again as a part of a folder that it matches, too."""
+    path = f"{tables.folder('partitioned', 'd/')}/{pattern}"
+    frame = graveler.polars.scan_parquet(f"sales/main/{path}", tables.lake, hive_partitioning=True).collect()
+    connection = graveler.duckdb.connect(tables.lake)
+    rows = connection.sql(f"FROM read_parquet('graveler://sales/main/{path}')").fetchall()
+    assert sorted(frame.rows()) == sorted(rows) == LAYOUTS["partitioned"].rows
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_row_diffs_leave_strays_out(tables: Tables, layout: str) -> None:
     reference = tables.lake.repository("sales").ref("main~1")

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from hashlib import md5
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode as Collecting
 from graveler.sdk.lake import Lake as LakeHandle
 from graveler.spark.inside import WrittenFile, _Engine, write_files
-from graveler.spark.linking import Mode
+from graveler.spark.linking import Mode, link_files
 from graveler.spark.transactions import Written
 from tests.lake.support import FakeClock
 from tests.spark.listings import TINY
@@ -278,7 +279,7 @@ def test_of_two_threads_that_replace_the_same_in_one_transaction_the_later_one_c
             found = list(objects(ref, prefix, **named))
             if threading.current_thread() is other:
                 listed.set()
-            elif prefix in ("t/", "t/p=1/"):
+            elif prefix == ("t/" if mode == "overwrite" else "t/p=1/"):
                 other.start()
                 listed.wait(3)  # in vain, if the other one waits for its turn
             return iter(found)
@@ -355,8 +356,12 @@ def test_what_is_wrong_is_told_before_or_instead(spark: SparkSession, repository
     )
     with pytest.raises(RefNotFoundError, match="'nowhere'"), graveler.spark.transaction(repository, "nowhere"):
         raise AssertionError("not reached")
-    with pytest.raises(NoChangesError, match="nothing to commit"), graveler.spark.transaction(repository, "main"):
+    with (
+        pytest.raises(NoChangesError, match="on 'main': its writes changed nothing; allow_empty=True") as nothing,
+        graveler.spark.transaction(repository, "main"),
+    ):
         pass
+    assert "tx-" not in str(nothing.value)
     repository.upload("main", "t/staged", b"x")
     refused(DirtyBranchError, r"to objects that replacing 't' would change \('t/staged'\)", mode="overwrite")
     repository.reset("main")
@@ -479,6 +484,63 @@ def test_an_empty_frame_with_partitions_has_no_files(spark: SparkSession, reposi
         tx.write(events(spark, 3).where("id > 5"), "tables/events", partition_by="day", mode="overwrite")
         tx.write(spark.range(1), "other")
     assert {path.partition("/")[0] for path in files(repository)} == {"other"}
+    nothing = events(spark, 3).where("id > 5")
+    with (
+        pytest.raises(NoChangesError, match="on 'main': its writes changed nothing; allow_empty=True"),
+        graveler.spark.transaction(repository, "main") as tx,
+    ):
+        tx.write(nothing, "tables/events", partition_by="day", mode="dynamic")
+    with graveler.spark.transaction(repository, "main", allow_empty=True) as tx:
+        tx.write(nothing, "tables/events", partition_by="day", mode="dynamic")
+    assert tx.merged is None
+
+
+def test_files_with_other_partition_columns_are_not_added(spark: SparkSession, repository: OpenRepository) -> None:
+    """Nothing could read the dataset: its branch, and what a transaction has written before, stay as they are."""
+    frame = events(spark, 6)
+    nothing = frame.where("false")
+
+    def write(path: str, columns: list[str], mode: Mode) -> None:
+        with graveler.spark.transaction(repository, "main") as tx:
+            tx.write(frame, path, partition_by=columns, mode=mode)
+
+    layouts: tuple[list[str], ...] = ([], ["day"], ["day", "kind"], ["kind", "day"])
+    modes: tuple[Mode, ...] = ("append", "dynamic")
+    for number, columns in enumerate(layouts[:3]):
+        path = f"t/{number}"
+        repository.upload("main", f"{path}/kind=z/", b"")  # a marker is not a file of the dataset
+        repository.commit("main", "A folder")
+        write(path, columns, "append")
+        head = repository.commit_of("main").id
+        for others, mode in product(layouts, modes):
+            if others != columns and (others or mode == "append"):
+                with (
+                    pytest.raises(InvalidError, match=f"dataset '{path}' is partitioned by .* and the frame by "),
+                    graveler.spark.transaction(repository, "main") as tx,
+                ):
+                    tx.write(nothing, path, partition_by=others, mode=mode)
+        assert repository.commit_of("main").id == head
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(frame, "other")
+        with pytest.raises(InvalidError, match="nothing could read both"):
+            tx.write(frame, "t/2", partition_by="amount", mode="dynamic")
+        assert tx.read(spark, "t/2").count() == tx.read(spark, "other").count() == 6
+    write("t/2", ["AMOUNT"], "overwrite")
+    write("t/2", ["amount"], "append")
+
+
+def test_of_two_threads_the_later_one_adds_no_files_with_other_partition_columns(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    """Also where both began before either had written."""
+    frame = events(spark, 6)
+    with graveler.spark.transaction(repository, "main") as tx:
+        hidden = tx.hidden
+        entries = [ObjectEntry("t/day=1/a", repository.new_address(hidden, "t/"), 1, "", 1)]
+        tx.write(frame, "t", partition_by="kind")
+        with pytest.raises(InvalidError, match="'t' is partitioned by 'kind', and the frame by 'day'"):
+            link_files(repository, hidden, "t", "append", entries, [])
+        assert tx.read(spark, "t").count() == 6
 
 
 def test_frames_that_could_not_be_read_again_are_not_written(spark: SparkSession, repository: OpenRepository) -> None:

@@ -100,6 +100,8 @@ def test_the_modes(spark: SparkSession, place: Place) -> None:
     with refused("contradict each other"):
         place.write(two, "overwrite", ifExists="ignore")
     assert place.ids() == [2, 3]
+    repository.upload("main", "u/", b"")  # S3's console marks a folder
+    repository.commit("main", "A folder")
     place.write(two, path="u", ifExists="error")
     place.write(two, path="w", ifExists="ignore")
     assert place.read("u").count() == place.read("w").count() == 2
@@ -107,7 +109,7 @@ def test_the_modes(spark: SparkSession, place: Place) -> None:
     place.write(two.where("false"), "overwrite")
     assert place.read().schema == nullable(two.schema)
     assert place.ids() == []
-    with refused("NoChangesError"):
+    with refused("NoChangesError: nothing to commit in the transaction on 'main': .*allowEmpty"):
         place.write(two.selectExpr("id", "id x").where("false"), path="empty", partitionBy="x")
     place.write(two.selectExpr("id", "id x").where("false"), path="empty", partitionBy="x", allowEmpty="true")
     assert not repository.fsck().findings
@@ -146,6 +148,12 @@ def test_partitions_are_those_of_spark(spark: SparkSession, place: Place) -> Non
     place.write(other, "overwrite", partitionBy=",".join(columns), partitionOverwriteMode="dynamic")
     assert place.ids() == [2, 3, 4, 10]
     place.write(other, "overwrite", partitionBy=",".join(columns))
+    assert place.ids() == [10]
+    # Files with other partition columns would make the dataset unreadable.
+    with refused("dataset 't' is partitioned by 'word', 'yes', 'day', 'a:b', and the frame by no columns"):
+        place.write(other)
+    with refused("dataset 't' is partitioned by .* and the frame by 'day'"):
+        place.write(other, "overwrite", partitionBy="day", partitionOverwriteMode="dynamic")
     assert place.ids() == [10]
     with refused("partitioning or clustering columns do not match"):
         place.writer(frame).partitionBy("day").save()
@@ -189,7 +197,7 @@ def _attempt() -> tuple[int, int]:
 
 @pytest.mark.ci
 def test_a_write_that_fails_leaves_nothing(spark: SparkSession, place: Place) -> None:
-    place.write(spark.range(3))
+    place.write(spark.range(3).selectExpr("id", "id part"), partitionBy="part")
     before, stored = place.repository.commit_of("main"), place.stored()
 
     def often(batches: Any) -> Any:

@@ -104,15 +104,19 @@ def read_at(
         if name.lower() in AS_OF:
             raise InvalidError(f"option {name!r} does not apply here: {called!r} is read as it is now")
     locate = locator(repository)
+    prefix = f"{base}/" if base else ""
     files = [
         FoundFile(locate(entry.address), entry.size, entry.mtime, entry.path.rpartition("/")[0])
-        for entry in data_files(repository.objects(ref, f"{base}/" if base else ""), base)
+        for entry in data_files(repository.objects(ref, prefix), base)
     ]
     single = repository.stat_many(ref, [base])[0] if base and not files else None
     if single is not None and single.size:
         files = [FoundFile(locate(single.address), single.size, single.mtime, base)]
-    if not files and schema is None:
-        raise NotFoundError(f"{called!r} has no data files; name a folder that has some, or give a schema")
+    if not files and schema is None and single is None:
+        # Some formats, such as text, have columns without a file. With files that have no bytes, the dataset is there.
+        visible = any(is_visible(entry.path.removeprefix(prefix)) for entry in repository.objects(ref, prefix))
+        if not visible:
+            raise NotFoundError(f"{called!r} has no data files; name a folder that has some, or give a schema")
     version = f"{repository.repository.name}/{ref[:16]}"  # plans show some 100 characters
     return read_files(spark, files, format, version=version, base=base, schema=schema, options=options)
 

@@ -204,7 +204,7 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
     except NoChangesError:
         if allow_empty:
             return None
-        raise
+        raise no_changes(work.branch, "its writes changed nothing") from None
     try:
         if work.tag is not None:
             expect_free(repository, work.tag)  # the merge cannot be undone
@@ -215,6 +215,15 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
         if keep and not isinstance(error, NoChangesError):
             error.kept = hidden
         raise
+
+
+def no_changes(branch: str, reason: str) -> NoChangesError:
+    """Return the error for a transaction that may not end without a commit, and has nothing to commit. The hidden branch means
+    nothing to the user."""
+    return NoChangesError(
+        f"nothing to commit in the transaction on {branch!r}: {reason}; allow_empty=True (of the data source allowEmpty) lets it "
+        "end without a commit"
+    )
 
 
 def merge_hidden(

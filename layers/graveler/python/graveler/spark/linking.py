@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeVar
 
-from graveler.errors import DirtyBranchError
+from graveler.errors import DirtyBranchError, InvalidError
 from graveler.model import ObjectEntry
+from graveler.spark.datasets import data_files
 from graveler.spark.handles import Reached
+from graveler.spark.partition_names import partition_columns
 
 Mode = Literal["append", "overwrite", "dynamic"]
 MODES: Final = ("append", "overwrite", "dynamic")
@@ -21,7 +23,11 @@ def link_files(
 ) -> int:
     """Link the files of a dataset, and remove what they replace by the mode: nothing, everything in the folder, or everything in
     the partitions of these files. Returns the number of removed objects, and appends the prefixes that were replaced completely
-    to ``replaced``. Cost: reading what is removed; one table write per 25 files added or removed."""
+    to ``replaced``. Cost: a listing, unless the whole folder is replaced; reading what is removed; one table write per 25 files
+    added or removed. Errors as of :func:`expect_partitions`."""
+    if mode != "overwrite":
+        for columns in {tuple(partition_columns(entry, folder)) for entry in entries}:
+            expect_partitions(repository, hidden, folder, columns)
     prefixes: Sequence[str] = ()
     if mode == "overwrite":
         prefixes = [f"{folder}/"]
@@ -48,6 +54,21 @@ def expect_clean(repository: Reached, branch: str, folder: str) -> None:
     found = repository.uncommitted(branch, prefix=f"{folder}/", amount=1).results
     if found:
         raise DirtyBranchError(branch, f"replacing {folder!r}", found[0].path)
+
+
+def expect_partitions(repository: Reached, ref: str, folder: str, columns: Sequence[str]) -> None:
+    """Refuse to add files that are partitioned by ``columns`` to a dataset with other partition columns: nothing could read both.
+    The first file says what the dataset has. Case does not matter. One listing. :class:`InvalidError`."""
+    first = next(data_files(repository.objects(ref, f"{folder}/"), folder), None)
+    if first is None:
+        return
+    existing = partition_columns(first, folder)
+    if [name.lower() for name in existing] != [name.lower() for name in columns]:
+        both = (f"by {', '.join(map(repr, names))}" if names else "by no columns" for names in (existing, columns))
+        raise InvalidError(
+            "dataset {!r} is partitioned {}, and the frame {}, so that nothing could read both: partition the frame as the "
+            "dataset, or replace the dataset with mode 'overwrite'".format(folder, *both)
+        )
 
 
 def _by_many(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -9,6 +9,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
+from graveler.model import ObjectEntry
+
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """The name of a null value, and of an empty text, which Spark reads as null."""
 
@@ -31,6 +33,11 @@ def values_of(folder: str) -> dict[str, str | None]:
         if separator and column:
             found[_plain(column)] = None if value == NULL else _plain(value)
     return found
+
+
+def partition_columns(entry: ObjectEntry, dataset: str) -> list[str]:
+    """Return the partition columns of a file of the dataset in a folder, outermost first."""
+    return list(values_of(entry.path.removeprefix(f"{dataset}/").rpartition("/")[0]))
 
 
 def _escaped(text: str) -> str:

@@ -43,9 +43,9 @@ from graveler.lake.refs.hidden_branch import hidden_branch, hidden_name
 from graveler.lake.repository import OpenRepository
 from graveler.locations import user_name
 from graveler.model import Application, CommitID, ObjectEntry
-from graveler.spark.datasets import dataset_path, expect_plain
+from graveler.spark.datasets import data_files, dataset_path, expect_plain
 from graveler.spark.landing import Work, expect_free, finish, give_tag
-from graveler.spark.linking import Mode, expect_clean, link_files
+from graveler.spark.linking import Mode, expect_clean, expect_partitions, link_files
 from graveler.spark.locations import LOCATION_OPTIONS, location_of
 from graveler.spark.parquet_files import CODECS, ParquetFolder, PutFile
 from graveler.spark.schemas import check_columns, leaves
@@ -204,6 +204,7 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
                 expect_clean(repository, branch, folder)
             else:
                 expect_plain(repository, base, folder)
+                expect_partitions(repository, base, folder, columns)
             if exists != "append" and _has_files(repository, base, folder):
                 if exists == "error":
                     raise AlreadyExistsError("dataset", folder, "append to it, overwrite it, or choose another path")
@@ -234,7 +235,7 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
 
 
 def _has_files(repository: OpenRepository, commit: CommitID, folder: str) -> bool:
-    return bool(repository.list_objects(commit, prefix=f"{folder}/", amount=1).results)
+    return any(True for _ in data_files(repository.objects(commit, f"{folder}/"), folder))
 
 
 def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:

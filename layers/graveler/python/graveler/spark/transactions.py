@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from graveler.addresses import Address
-from graveler.errors import InvalidError, NoChangesError, UnavailableError
+from graveler.errors import InvalidError, UnavailableError
 from graveler.history.names import check_tag
 from graveler.lake.committing.applications import check_application
 from graveler.lake.refs.hidden_branch import hidden_branch
@@ -26,8 +26,8 @@ from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, dataset_path, expect_plain, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
 from graveler.spark.inside import Value, WrittenFile, write_files
-from graveler.spark.landing import Work, expect_free, finish, give_tag, later_write
-from graveler.spark.linking import MODES, Mode, expect_clean, link_files, remove_below
+from graveler.spark.landing import Work, expect_free, finish, give_tag, later_write, no_changes
+from graveler.spark.linking import MODES, Mode, expect_clean, expect_partitions, link_files, remove_below
 from graveler.spark.urls import hadoop_url, stored_below
 
 
@@ -118,9 +118,10 @@ class Transaction:
 
         ``append`` adds files; ``overwrite`` replaces everything in the folder; ``dynamic`` replaces everything in those
         partitions of which the frame has rows. ``partition_by`` names columns, ``options`` are Spark's. The frame may read what
-        it replaces. Files are not added to a table of Delta, Hudi or Iceberg, whose log would not know of them.
+        it replaces. Files are not added to a table of Delta, Hudi or Iceberg, whose log would not know of them, nor to a dataset
+        with other partition columns.
 
-        Cost: Spark's job, one object write per file; the branch read twice, to replace a folder three times, else also three
+        Cost: Spark's job, one object write per file; the branch read twice, to replace a folder three times, else also five
         listings; on S3 one listing per thousand files; one table write per 25 files added or removed. :class:`InvalidError` for
         what the format or the columns do not allow, and for a job that took longer than half the grace period;
         :class:`UnavailableError` if the job fails.
@@ -140,6 +141,7 @@ class Transaction:
             expect_clean(begun.repository, self.branch, folder)
         else:
             expect_plain(begun.repository, begun.hidden, folder)
+            expect_partitions(begun.repository, begun.hidden, folder, columns)
         prefix = f"{begun.repository.repository.namespace}/"
         key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(prefix)
         folder_url = hadoop_url(begun.repository.namespace, key)
@@ -262,7 +264,7 @@ def transaction(
                     begun.repository, begun.hidden, what, by, allow_empty=allow_empty, keep=keep_unlanded
                 )
             elif not allow_empty:
-                raise NoChangesError(f"nothing to commit: no frame was written in the transaction on {branch!r}")
+                raise no_changes(branch, "no frame was written")
         if begun is not None and work.merged is not None and work.tag is not None:
             give_tag(begun.repository, work.tag, work.merged.id, by)
 
