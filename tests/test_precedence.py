@@ -9,10 +9,11 @@ from typing import Final
 import pytest
 
 import graveler
-from graveler.configuration import CONFIG, PROFILE
+from graveler.configuration import CONFIG, PROFILE, LakeDefault, change_lake_default
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError
 from graveler.lake.opening.location import AwsLake, FolderLake
 from graveler.locations import (
+    BY_USE,
     ENDPOINT,
     KEY_ID,
     LAKE,
@@ -28,6 +29,8 @@ from graveler.locations import (
     find_default,
     find_lake,
     find_location,
+    lake_address,
+    unbound_default,
 )
 
 URL: Final = "https://lake.test"
@@ -171,10 +174,25 @@ def test_the_default_repository(monkeypatch: pytest.MonkeyPatch, file: Path) -> 
         nonlocal named
         named = Named(**fields)  # type: ignore[arg-type]
 
-    profiles = '[profiles.default]\nrepository = "a"\nbranch = "main"\n[profiles.one]\nrepository = "b"\n'
+    with pytest.raises(NotFoundError, match="there is no lake in"):
+        find_default()
+    folder = Path.cwd()
+    (folder / "graveler.json").touch()
     assert find_default() is None
+    of_no_lake = '[profiles.default]\nrepository = "a"\nbranch = "main"\n'
+    written(file, of_no_lake)
+    assert find_default() is None
+    assert unbound_default() == DefaultPlace("a", "main", "profile 'default'")
+    assert find_default(Named(profile="default")) == unbound_default()
+    assert unbound_default(Named(profile="default")) is None
+    profiles = (
+        f'[profiles.default]\nlake = "{folder}"\nrepository = "a"\nbranch = "main"\n'
+        f'[profiles.one]\nlake = "{folder}"\nrepository = "b"\n'
+    )
+    chosen = LakeDefault("chosen", "dev")
     each_takes_the_place_of_the_one_before(
         (
+            (lambda: change_lake_default(lake_address(), chosen), DefaultPlace("chosen", "dev", BY_USE)),
             (lambda: written(file, profiles), DefaultPlace("a", "main", "profile 'default'")),
             (lambda: monkeypatch.setenv(PROFILE, "one"), DefaultPlace("b", "", "profile 'one'")),
             (lambda: monkeypatch.setenv(REPO, "lakefs://c/dev/"), DefaultPlace("c", "dev", REPO)),
@@ -190,6 +208,12 @@ def test_a_profiles_repository_is_one_of_its_lake(monkeypatch: pytest.MonkeyPatc
     assert find_default() is not None
     assert find_default(Named(endpoint=f"{URL}/api/v1")) is not None
     assert find_default(Named(lake="/other")) is None
+    change_lake_default(lake_address(Named(lake="/other")), LakeDefault("theirs"))
+    assert find_default(Named(lake="/other")) == DefaultPlace("theirs", "", BY_USE)
+    assert find_default(Named(tables="dynamodb://t", objects="s3://b/p")) is None
+    change_lake_default(lake_address(Named(tables="dynamodb://t", objects="s3://b/p/")), LakeDefault("aws"))
+    assert find_default(Named(lake="dynamodb://t", objects="s3://b/p")) == DefaultPlace("aws", "", BY_USE)
+    assert find_default(Named(lake="dynamodb://t", objects="s3://other/p")) is None
     monkeypatch.setenv(ENDPOINT, "https://other.test")
     assert find_default() is None
     assert find_default(Named(profile="default")) is not None

@@ -19,7 +19,7 @@ def used(lake: Path) -> None:
     put("main", "raw/a.csv", "1")
     commit("main", "One")
     done("tag", "create", "lakefs://lake/v1", "main")
-    assert done("use", "lakefs://lake/main").out == "lakefs://lake/main  (profile 'default')\n"
+    assert done("use", "lakefs://lake/main").out == "lakefs://lake/main  (`graveler use` in this lake)\n"
 
 
 @pytest.mark.usefixtures("used")
@@ -105,9 +105,9 @@ def test_it_is_shown_with_where_it_comes_from_and_forgotten(monkeypatch: pytest.
     assert done("use", "lakefs://lake", "--json").json == {
         "repository": "lake",
         "branch": None,
-        "by": "profile 'default'",
+        "by": "`graveler use` in this lake",
     }
-    assert done("use").out == "lakefs://lake  (profile 'default')\n"
+    assert done("use").out == "lakefs://lake  (`graveler use` in this lake)\n"
     assert "on branch main" in done("status").out, "the repository's own default branch"
     monkeypatch.setenv("GRAVELER_REPO", "lake/main")
     assert done("use").out == "lakefs://lake/main  (GRAVELER_REPO)\n"
@@ -115,9 +115,89 @@ def test_it_is_shown_with_where_it_comes_from_and_forgotten(monkeypatch: pytest.
     assert (told.code, "GRAVELER_REPO is set" in told.err) == (0, True)
     monkeypatch.delenv("GRAVELER_REPO")
     assert "no default repository" in done("use", "--unset").out
+    assert "no default repository" in done("use", "--unset").out
+
+
+@pytest.mark.usefixtures("used")
+def test_a_choice_counts_only_in_the_lake_that_it_was_made_in(
+    working_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = working_folder / "elsewhere"
+    other.mkdir()
+    for words in (("init",), ("repo", "create", "lakefs://lake")):
+        monkeypatch.chdir(other)
+        done(*words)
+    refused = run("put", "-", "x", stdin=b"1")
+    assert (refused.code, "there is no default repository" in refused.err) == (2, True)
+    assert run("commit", "-m", "m").code == 2
+    assert "no default repository" in done("use").out
+    done("use", "lakefs://lake")
+    done("put", "-", "x", stdin=b"1")
+    monkeypatch.chdir(working_folder)
+    assert done("use").out == "lakefs://lake/main  (`graveler use` in this lake)\n"
+    assert done("ls").out == "raw/\n"
+    # However the lake is named, it is the same one.
+    (working_folder / "link").symlink_to(other)
+    for place in (str(other), "elsewhere", "link", str(other / ".graveler")):
+        assert done("ls", "--lake", place).out == "x\n", place
+    monkeypatch.chdir(other)
+    done("use", "--unset")
+    monkeypatch.chdir(working_folder)
+    assert done("ls").out == "raw/\n"
+    assert run("ls", "--lake", str(other)).code == 2
+
+
+def test_a_repository_that_an_older_version_kept_for_no_lake_is_named_and_not_used(working_folder: Path) -> None:
+    path = configuration_file()
+    assert path is not None
+    path.parent.mkdir()
+    path.write_text('[profiles.default]\nrepository = "lake"\nbranch = "main"\n')
+    for words in (("put", "-", "x"), ("ls", "x"), ("status",)):
+        refused = run(*words, stdin=b"1")
+        assert refused.code == 2
+        assert (
+            "; profile 'default' names lakefs://lake/main but no lake, so it counts for none: `graveler use lakefs://lake/main` "
+            "chooses it here" in refused.err
+        )
+    assert "on branch main" in done("status", "--profile", "default").out, "this time it is named"
+    done("use", "lakefs://lake/main")
+    assert "on branch main" in done("status").out
+    path.write_text(f'[profiles.default]\nlake = "{working_folder}"\nrepository = "lake"\n')
+    assert done("use").out == "lakefs://lake  (profile 'default')\n"
+    done("use", "--unset")
+    assert path.read_text() == f'[profiles.default]\nlake = "{working_folder}"\n'
+    path.write_text('[profiles.default]\nrepository = "lake"\n')
+    done("use", "--unset")
+    assert "no default" in done("use").out
     found = find_profile()
     assert found is not None
-    assert (found.repository, found.branch) == ("", "")
+    assert found.repository == ""
+
+
+@pytest.mark.usefixtures("used")
+def test_an_error_says_where_the_default_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = run("cat", "nope")
+    assert refused.err.endswith("The default repository, lakefs://lake/main, comes from `graveler use` in this lake\n")
+    assert "The default" not in run("cat", "lakefs://lake/main/nope").err
+    monkeypatch.setenv("GRAVELER_REPO", "gone")
+    for words in (("ls",), ("commit", "-m", "m"), ("put", "-", "x"), ("merge", "fix"), ("tag", "list")):
+        refused = run(*words, stdin=b"1")
+        assert refused.code == 3, words
+        assert refused.err.endswith("The default repository, lakefs://gone, comes from GRAVELER_REPO\n"), words
+
+
+def test_a_damaged_file_of_choices_is_named() -> None:
+    done("use", "lakefs://lake/main")
+    path = configuration_file()
+    assert path is not None
+    defaults = path.with_name("config-defaults.json")
+    assert defaults.stat().st_mode & 0o777 == 0o600
+    defaults.write_text("{")
+    refused = run("status")
+    assert (refused.code, f"{str(defaults)!r}, the file of default repositories, is damaged" in refused.err) == (
+        2,
+        True,
+    )
 
 
 def test_only_what_is_there_can_be_used() -> None:

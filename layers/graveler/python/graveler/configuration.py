@@ -1,4 +1,5 @@
-"""The configuration file of a user: profiles, each with a lake, the key for it, and a default repository and branch.
+"""The configuration of a user: profiles, each with a lake, the key for it, and a default repository and branch; and the default
+of each lake that no profile names.
 
 The file is ``graveler/config.toml`` in XDG_CONFIG_HOME, else in ``~/.config``, or the one that GRAVELER_CONFIG names::
 
@@ -12,6 +13,9 @@ The file is ``graveler/config.toml`` in XDG_CONFIG_HOME, else in ``~/.config``, 
 It is for its owner alone: it is created with mode 0600, in a folder with mode 0700, and a secret in a file that others can read
 is refused. No error contains a value of the file. :mod:`graveler.locations` has the precedence of options, variables and
 profiles.
+
+The defaults of lakes that no profile names are in another file beside it, ``config-defaults.json``, which only commands write: a
+version before it refuses profiles with keys that it does not know.
 """
 
 import os
@@ -22,7 +26,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
+from msgspec import Struct, json
+
+from graveler.errors import UNREADABLE, ForbiddenError, InvalidError, NotFoundError, UnavailableError
 
 CONFIG: Final = "GRAVELER_CONFIG"
 """The configuration file, if not the one in the user's configuration folder."""
@@ -122,9 +128,7 @@ def change_profile(name: str, changes: Mapping[str, str | None]) -> Path:
     check_name(name)
     path = configuration_file()
     if path is None:
-        raise UnavailableError(
-            f"this user has no home folder for a configuration file; set {CONFIG} or XDG_CONFIG_HOME"
-        )
+        raise _homeless()
     from graveler.storage.folders import unavailable  # fcntl: only where a file is written
 
     try:
@@ -146,6 +150,69 @@ def check_name(name: str) -> str:
             "digit"
         )
     return name
+
+
+class LakeDefault(Struct, frozen=True, omit_defaults=True):
+    """The default repository of a lake, and "" or its branch."""
+
+    repository: str
+    branch: str = ""
+
+
+def find_lake_default(lake: str) -> LakeDefault | None:
+    """Return the default that :func:`change_lake_default` stored for a lake; None without one. Cost: the file is read.
+    :class:`InvalidError` for a damaged file, :class:`UnavailableError` for one that cannot be read."""
+    path = _defaults_file()
+    return None if path is None else _read_defaults(path).get(lake)
+
+
+def change_lake_default(lake: str, default: LakeDefault | None) -> None:
+    """Store the default repository of a lake, or with None forget it. ``lake`` is any text that tells it from others. The file is
+    written as by :func:`change_profile`. Errors as of :func:`find_lake_default`; :class:`UnavailableError` if the disk prevents
+    it."""
+    path = _defaults_file()
+    if path is None:
+        raise _homeless()
+    if default is None and find_lake_default(lake) is None:
+        return
+    from graveler.storage.folders import unavailable  # fcntl: only where a file is written
+
+    try:
+        path = Path(os.path.realpath(path))
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(path):
+            defaults = _read_defaults(path)
+            defaults.pop(lake, None)
+            if default is not None:
+                defaults[lake] = default
+            _replace(path, json.format(json.encode(defaults)).decode() + "\n")
+    except OSError as error:
+        raise unavailable(error, f"writing the file of default repositories {str(path)!r}") from error
+
+
+def _defaults_file() -> Path | None:
+    path = configuration_file()
+    return None if path is None else path.with_name(f"{path.stem}-defaults.json")
+
+
+def _read_defaults(path: Path) -> dict[str, LakeDefault]:
+    try:
+        return json.decode(path.read_bytes(), type=dict[str, LakeDefault])
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot read the file of default repositories {str(path)!r}: {error.strerror or error}"
+        ) from None
+    except UNREADABLE as error:
+        raise InvalidError(
+            f"{str(path)!r}, the file of default repositories, is damaged: {error}; remove it, and choose again with "
+            "`graveler use`"
+        ) from None
+
+
+def _homeless() -> UnavailableError:
+    return UnavailableError(f"this user has no home folder for a configuration file; set {CONFIG} or XDG_CONFIG_HOME")
 
 
 @dataclass(frozen=True)

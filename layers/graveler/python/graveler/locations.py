@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 from graveler.configuration import PROFILE as PROFILE
-from graveler.configuration import Profile, find_profile
+from graveler.configuration import Profile, find_lake_default, find_profile
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
@@ -59,6 +59,9 @@ REPO: Final = "GRAVELER_REPO"
 
 USER: Final = "GRAVELER_USER"
 """The name of the committer."""
+
+BY_USE: Final = "`graveler use` in this lake"
+"""Who chose the default repository of a lake that no profile names."""
 
 HIDDEN: Final = ".graveler"
 """The folder that `graveler init` creates in a working folder."""
@@ -170,25 +173,65 @@ class DefaultPlace(NamedTuple):
 
 
 def find_default(named: Named | None = None) -> DefaultPlace | None:
-    """Find the default repository: of the profile in ``named``, else GRAVELER_REPO, else that of the profile in use. None without
-    one.
+    """Find the default repository: of the profile in ``named``, else GRAVELER_REPO, else that of the profile in use, else the one
+    that was chosen for this lake. None without one.
 
-    A profile's repository is one of its lake: where an option or a variable names another lake, it does not count. The names are
-    not checked. Errors as those of :func:`graveler.configuration.find_profile`, and :class:`InvalidError` for two lakes.
+    A repository is one of a lake. A profile's is in the lake that the profile names: for another lake it does not count. If the
+    profile names no lake, its repository counts only if ``named`` names the profile (:func:`unbound_default`). The names are not
+    checked. Errors as those of :func:`lake_address` and :func:`graveler.configuration.find_lake_default`.
     """
     named = named or Named()
     if named.profile is None and (text := os.environ.get(REPO)):
         repository, _, branch = text.removeprefix("lakefs://").partition("/")
         return DefaultPlace(repository, branch.removesuffix("/"), REPO)
     profile = find_profile(named.profile)
-    if profile is None or not profile.repository:
+    if profile is not None and profile.repository and _applies(profile, named):
+        return DefaultPlace(profile.repository, profile.branch, f"profile {profile.name!r}")
+    default = find_lake_default(lake_address(named))
+    return None if default is None else DefaultPlace(default.repository, default.branch, BY_USE)
+
+
+def _applies(profile: Profile, named: Named) -> bool:
+    return named.profile is not None if profile.location is None else is_lake_of(profile, named)
+
+
+def unbound_default(named: Named | None = None) -> DefaultPlace | None:
+    """Return the repository of the profile in use if that names no lake, so that nobody knows which lake's it is: versions in
+    which the choice did not belong to a lake wrote it. None if ``named`` names that profile. Errors as of
+    :func:`graveler.configuration.find_profile`."""
+    profile = find_profile() if named is None or named.profile is None else None
+    if profile is None or not profile.repository or profile.location is not None:
         return None
-    found = _named(named)
-    if found is not None and found.profile is None and (there := profile.location) is not None:
-        key, value = there
-        if not (_same_server(value, found.value) if key == "endpoint" else value == found.value):
-            return None
     return DefaultPlace(profile.repository, profile.branch, f"profile {profile.name!r}")
+
+
+def is_lake_of(profile: Profile, named: Named | None = None) -> bool:
+    """Return whether the lake that :func:`find_lake` finds is the one that this profile names. Errors as of
+    :func:`lake_address`."""
+    if profile.location is None:
+        return False
+    found = _named(named or Named())
+    if found is not None and found.profile == profile:
+        return True
+    key, value = profile.location
+    if key == "endpoint":
+        return lake_address(named) == lake_address(Named(endpoint=value))
+    objects = profile.objects or None if value.startswith(_TABLE) else None
+    return lake_address(named) == lake_address(Named(lake=str(Path(value).expanduser()), objects=objects))
+
+
+def lake_address(named: Named | None = None) -> str:
+    """Return the address of the lake that :func:`find_lake` finds, equal for all ways to name it: the real path of a folder, the
+    URL of a server, or a table and what is stored with it. No key is needed. Other errors as of :func:`find_lake`."""
+    named = named or Named()
+    found = _named(named)
+    if found is not None and _is_served(found, named):
+        parts = urlsplit(found.value)
+        return f"{parts.scheme}://{parts.hostname or ''}{'' if parts.port is None else f':{parts.port}'}"
+    location = _own(named, found)
+    if isinstance(location, FolderLake):
+        return os.path.realpath(location.folder)
+    return f"{location.tables.rstrip('/')} {location.objects.rstrip('/')}"
 
 
 def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:

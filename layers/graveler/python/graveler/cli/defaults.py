@@ -4,7 +4,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from graveler.locations import Named
+    from graveler.locations import DefaultPlace, Named
 
 _ASKED: "Final[ContextVar[Named | None]]" = ContextVar("_ASKED", default=None)
 """The lake according to the options of the command that runs."""
@@ -17,9 +17,14 @@ class Default(NamedTuple):
     branch: str
 
 
+_USED: "Final[ContextVar[DefaultPlace | None]]" = ContextVar("_USED", default=None)
+"""The default repository that the command has used."""
+
+
 def ask(named: "Named | None") -> None:
     """Begin a command whose options name this lake, or none."""
     _ASKED.set(named)
+    _USED.set(None)
 
 
 def default() -> Default | None:
@@ -30,6 +35,7 @@ def default() -> Default | None:
     from graveler.locations import find_default
 
     found = find_default(_ASKED.get())
+    _USED.set(found)
     if found is None:
         return None
     try:
@@ -37,6 +43,29 @@ def default() -> Default | None:
         return Default(check_repository(found.repository), branch)
     except InvalidError as error:
         raise InvalidError(f"{found.by} names no repository or branch: {error}") from None
+
+
+def used_default() -> str:
+    """Return a sentence on the default repository that the command used, for the report of an error; "" if it used none."""
+    place = _USED.get()
+    if place is None:
+        return ""
+    where = f"{place.repository}/{place.branch}" if place.branch else place.repository
+    return f"The default repository, lakefs://{where}, comes from {place.by}"
+
+
+def unbound() -> str:
+    """Return a sentence on a repository that an older version kept for no lake in particular; "" without one."""
+    from graveler.locations import unbound_default
+
+    place = unbound_default(_ASKED.get())
+    if place is None:
+        return ""
+    where = f"{place.repository}/{place.branch}" if place.branch else place.repository
+    return (
+        f"; {place.by} names lakefs://{where} but no lake, so it counts for none: `graveler use lakefs://{where}` chooses it "
+        "here"
+    )
 
 
 def default_branch(found: Default) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
+from graveler.cli.defaults import used_default
 from graveler.cli.terminal import Screen
 from graveler.cli.values import conflict_lines
 from graveler.errors import (
@@ -114,7 +115,7 @@ def report(error: BaseException) -> ExitCode:
     if isinstance(error, ReaderGoneError | BrokenPipeError):
         return ExitCode.READER_GONE
     if isinstance(error, ListedError):
-        _say(screen, str(error.error))
+        _say(screen, _with_hint(error.error))
         for line in error.lines:
             screen.line(f"  {screen.safe(line)}")
         return exit_code(error.error)
@@ -157,8 +158,8 @@ def report_usage(message: str, command: str) -> ExitCode:
 def _with_hint(error: GravelerError) -> str:
     from graveler.cli.hints import hint_for  # loads difflib, which a command that succeeds does without
 
-    hint = hint_for(error)
-    return f"{str(error).removesuffix('.')}. {hint}" if hint else str(error)
+    sentences = [sentence for sentence in (hint_for(error), used_default()) if sentence]
+    return ". ".join([str(error).removesuffix("."), *sentences]) if sentences else str(error)
 
 
 def _say(screen: Screen, message: str) -> None:

@@ -25,7 +25,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from graveler.addresses import SCHEME as SCHEME
 from graveler.addresses import Address, ref_address, unquote_ref
-from graveler.cli.defaults import Default, default, default_branch
+from graveler.cli.defaults import Default, default, default_branch, unbound
 from graveler.errors import InvalidError
 
 ObjectURI: TypeAlias = Address
@@ -203,7 +203,7 @@ def _default(text: str | None, form: str) -> Default:
         _refuse(text, f"it does not start with {SCHEME}", form)
     found = default()
     if found is None:
-        use = f"`graveler use {SCHEME}REPOSITORY/BRANCH` chooses one"
+        use = f"`graveler use {SCHEME}REPOSITORY/BRANCH` chooses one{unbound()}"
         if text is None:
             raise InvalidError(f"an argument is missing: {form}, since there is no default repository; {use}")
         _refuse(text, f"it does not start with {SCHEME}, and there is no default repository ({use})", form)

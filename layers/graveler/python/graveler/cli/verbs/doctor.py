@@ -161,7 +161,11 @@ def _configuration(named: Named | None) -> Check:
     else:
         keys = [key for key in KEYS if getattr(profile, key)]
         yield Level.OK, f"profile {profile.name!r} of {str(path)!r} has {', '.join(keys) or 'no settings'}"
-    if place := find_default(named):
+    try:
+        place = find_default(named)
+    except NotFoundError:  # no lake, as another check says
+        place = None
+    if place is not None:
         where = f"{place.repository}/{place.branch}" if place.branch else place.repository
         yield Level.OK, f"the default repository is lakefs://{where}, by {place.by}"
 

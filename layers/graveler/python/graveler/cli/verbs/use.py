@@ -10,8 +10,9 @@ from graveler.cli.locations import Named, find_default, open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output, warn
 from graveler.cli.uris import SCHEME
-from graveler.configuration import change_profile, chosen_name, find_profile
+from graveler.configuration import LakeDefault, change_lake_default, change_profile, find_profile
 from graveler.errors import InvalidError
+from graveler.locations import is_lake_of, lake_address, unbound_default
 
 
 def use(
@@ -33,7 +34,8 @@ def use(
     stand, an argument is a path on the default branch; elsewhere it is a ref of the default repository. Commands that take
     something back, as `undo`, need their argument. Without a branch, it is the repository's own default branch.
 
-    The choice is kept in the profile in use, in the configuration file. GRAVELER_REPO, as sales or sales/main, comes before it.
+    The choice belongs to the lake, and counts in no other one. It is kept in the profile in use if that names the lake, else
+    beside the configuration file. GRAVELER_REPO, as sales or sales/main, comes before it.
 
     \b
     Examples:
@@ -51,12 +53,12 @@ def use(
     if unset:
         if place is not None:
             raise InvalidError("--unset forgets the default repository; leave out its name")
-        change_profile(_profile(lake), {"repository": None, "branch": None})
+        _choose(lake, None)
     elif place is not None:
         repository, _, branch = place.removeprefix(SCHEME).removesuffix("/").partition("/")
         opened = open_repository(lake, check_repository(repository))
         found = opened.branch(check_branch(branch)).name if branch else ""
-        change_profile(_profile(lake), {"repository": opened.repository.name, "branch": found or None})
+        _choose(lake, LakeDefault(opened.repository.name, found))
     chosen = default()
     by = None if chosen is None else getattr(find_default(lake), "by", None)
     screen = output()
@@ -72,8 +74,15 @@ def use(
         screen.line(f"{shown}  {screen.paint(f'({by})', 'dim')}")
 
 
-def _profile(lake: Named | None) -> str:
-    """Return the name of the profile to change: a named one has to be there, ``default`` need not."""
+def _choose(lake: Named | None, chosen: LakeDefault | None) -> None:
+    """Keep the choice where :func:`find_default` looks: in the profile in use if that names the lake, else for the lake."""
     name = None if lake is None else lake.profile
-    find_profile(name)
-    return chosen_name(name)
+    profile = find_profile(name)
+    is_bound = profile is not None and is_lake_of(profile, lake)
+    is_named = profile is not None and name is not None and profile.location is None and profile.repository != ""
+    is_forgotten = chosen is None and unbound_default(lake) is not None
+    if profile is not None and (is_bound or is_named or is_forgotten):
+        repository, branch = (None, None) if chosen is None else (chosen.repository, chosen.branch or None)
+        change_profile(profile.name, {"repository": repository, "branch": branch})
+    if not (is_bound or is_named):
+        change_lake_default(lake_address(lake), chosen)
