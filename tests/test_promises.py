@@ -48,4 +48,5 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "ingest",
         "turns",
         "strangers",
+        "names",
     }

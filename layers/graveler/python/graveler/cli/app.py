@@ -46,7 +46,8 @@ _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 _EPILOG: Final = f"""
 Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, or a commit ID or its first digits, optionally
 followed by any chain of ~, ~N, ^, ^N. A branch name alone includes uncommitted changes; BRANCH@ leaves them out.
-BRANCH@{{3}} is the branch before its last three moves; BRANCH@{{2026-06-01T12:00Z}} is the branch at that time.
+BRANCH@{{3}} is the branch before its last three moves; BRANCH@{{2026-06-01T12:00Z}} is the branch at that time. Before a
+PATH, a / in the name of a tag is written %2F, and a % is written %25.
 
 After `graveler use lakefs://REPOSITORY/BRANCH`, a PATH alone is one on that branch; where no path can stand, a REF alone
 is one of that repository.
