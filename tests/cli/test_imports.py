@@ -37,7 +37,7 @@ def test_a_listing_is_imported_as_one_commit(lake: Path, data: Path) -> None:
     assert done("ls", "-r", "lakefs://lake/main/").out == "d/x/a\nd/x/b\nd/y/c\n"
     assert done("cat", "lakefs://lake/main/d/x/b").out == "three"
     document = done("import", "--listing", "list.csv", "lakefs://lake/main/", "--meta", "k=v", "--json").json
-    assert set(document) == {"commit", "objects", "bytes", "skipped_links", "changes"}
+    assert set(document) == {"commit", "objects", "bytes", "skipped_links", "special_files", "changes"}
     assert {name: number for name, number in document["changes"].items() if number} == {
         "added": 3,
         "added_bytes": 8,

@@ -1,7 +1,9 @@
 """put, get, cat, ls, stat, rm: their effects, JSON and errors."""
 
 import os
+import socket
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import md5
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from graveler.cli import globs
 from graveler.cli.verbs import objects
+from graveler.errors import InvalidError
+from graveler.sdk.lake import open_lake
 from tests.cli.support import commit, done, put, run, write_tree
 
 ENTRY_FIELDS = {"path", "size", "checksum", "mtime", "content_type", "metadata", "address"}
@@ -150,6 +154,47 @@ def test_a_slash_at_the_end_of_a_target_means_a_folder(lake: Path) -> None:
     put("main", "raw/marker/", "1")
     done("cp", "lakefs://lake/main/raw/marker/", "lakefs://lake/main/new/")
     assert done("ls", "-r", "lakefs://lake/main/new/").out == "new/file\nnew/marker/\n"
+
+
+def test_what_is_no_file_is_named_and_left_out(lake: Path) -> None:
+    write_tree(Path("in"), {"a": "1", "d/b": "2"})
+    os.mkfifo("in/d/pipe")
+    Path("in/link").symlink_to("d/pipe")
+    Path("in/nowhere").symlink_to("nothing")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("in/d/socket")
+        links = "warning: 1 symbolic link was not followed, leading out of the folder, in circles, or nowhere: "
+        document = run("import", "in", "lakefs://lake/main/in/", "--json").json
+        assert [Path(path).name for path in document["special_files"]] == ["pipe", "socket", "link"]
+        with open_lake(".graveler") as opened:
+            adding = opened.repository("lake").branch("main").import_data().prefix(Path("in").absolute(), "again/")
+            with pytest.raises(InvalidError, match="3 pipes, sockets or devices"):
+                adding.run()
+        for verb in (("import",), ("put", "-r")):
+            result = run(*verb, "in", f"lakefs://lake/main/{verb[0]}/")
+            warnings = result.err.replace(f"{Path().absolute()}/", "").splitlines()
+            assert result.code == 0
+            assert f"{links}'in/nowhere'" in warnings
+            assert (
+                "warning: left out 3 pipes, sockets or devices ('in/d/pipe', 'in/d/socket', 'in/link'), which no object can be"
+                in warnings
+            )
+        result = run("put", "in/a", "in/d/pipe", "lakefs://lake/main/two/")
+        assert (result.code, "'in/d/pipe' is a named pipe, not a file" in result.err) == (2, True)
+    assert {path.split("/")[0] for path in done("ls", "-r", "lakefs://lake/main/").out.split()} == {
+        "in",
+        "import",
+        "put",
+    }
+
+
+def test_a_named_pipe_is_uploaded_as_stdin_is(lake: Path) -> None:
+    os.mkfifo("pipe")
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(Path("pipe").write_text, "through the pipe")
+        done("put", "pipe", "lakefs://lake/main/new/")
+        assert writing.result() == len("through the pipe")
+    assert done("cat", "lakefs://lake/main/new/pipe").out == "through the pipe"
 
 
 @pytest.mark.parametrize("path", ["x/../../evil", "x//y", "x/./y", "x/"])

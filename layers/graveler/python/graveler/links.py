@@ -2,7 +2,10 @@
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Final
+
+_SHOWN: Final = 10
 
 
 def folder_behind(link: str, root: str, above: Collection[str]) -> str | None:
@@ -12,6 +15,26 @@ def folder_behind(link: str, root: str, above: Collection[str]) -> str | None:
     real = os.path.realpath(link)
     inside = real.startswith(root.rstrip("/") + "/")
     return real if inside and real not in above and os.path.isdir(real) else None  # noqa: PTH112 - a hot path
+
+
+def is_special(entry: "os.DirEntry[str]") -> bool:
+    """Return whether an entry of a folder, or what a link leads to, is a pipe, a socket or a device."""
+    try:
+        mode = entry.stat().st_mode
+    except OSError:  # a link that leads nowhere; or the file is gone meanwhile
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def special_files(paths: Sequence[str]) -> str:
+    """Return the number of pipes, sockets and devices, and the names of the first ones."""
+    kinds = "pipe, socket or device" if len(paths) == 1 else "pipes, sockets or devices"
+    return f"{len(paths):,} {kinds} ({shown(paths)})"
+
+
+def shown(paths: Sequence[str]) -> str:
+    """Return the first of some paths, to be named in a message."""
+    return ", ".join(map(repr, paths[:_SHOWN])) + (", …" if len(paths) > _SHOWN else "")
 
 
 def kind_of_file(mode: int) -> str:

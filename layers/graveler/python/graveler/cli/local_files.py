@@ -1,31 +1,52 @@
 """Local files: walking a folder for an upload, and writing a download completely or not at all."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfileobj
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
-from graveler.links import folder_behind
+from graveler.links import folder_behind, is_special, kind_of_file, shown, special_files
 from graveler.temporary import file_beside
 
 _IN_MEMORY: Final = 8 << 20
-_SHOWN: Final = 10
 
 
-def files_below(folder: Path, skipped: list[str] | None = None) -> Iterator[tuple[Path, str]]:
+class LeftOut(NamedTuple):
+    """What a walk through a folder came by and left out, by paths."""
+
+    links: list[str]
+    """Symbolic links that were not followed: they lead out of the folder, round in circles, or nowhere."""
+    special: list[str]
+    """Pipes, sockets and devices, and links to them."""
+
+    def warn(self) -> None:
+        """Warn of them, if there are any."""
+        if self.links:
+            links = "symbolic link was" if len(self.links) == 1 else "symbolic links were"
+            warn(
+                f"{len(self.links):,} {links} not followed, leading out of the folder, in circles, or nowhere: "
+                f"{shown(self.links)}"
+            )
+        if self.special:
+            warn(f"left out {special_files(self.special)}, which no object can be")
+
+
+def files_below(folder: Path, left_out: LeftOut | None = None) -> Iterator[tuple[Path, str]]:
     """Yield each file below ``folder``, with its path relative to it (``/``-separated), in order.
 
-    Symbolic links to files count as files; links to folders are followed inside ``folder``. Other links, which lead out of it,
-    round in circles or nowhere, are added to ``skipped``. :class:`InvalidError` for a name that is not UTF-8.
+    Symbolic links to files count as files; links to folders are followed inside ``folder``. All else is added to ``left_out``.
+    :class:`InvalidError` for a name that is not UTF-8.
     """
-    yield from _files_in(folder, [os.path.realpath(folder)], [] if skipped is None else skipped)
+    yield from _files_in(folder, [os.path.realpath(folder)], LeftOut([], []) if left_out is None else left_out)
 
 
-def _files_in(folder: Path, above: list[str], skipped: list[str]) -> Iterator[tuple[Path, str]]:
+def _files_in(folder: Path, above: list[str], left_out: LeftOut) -> Iterator[tuple[Path, str]]:
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -40,23 +61,17 @@ def _files_in(folder: Path, above: list[str], skipped: list[str]) -> Iterator[tu
         if entry.is_symlink():
             real = folder_behind(entry.path, above[0], above)
             if real is None and not Path(entry.path).is_file():
-                skipped.append(entry.path)
+                (left_out.special if is_special(entry) else left_out.links).append(entry.path)
                 continue
         elif entry.is_dir(follow_symlinks=False):
             real = f"{above[-1]}/{entry.name}"
         if real is not None:
-            for file, relative in _files_in(Path(entry.path), [*above, real], skipped):
+            for file, relative in _files_in(Path(entry.path), [*above, real], left_out):
                 yield file, f"{entry.name}/{relative}"
         elif entry.is_file():
             yield Path(entry.path), entry.name
-
-
-def warn_of_links(skipped: Sequence[str]) -> None:
-    """Warn of symbolic links that were not followed, if there are any."""
-    if skipped:
-        shown = ", ".join(map(repr, skipped[:_SHOWN])) + (", …" if len(skipped) > _SHOWN else "")
-        links = "symbolic link was" if len(skipped) == 1 else "symbolic links were"
-        warn(f"{len(skipped):,} {links} not followed, leading out of the folder, in circles, or nowhere: {shown}")
+        elif is_special(entry):
+            left_out.special.append(entry.path)
 
 
 def target_file(named: str | None, name: str) -> Path:
@@ -99,24 +114,41 @@ def file_for(folder: Path, relative: str) -> Path:
 
 
 @contextmanager
-def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
-    """Provide all of stdin, ``stream``: the bytes, or a temporary file during the context if they are many.
-    :class:`UnavailableError` if it cannot be read, or the temporary folder is full."""
+def whole(source: Path) -> Iterator[bytes | Path]:
+    """Provide a file; of a pipe or a device, and of stdin (``-``), all that it has: the bytes, or a temporary file during the
+    context if they are many. Errors of :func:`check_readable`; :class:`UnavailableError` if the temporary folder is full."""
+    if str(source) == "-":
+        with _all_of(sys.stdin.buffer, "stdin") as data:
+            yield data
+    elif source.is_dir() or source.is_file() or not source.exists():
+        check_readable(source)
+        yield source
+    else:
+        try:
+            stream = source.open("rb")
+        except OSError as error:
+            raise refused("read", source, error) from None
+        with stream, _all_of(stream, str(source)) as data:
+            yield data
+
+
+@contextmanager
+def _all_of(stream: BinaryIO, name: str) -> Iterator[bytes | Path]:
     try:
         beginning = stream.read(_IN_MEMORY)
     except OSError as error:
-        raise refused("read", Path("stdin"), error) from None
+        raise refused("read", Path(name), error) from None
     if len(beginning) < _IN_MEMORY:
         yield beginning
         return
     from graveler.storage.spooled import SpooledFile  # loads msgspec, which the help does without
 
-    with SpooledFile("buffering stdin", "stdin-") as spilled:
+    with SpooledFile(f"buffering {name}", "stdin-") as spilled:
         spilled.write(beginning)
         try:
             copyfileobj(stream, spilled)
         except OSError as error:
-            raise refused("read", Path("stdin"), error) from None
+            raise refused("read", Path(name), error) from None
         spilled.flush()
         yield spilled.path
 
@@ -146,6 +178,9 @@ def check_readable(file: Path) -> None:
     try:
         if file.is_dir():
             raise InvalidError(f"{str(file)!r} is a folder; use -r to upload it")
+        mode = file.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise InvalidError(f"{str(file)!r} is {kind_of_file(mode)}, not a file; upload it by a command of its own")
         with file.open("rb"):
             return
     except FileNotFoundError:

@@ -69,10 +69,12 @@ class ImportChanges(Struct, frozen=True):
 
 class Imported(Commit, frozen=True, kw_only=True):
     """The commit of an import, and what it changed. The result of a dry run has no ID, since it makes no commit. ``skipped`` are
-    symbolic links in a folder that were not followed: they lead out of it, round in circles, or nowhere."""
+    symbolic links in a folder that were not followed: they lead out of it, round in circles, or nowhere. ``special`` are pipes,
+    sockets and devices in it, which cannot be objects."""
 
     changes: ImportChanges
     skipped: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
 
     @classmethod
     def by(cls, commit: Commit, changes: ImportChanges) -> "Imported":
@@ -145,9 +147,11 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     ``destination``, a prefix, empty or ending with ``/``. With a server, the folder is on the machine that serves the lake.
 
     Changing or deleting a file afterwards damages the commits that have it. With ``copy``, the bytes are copied into the
-    repository's storage, and the files are free to change. A server copies nothing: :class:`InvalidError`.
+    repository's storage, and the files are free to change. If the import fails or is interrupted, the copies are removed. A
+    server copies nothing: :class:`InvalidError`.
 
-    Symbolic links to files count as files; links to folders are followed inside the folder, and other ones are reported. Each
+    Symbolic links to files count as files; links to folders are followed inside the folder, and other ones are reported. Files
+    that no reader may read, or links to such files, are refused, named and counted. Each
     file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
     record notes this (:mod:`graveler.lake.objects.noted_times`).
 
@@ -157,8 +161,8 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
 
     A folder without files is an :class:`EmptySourceError`, unless ``allow_empty``: it would remove everything under the
     destination. With ``dry_run`` the branch stays as it is, and the result says what the import would change; the tree built for
-    that is garbage, and costs as much. :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`: nothing was
-    changed then, nor if the folder cannot be read to its end.
+    that is garbage, and costs as much. :class:`DirtyBranchError`, :class:`InvalidError`, :class:`ForbiddenError`,
+    :class:`UnavailableError`: nothing was changed then, nor if the folder cannot be read to its end.
     """
 
     permission: ClassVar = Permission.WRITE

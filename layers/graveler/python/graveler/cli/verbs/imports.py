@@ -8,7 +8,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
-from graveler.cli.local_files import warn_of_links
+from graveler.cli.local_files import LeftOut
 from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake, user_name
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
 from graveler.cli.progress import counting
@@ -120,11 +120,11 @@ def import_(
         list-1.csv list-2.csv lakefs://quickstart/main/old/
 
     \b
-    JSON: one document {commit, objects, bytes, skipped_links, changes}; commit as
-      in `commit`, null with --dry-run; skipped_links lists symbolic links that
-      were not followed; changes {added, added_bytes, replaced,
-      replaced_bytes_before, replaced_bytes_after, removed, removed_bytes,
-      unchanged, unchanged_bytes}.
+    JSON: one document {commit, objects, bytes, skipped_links, special_files,
+      changes}; commit as in `commit`, null with --dry-run; skipped_links lists
+      symbolic links that were not followed, special_files pipes, sockets and
+      devices; changes {added, added_bytes, replaced, replaced_bytes_before,
+      replaced_bytes_after, removed, removed_bytes, unchanged, unchanged_bytes}.
     """
     to = parse_prefix(uri)
     if to.path and not to.path.endswith("/"):
@@ -218,13 +218,14 @@ def import_(
                 warn(IN_PLACE)
     screen = output()
     changes = made.changes
-    warn_of_links(made.skipped)
+    LeftOut(list(made.skipped), list(made.special)).warn()
     if as_json:
         from msgspec.structs import asdict
 
         commit = None if dry_run else commit_json(made)
         document: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
-        screen.json({**document, "skipped_links": made.skipped, "changes": asdict(changes)})
+        left_out = {"skipped_links": made.skipped, "special_files": made.special}
+        screen.json({**document, **left_out, "changes": asdict(changes)})
         return
     what = f"{count(changes.objects, 'object' if listing else 'file')}, {human_size(changes.bytes)}"
     if dry_run:

@@ -1,10 +1,8 @@
 """The verbs that bring files into the lake and out of it."""
 
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
@@ -17,13 +15,13 @@ from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
 from graveler.cli.left_out import report_left_out
 from graveler.cli.local_files import (
+    LeftOut,
     check_folder,
     check_readable,
     file_for,
     files_below,
     target_file,
     target_folder,
-    warn_of_links,
     whole,
     write_file,
 )
@@ -142,13 +140,11 @@ def put(
     from_stdin = str(source) == "-"
     if from_stdin and to.path.endswith("/"):
         raise InvalidError(_NAMELESS)
-    if not from_stdin:
-        check_readable(source)
-        if not to.path or to.path.endswith("/"):
-            uri = f"{RefURI(to.repository, to.ref)}/{to.path}{source.name}"
+    if not from_stdin and (not to.path or to.path.endswith("/")):
+        uri = f"{RefURI(to.repository, to.ref)}/{to.path}{source.name}"
     at = parse_object(uri)
     repository = open_repository(lake, at.repository)
-    with whole(sys.stdin.buffer) if from_stdin else nullcontext(source) as data, staging(branch):
+    with whole(source) as data, staging(branch):
         total = len(data) if isinstance(data, bytes) else data.stat().st_size
         with counting("uploading", total, quiet=quiet or total < LARGE) as progress:
             entry = repository.upload(
@@ -174,9 +170,9 @@ def _files_below(folders: list[Path], to: ObjectURI, lake: Named | None) -> list
     check_folder(folders[0])
     refuse_own_lake(folders[0], lake)
     prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
-    links: list[str] = []
-    found = [(file, prefix + path) for file, path in files_below(folders[0], links)]
-    warn_of_links(links)
+    left_out = LeftOut([], [])
+    found = [(file, prefix + path) for file, path in files_below(folders[0], left_out)]
+    left_out.warn()
     return found
 
 

@@ -23,7 +23,7 @@ from graveler.lake.importing.file_records import (
     timed,
     unreadable,
 )
-from graveler.links import folder_behind
+from graveler.links import folder_behind, is_special, special_files
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.storage.beneath import Beneath
 from graveler.tree.record import RecordCodec, object_size
@@ -52,7 +52,8 @@ class FolderListing:
 
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
     to folders are followed inside ``folder``. ``skipped`` then has the other links: those that lead out of it, round in circles,
-    or nowhere. Sockets, pipes and devices are omitted, and so are folders of lakes, whose own garbage collector would not know
+    or nowhere; ``special`` has pipes, sockets and devices, which with ``refuses_special`` end the listing with an error
+    that names them. Folders of lakes are omitted, whose own garbage collector would not know
     that their files are needed. ``threads`` read large files concurrently; ``workers`` processes
     read thousands of small ones. Directly in the folder, only names that begin with ``beginning`` are listed. ``files``
     may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and time stand for its
@@ -71,6 +72,7 @@ class FolderListing:
         beginning: str = "",
         files: Beneath | None = None,
         trust_mtime: bool = False,
+        refuses_special: bool = False,
     ) -> None:
         self._shown = str(folder)
         self._folder = folder.absolute()
@@ -83,6 +85,8 @@ class FolderListing:
         self._beginning = beginning
         self._files = files or Beneath(self._folder)
         self.skipped: list[str] = []
+        self.special: list[str] = []
+        self._refuses_special = refuses_special
         self._followed: dict[str, str] = {}
         """The real paths of links that will be followed."""
 
@@ -225,6 +229,7 @@ class FolderListing:
         above = [root]
         found = self._names(str(self._folder), above)
         names = [name for name in found if (self._destination + name).startswith(first)]
+        self.special = [path for path in self.special if (self._destination + Path(path).name).startswith(first)]
         levels = [(str(self._folder), self._destination, iter(names))]
         while levels:
             folder, prefix, rest = levels[-1]
@@ -244,6 +249,10 @@ class FolderListing:
                 inner = path_in(folder, below[:-1])
                 above.append(self._followed.pop(inner, "") or path_in(above[-1], below[:-1]))
                 levels.append((inner, prefix + below, iter(self._names(inner, above))))
+        if self.special and self._refuses_special:
+            raise InvalidError(
+                f"{special_files(sorted(self.special))} cannot be objects; move them elsewhere, and import again"
+            )
 
     def _names(self, folder: str, above: Sequence[str]) -> list[str]:
         """Return the entries of a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do.
@@ -267,11 +276,13 @@ class FolderListing:
                             found.append(name + "/")
                             self._followed[path_in(folder, name)] = real
                         else:
-                            self.skipped.append(path_in(folder, name))
+                            (self.special if is_special(entry) else self.skipped).append(path_in(folder, name))
                     elif entry.is_dir(follow_symlinks=False):
                         found.append(name + "/")
                     elif entry.is_file(follow_symlinks=False):
                         found.append(name)
+                    elif is_special(entry):
+                        self.special.append(path_in(folder, name))
                     at = ""
         except OSError as error:
             raise unreadable(path_in(folder, at) if at else folder, error) from None

@@ -55,7 +55,7 @@ def import_folder(repository: RepositoryParts, request: ImportFolder, context: C
     shown = os.fsencode(request.folder).decode("utf-8", "backslashreplace")
     sources = [ImportSource(prefix, True, records, name=f"folder '{shown}'")]
     imported = _run(repository, request, sources, context, f"Import {shown}")
-    return replace(imported, skipped=tuple(listing.skipped))
+    return replace(imported, skipped=tuple(listing.skipped), special=tuple(sorted(listing.special)))
 
 
 def import_listing(repository: RepositoryParts, request: ImportListing, context: Context) -> Imported:

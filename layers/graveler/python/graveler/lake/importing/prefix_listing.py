@@ -72,7 +72,15 @@ def source_at(
     if files is not None:
         folder = above.removeprefix(_FILE) or "/"
         listing = FolderListing(
-            Path(folder), prefix, codec, progress, workers=workers, beginning=name, files=files, trust_mtime=trust_mtime
+            Path(folder),
+            prefix,
+            codec,
+            progress,
+            workers=workers,
+            beginning=name,
+            files=files,
+            trust_mtime=trust_mtime,
+            refuses_special=True,
         )
         return ImportSource(destination, True, listing, name=named)
     listed = _listed(above, name, prefix, codec, outside, progress, folders=folders)
