@@ -11,7 +11,7 @@ from graveler.api.errors import ApiError
 from graveler.api.pages import page_outside
 from graveler.api.resources import GROUPS
 from graveler.api.response import Response, no_content
-from graveler.api.routing import JOINED, Router, Routes
+from graveler.api.routing import JOINED, Route, Router, Routes
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 from tests.api.support import Client, as_answer, make_event, segment
@@ -53,6 +53,14 @@ REFS = (
     ("DELETE", "/r/{repository}/tags/{tag}"),
     ("PUT", "/r/{repository}/branches/{branch}/lease"),
 )
+
+
+ALL_JOINED = Router(GROUPS, joins=True)
+
+
+def names_in(route: Route) -> list[str]:
+    """The parameters of a route's path."""
+    return [part[1:-1] for part in route.template.split("/") if part[:1] == "{"]
 
 
 def joining() -> Router:
@@ -136,6 +144,31 @@ def test_joining_changes_nothing_that_matches_segment_by_segment(method: str, pa
     assert spelled == path
     if found is not None:
         assert (route.operation, parameters) == (found[0].operation, found[1])
+
+
+def clear_names(*confused: str) -> st.SearchStrategy[str]:
+    """Names with words of routes in them, but not the ``confused`` ones."""
+    words = {part for route in Router(GROUPS).routes for part in route.template.split("/") if part and part[0] != "{"}
+    segments = st.sampled_from([*sorted(words - set(confused)), "nightly", "a"])
+    return st.lists(segments, min_size=1, max_size=5).map("/".join)
+
+
+NAMES = {"user": clear_names("credentials", "external")}
+REFS_OF_ALL_KINDS = clear_names("diff", "merge", "summary")
+
+
+@given(st.data(), st.sampled_from([route for route in Router(GROUPS).routes if not JOINED.isdisjoint(names_in(route))]))
+@settings(max_examples=examples(300))
+def test_a_decoded_path_names_what_was_sent_unless_the_record_says_otherwise(data: st.DataObject, route: Route) -> None:
+    """Design record 15 lists the words that names must not have."""
+    sent = {
+        name: data.draw(NAMES.get(name, REFS_OF_ALL_KINDS)) if name in JOINED else "main" for name in names_in(route)
+    }
+    path = route.template
+    for name, value in sent.items():
+        path = path.replace(f"{{{name}}}", value)
+    found, parameters = ALL_JOINED.find(route.method, path)
+    assert (found.operation, parameters) == (route.operation, sent)
 
 
 def test_parameters_in_one_place_are_joined_together_or_not_at_all() -> None:
