@@ -18,7 +18,7 @@ from graveler.configuration import PROFILE as PROFILE
 from graveler.configuration import Profile, find_lake_default, find_profile
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
-from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
+from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, closed_to_user
 
 LAKE: Final = "GRAVELER_LAKE"
 """The lake: a folder; or a table as for TABLES, or a server as for ENDPOINT."""
@@ -240,7 +240,8 @@ def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
 
     A folder is a lake if it holds ``graveler.json``, or ``.graveler`` that does; a folder that is named need not be one yet.
     :class:`NotFoundError`, with what to do; :class:`InvalidError` if two locations are named, or half of one;
-    :class:`ForbiddenError` for a server without an access key. Also the errors of :func:`graveler.configuration.find_profile`.
+    :class:`ForbiddenError` for a server without an access key, :class:`UnavailableError` for a folder that this user may not look
+    into. Also the errors of :func:`graveler.configuration.find_profile`.
     """
     named = named or Named()
     found = _named(named)
@@ -523,13 +524,16 @@ def _nearest(named: Named) -> Path:
 
 
 def lake_in(folder: Path) -> Path | None:
-    """Return the lake that ``folder`` is, or holds as ``.graveler``."""
+    """Return the lake that ``folder`` is, or holds as ``.graveler``. :class:`UnavailableError` if this user may not look: a lake
+    that they may not open is not passed over for one further up."""
     for candidate in (folder, folder / HIDDEN):
         try:
             if (candidate / _MARKER).is_file():
                 return candidate
-        except OSError:  # no permission to look: ignore it
-            continue
+        except PermissionError:
+            raise closed_to_user(candidate, is_lake=candidate.name == HIDDEN) from None
+        except OSError as error:
+            raise UnavailableError(f"cannot look for a lake in {str(candidate)!r}: {error.strerror}") from None
     return None
 
 

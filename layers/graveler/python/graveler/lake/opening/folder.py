@@ -34,6 +34,7 @@ from graveler.errors import (
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder_permissions import LINES_FILE, FolderPermissions
+from graveler.lake.opening.location import closed_to_user
 from graveler.lake.opening.repositories import LAKE
 from graveler.runtime.local import processors
 from graveler.storage.beneath import Confinement, trusted_path
@@ -106,6 +107,8 @@ def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shar
             with suppress(PermissionError):  # another user's, who lets this one write there
                 folder.chmod(shared.modes.folder)
     except OSError as error:
+        if isinstance(error, PermissionError) and folder.exists():
+            raise closed_to_user(folder, is_lake=False) from None
         raise unavailable(error, f"making a lake in {str(folder)!r}") from None
     # The marker is written last: a folder with it is a lake that can be opened.
     tables = SqliteTables(folder / "tables.sqlite", modes=shared.modes)
@@ -128,7 +131,8 @@ def open_folder_lake(
     memory: int | None = None,
     sources: Sequence[str] | None = None,
 ) -> Lake:
-    """Open the lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format.
+    """Open the lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format,
+    :class:`UnavailableError` if this user may not open it.
 
     ``base_url`` is where a server answers presigned URLs, by :func:`url_signer`; without it there are no such URLs. ``memory``
     is as for :class:`Lake`. With ``sources``, even an empty sequence, it is a server's lake, limited by :class:`ServedFolders`.
@@ -137,6 +141,8 @@ def open_folder_lake(
         marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
     except FileNotFoundError:
         raise NotFoundError(f"there is no lake in {str(folder)!r}; create one with `graveler init {folder}`") from None
+    except PermissionError:
+        raise closed_to_user(folder, is_lake=True) from None
     except OSError as error:
         raise UnavailableError(f"cannot read {str(folder / MARKER)!r}: {error.strerror}") from None
     except UNREADABLE as error:
