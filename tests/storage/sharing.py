@@ -1,0 +1,308 @@
+"""Programs that fork while they have a table open, or read its files, beside another process that opens and closes it.
+
+Run as ``python -m tests.storage.sharing <program> <folder> [<argument> …]``. A program ends with an error if anything is missing
+that was acknowledged to anybody. Each write is noted in a journal when it was acknowledged.
+"""
+
+import ctypes
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing.context import BaseContext
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import pytest
+
+from graveler.errors import BusyError, UnavailableError
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Key
+from tests.support.patience import PATIENCE
+
+WRITES = 4
+
+
+def note(journal: Path, name: str) -> None:
+    with journal.open("a") as file:
+        file.write(f"{name}\n")
+
+
+def names_in(journal: Path) -> list[str]:
+    return journal.read_text().split() if journal.exists() else []
+
+
+def put(tables: SqliteTables, journal: Path, name: str) -> None:
+    tables.put(Key("p", name.encode()), {"name": name})
+    note(journal, name)
+
+
+def visit(folder: Path) -> None:
+    """Open the table, write, and close it, again and again, until standard input ends."""
+    over = Event()
+    Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    number = 0
+    while not over.is_set():
+        with SqliteTables(folder / "t.db") as tables:
+            put(tables, folder / "visitor", f"visitor-{number}")
+        number += 1
+
+
+@contextmanager
+def visitors(folder: Path) -> Iterator[None]:
+    command = [sys.executable, "-m", "tests.storage.sharing", "visit", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        await_visit(folder)
+        try:
+            yield
+        finally:
+            process.communicate()
+    assert process.returncode == 0
+
+
+def await_visit(folder: Path) -> None:
+    """Wait until the visitor has opened the table and closed it again since this call."""
+    before, deadline = len(names_in(folder / "visitor")), time.monotonic() + PATIENCE
+    while len(names_in(folder / "visitor")) < before + 2:
+        assert time.monotonic() < deadline, "the visitor waits for ever"
+        time.sleep(0.001)
+
+
+def check(folder: Path) -> None:
+    """Compare the table with all journals."""
+    expected = {name for file in ("visitor", "program", "child") for name in names_in(folder / file)}
+    with SqliteTables(folder / "t.db") as tables:
+        page = tables.query("p", limit=100_000)
+        assert tables.integrity_errors() == []
+    missing = expected - {key.decode() for key, _ in page.items}
+    assert not missing, f"acknowledged and lost: {sorted(missing)}"
+
+
+def work(tables: SqliteTables, folder: Path, name: str) -> None:
+    """Write beside the visitor, in a child."""
+    for number in range(WRITES):
+        put(tables, folder / "child", f"{name}-{number}")
+        assert tables.get(Key("p", f"{name}-{number}".encode())) is not None
+        await_visit(folder)
+    tables.close()
+
+
+def work_with_its_own(folder: Path, name: str) -> None:
+    work(SqliteTables(folder / "t.db"), folder, name)
+
+
+@contextmanager
+def busy(tables: SqliteTables, folder: Path, state: str) -> Iterator[None]:
+    """Be in a state of the program in which it may fork."""
+    over = Event()
+
+    def read() -> None:
+        while not over.is_set():
+            tables.query("p", limit=1000)
+
+    def write() -> None:
+        number = 0
+        while not over.is_set():
+            put(tables, folder / "program", f"{state}-{os.getpid()}-{number}")
+            number += 1
+
+    threads = {"closed": [], "idle": [], "reading": [read, read], "writing": [write], "together": [write, write, read]}
+    if state == "together":
+        tables.write_together()
+    if state == "closed":
+        tables.close()
+    running = [Thread(target=target, daemon=True) for target in threads[state]]
+    for thread in running:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in running:
+            thread.join(PATIENCE)
+        assert not any(thread.is_alive() for thread in running)
+
+
+def fork(folder: Path, method: str, *states: str) -> None:
+    """Start children in each state; they use the program's handle or one of their own, while the program closes its."""
+    context: BaseContext = multiprocessing.get_context(method)
+    for state in states:
+        tables = SqliteTables(folder / "t.db")
+        put(tables, folder / "program", f"before-{state}")
+        with busy(tables, folder, state), visitors(folder):
+            targets: list[tuple[Callable[..., None], tuple[object, ...]]] = [
+                (work, (tables, folder, f"{state}-inherited")),
+                (work_with_its_own, (folder, f"{state}-own")),
+            ]
+            children = [context.Process(target=target, args=arguments) for target, arguments in targets]
+            for child in children:
+                child.start()
+            if state in ("closed", "idle"):  # the children have the table to themselves, but for the visitor
+                tables.close()
+            for child in children:
+                child.join(PATIENCE)
+            assert [child.exitcode for child in children] == [0, 0], state
+            put(tables, folder / "program", f"after-{state}")
+        tables.close()
+        check(folder)
+
+
+def load(folder: Path) -> None:
+    """Read with a pool of forked workers that stay, as loaders of training data do, while the program writes."""
+    tables = SqliteTables(folder / "t.db")
+    for number in range(WRITES):
+        put(tables, folder / "program", f"row-{number}")
+    context = multiprocessing.get_context("fork")
+    with visitors(folder), ProcessPoolExecutor(2, context, initializer=keep, initargs=(tables,)) as pool:
+        for number in range(WRITES):
+            rows = list(pool.map(read_row, [f"row-{index}" for index in range(WRITES + number)]))
+            assert None not in rows
+            put(tables, folder / "program", f"row-{WRITES + number}")
+            await_visit(folder)
+    tables.close()
+    check(folder)
+
+
+_tables: list[SqliteTables] = []
+
+
+def keep(tables: SqliteTables) -> None:
+    _tables.append(tables)
+
+
+def read_row(name: str) -> object:
+    return _tables[0].get(Key("p", name.encode()))
+
+
+def read_files(folder: Path, way: str) -> None:
+    """Open and close the table's files in the program that has it open."""
+    tables = SqliteTables(folder / "t.db")
+    put(tables, folder / "program", "before")
+    files = [folder / f"t.db{ending}" for ending in ("", "-wal", "-shm")]
+    with visitors(folder):
+        for number in range(WRITES):
+            if way == "copy":
+                shutil.copytree(folder, folder.parent / f"copy-{number}")
+            elif way == "links":
+                for position, file in enumerate(files):
+                    link = folder / f"link-{number}-{position}"
+                    with suppress(FileNotFoundError):
+                        os.link(file, link) if position % 2 else link.symlink_to(file)
+                        link.read_bytes()
+            else:
+                for file in files:
+                    os.close(os.open(file, os.O_RDWR))
+            await_visit(folder)
+            put(tables, folder / "program", f"{way}-{number}")
+            assert tables.get(Key("p", f"{way}-{number}".encode())) is not None
+            assert tables.get(Key("p", names_in(folder / "visitor")[-1].encode())) is not None
+        tables.close()
+        await_visit(folder)
+    check(folder)
+
+
+def read_files_amid_writes(folder: Path, seconds: str) -> None:
+    """Open and close the files all the time while several threads write, and the visitor, too."""
+    tables = SqliteTables(folder / "t.db")
+    files = [folder / f"t.db{ending}" for ending in ("", "-wal", "-shm")]
+    deadline = time.monotonic() + float(seconds)
+    with busy(tables, folder, "together"), visitors(folder):
+        while time.monotonic() < deadline:
+            for file in files:
+                with suppress(FileNotFoundError):
+                    os.close(os.open(file, os.O_RDONLY))
+    tables.close()
+    check(folder)
+
+
+def fork_in_c(folder: Path, state: str) -> None:
+    """Fork as a C library does, of which Python is not told."""
+    tables = SqliteTables(folder / "t.db", busy_seconds=2)
+    put(tables, folder / "program", "before")
+    inside, go_on = Event(), Event()
+
+    def stay() -> None:
+        with tables._writing():
+            inside.set()
+            go_on.wait()
+
+    thread = Thread(target=stay)
+    if state == "in use":
+        thread.start()
+        inside.wait()
+    child = ctypes.PyDLL(None).fork()
+    if not child:
+        code = 1
+        try:
+            for handle in (tables, SqliteTables(folder / "t.db", busy_seconds=2)):
+                if state == "in use":
+                    with pytest.raises(UnavailableError, match="spawn"):
+                        handle.put(Key("p", b"child"), {})
+                else:
+                    work(handle, folder, f"child-{id(handle)}")
+            code = 0
+        finally:
+            os._exit(code)
+    if state == "in use":
+        assert os.waitpid(child, 0)[1] == 0
+        go_on.set()
+        thread.join()
+    else:
+        with visitors(folder):
+            tables.close()
+            assert os.waitpid(child, 0)[1] == 0
+    tables.close()
+    check(folder)
+
+
+def campaign(folder: Path, seconds: str) -> None:
+    """Fork, copy and close at random, with children that are killed."""
+    random, deadline = Random(os.environ.get("GRAVELER_SEED", "1")), time.monotonic() + float(seconds)
+    context = multiprocessing.get_context("fork")
+    number = 0
+    while time.monotonic() < deadline:
+        number += 1
+        state = random.choice(("closed", "idle", "reading", "writing", "together"))
+        tables = SqliteTables(folder / "t.db")
+        with busy(tables, folder, state), visitors(folder):
+            children = [
+                context.Process(target=target, args=(handle, folder, f"{number}-{index}"))
+                if target is work
+                else context.Process(target=target, args=(folder, f"{number}-{index}"))
+                for index, (target, handle) in enumerate([(work, tables), (work_with_its_own, None)] * 2)
+            ]
+            for child in children:
+                child.start()
+                if random.random() < 0.5:
+                    with suppress(shutil.Error):  # while it is open nowhere, the visitor removes log and index
+                        shutil.copytree(folder, folder.parent / "copy", dirs_exist_ok=True)
+            killed = [child for child in children if random.random() < 0.3]
+            for child in killed:
+                await_visit(folder)
+                child.kill()
+            for child in children:
+                child.join(PATIENCE)
+                assert child.exitcode == 0 or child in killed, (state, child.exitcode)
+        with suppress(BusyError):
+            tables.close()
+        check(folder)
+    sys.stdout.write(f"{number} rounds, {len(names_in(folder / 'visitor')):,} visits")
+
+
+if __name__ == "__main__":
+    programs: dict[str, Callable[..., None]] = {
+        "visit": visit,
+        "fork": fork,
+        "load": load,
+        "read_files": read_files,
+        "read_files_amid_writes": read_files_amid_writes,
+        "fork_in_c": fork_in_c,
+        "campaign": campaign,
+    }
+    programs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -1,0 +1,103 @@
+"""A table in a program that forks or reads the table's files, beside processes that come and go: nothing acknowledged is lost,
+and nobody waits for ever.
+
+SQLite's locks belong to the process: they go with any descriptor of the file, and a child does not inherit them.
+``GRAVELER_SOAK_SECONDS=n`` adds a campaign of random forks, copies and kills of n seconds.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graveler.errors import UnavailableError
+from graveler.storage import sqlite_files
+from graveler.storage.file_locks import AVAILABLE
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Key
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this system has no locks of open files")
+
+SOAK = os.environ.get("GRAVELER_SOAK_SECONDS")
+
+
+def run(tmp_path: Path, program: str, *arguments: str) -> str:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.storage.sharing", program, str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=2 * PATIENCE + float(SOAK or 0),
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("state", ["closed", "idle", "reading", "writing", "together"])
+def test_children_forked_at_any_moment_lose_nothing(tmp_path: Path, state: str) -> None:
+    run(tmp_path, "fork", "fork", state)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_children_of_the_other_start_methods_lose_nothing(tmp_path: Path, method: str) -> None:
+    run(tmp_path, "fork", method, "writing")
+
+
+def test_forked_workers_that_stay_read_while_their_parent_writes(tmp_path: Path) -> None:
+    run(tmp_path, "load")
+
+
+@pytest.mark.parametrize("way", ["copy", "links", "descriptors"])
+def test_reading_the_files_of_an_open_table_loses_nothing(tmp_path: Path, way: str) -> None:
+    run(tmp_path, "read_files", way)
+
+
+def test_reading_the_files_in_the_middle_of_writes_loses_nothing(tmp_path: Path) -> None:
+    run(tmp_path, "read_files_amid_writes", "1")
+
+
+@pytest.mark.parametrize("state", ["idle", "in use"])
+def test_a_child_of_a_fork_that_python_does_not_know_of_loses_nothing_or_says_so(tmp_path: Path, state: str) -> None:
+    run(tmp_path, "fork_in_c", state)
+
+
+@pytest.mark.skipif(SOAK is None, reason="the campaign of minutes: GRAVELER_SOAK_SECONDS=n")
+def test_random_forks_copies_and_kills_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(tmp_path, "campaign", SOAK or "")
+    with capsys.disabled():
+        sys.stdout.write(f"\n{said}\n")
+
+
+def test_a_log_that_another_program_removes_is_reported_and_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with SqliteTables(path) as tables, SqliteTables(path) as idle:
+        tables.put(Key("p", b"1"), {})
+        idle.put(Key("p", b"2"), {})
+        assert tables.get(Key("p", b"2")) == {}
+        Path(f"{path}-wal").unlink()
+        with pytest.raises(UnavailableError, match=r"log .*-wal was removed or replaced"):
+            tables.put(Key("p", b"3"), {})
+        # Both have let go of the old log: what is written now stays.
+        tables.put(Key("p", b"4"), {})
+        idle.put(Key("p", b"5"), {})
+    with SqliteTables(path) as tables:
+        assert {name for name, _ in tables.query("p").items} >= {b"4", b"5"}
+        assert tables.integrity_errors() == []
+
+
+def test_the_files_of_an_open_table_are_known_and_forgotten_when_it_is_closed(tmp_path: Path) -> None:
+    files = [tmp_path / f"t.db{ending}" for ending in ("", "-wal", "-shm")]
+    with SqliteTables(files[0]) as tables:
+        tables.put(Key("p", b"1"), {})
+        statuses = [file.stat() for file in files]
+        assert all(map(sqlite_files.is_open_table, statuses))
+        assert not sqlite_files.is_open_table(tmp_path.stat())
+    assert not any(map(sqlite_files.is_open_table, statuses))
+    assert [file.exists() for file in files] == [True, False, False]
