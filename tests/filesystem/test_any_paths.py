@@ -294,12 +294,10 @@ def test_what_is_no_file_is_not_uploaded(fs: GravelerFileSystem, tmp_path: Path)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a").touch()
     os.mkfifo(tmp_path / "in" / "pipe")
-    for put in (
-        lambda: fs.put(f"{tmp_path}/in", "rep/main/", recursive=True),
-        lambda: fs.put_file(tmp_path / "in" / "pipe", "rep/main/x"),
-    ):
-        with pytest.raises(ValueError, match="a named pipe"):
-            put()
+    with pytest.raises(ValueError, match="a named pipe"):
+        fs.put(f"{tmp_path}/in", "rep/main/", recursive=True)
+    with pytest.raises(ValueError, match="a named pipe"):
+        fs.put_file(tmp_path / "in" / "pipe", "rep/main/x")
     (tmp_path / "in" / "pipe").unlink()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "in" / "s"))

@@ -81,8 +81,8 @@ class Listing(Describing):
         if total:
             return sum(sizes.values())
         if withdirs:
-            folders = self.find(path, maxdepth=maxdepth, withdirs=True, detail=True, **options)
-            sizes |= {name: 0 for name, details in folders.items() if details["type"] == "directory"}
+            for name in self.find(path, maxdepth=maxdepth, withdirs=True, **options):
+                sizes.setdefault(name, 0)  # a folder
         return dict(sorted(sizes.items()))
 
     def _listed(self, place: Place) -> list[Info]:

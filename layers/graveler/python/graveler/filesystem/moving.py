@@ -1,6 +1,7 @@
 """Copying, moving and deleting."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from glob import has_magic
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -162,7 +163,7 @@ def _folder(name: str) -> IsADirectoryError:
     return IsADirectoryError(f"{name!r} is a folder; rm(…, recursive=True) deletes what is in it")
 
 
-def _expect_elsewhere(pairs: _Pairs, folders: Collection[str]) -> None:
+def _expect_elsewhere(pairs: _Pairs, folders: AbstractSet[str]) -> None:
     """Raise ``ValueError`` if an object would move onto one that moves, or into a folder that moves."""
     sources = {source for source, _ in pairs}
     for source, target in pairs:
