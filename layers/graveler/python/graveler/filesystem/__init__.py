@@ -7,8 +7,9 @@ the bytes; ``writing`` writes objects; ``moving`` copies, moves and deletes them
 event loop.
 
 ``addresses`` splits paths, ``lakes`` opens the lake that the storage options name, and resolves refs, ``object_file`` is a file
-for reading, ``compressed`` one for writing, ``local_targets`` judges the files of a download before they are written, ``transactions`` makes several writes one commit, ``paths`` has the paths of
-universal-pathlib, ``failures`` turns the lake's errors into Python's own.
+for reading, ``compressed`` one for writing, ``local_targets`` judges the files of a download before they are written,
+``transactions`` makes several writes one commit, ``paths`` has the paths of universal-pathlib, ``failures`` turns the lake's
+errors into Python's own.
 
 Needs ``pip install 'graveler[fsspec]'``. Nothing else imports this package.
 """
