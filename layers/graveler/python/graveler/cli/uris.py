@@ -170,15 +170,15 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
         return TwoRefs(left.repository, left.ref, parse_ref_of(left.repository, second), from_base)
     repository, both = _written(first, f"{SCHEME}REPOSITORY/A..B")
     dots = "..." if "..." in both else ".."
-    left, separator, right = both.partition(dots)
+    one, separator, other = both.partition(dots)
     if first.startswith(SCHEME):
-        left, right = unquote_ref(left), right if right.startswith(SCHEME) else unquote_ref(right)
+        one, other = unquote_ref(one), other if other.startswith(SCHEME) else unquote_ref(other)
     if not separator:
         raise InvalidError(
-            f"{first!r} names one ref; name two, as in {ref_address(repository, left)}..OTHER "
+            f"{first!r} names one ref; name two, as in {ref_address(repository, one)}..OTHER "
             "(for a branch's uncommitted changes, use `graveler status`)"
         )
-    return TwoRefs(repository, _check_ref(left), parse_ref_of(repository, right), from_base or dots == "...")
+    return TwoRefs(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...")
 
 
 def _one(text: str | None, form: str) -> tuple[str, str]:
