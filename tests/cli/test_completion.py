@@ -39,6 +39,9 @@ def offered(line: str) -> list[str]:
         ("graveler branch delete lakefs://lake/d", ["lakefs://lake/dev"]),
         ("graveler ls lakefs://none/d", []),
         ("graveler tag delete lakefs://lake/v", ["lakefs://lake/v1"]),
+        ("graveler tag delete lakefs://lake/n", ["lakefs://lake/nightly%2F1"]),
+        ("graveler tag delete lakefs://lake/nightly%2", ["lakefs://lake/nightly%2F1"]),
+        ("graveler tag delete lakefs://lake/nightly/", ["lakefs://lake/nightly/1"]),
         ("graveler log lakefs://lake/m", ["lakefs://lake/main"]),
         ("graveler put file lakefs://lake/main/f", ["lakefs://lake/main/folder/"]),
         ("graveler put da", ["data.csv", "days/"]),
@@ -49,6 +52,7 @@ def offered(line: str) -> list[str]:
 def test_names_are_offered(lake: Path, line: str, expected: list[str]) -> None:
     done("branch", "create", "lakefs://lake/dev")
     done("tag", "create", "lakefs://lake/v1", "main")
+    done("tag", "create", "lakefs://lake/nightly%2F1", "main")
     put("main", "folder/a", "1")
     write_tree(Path(), {"data.csv": "1", "days/one": "1"})
     assert offered(line) == expected
