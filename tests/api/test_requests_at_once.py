@@ -421,7 +421,7 @@ def test_a_request_that_takes_long_keeps_its_key_as_long_as_it_lives() -> None:
     schedule = Schedule()
     world, clock = schedule.world, Beating()
     request = event(schedule, VERBS["repository"])
-    waiting = []
+    waiting: list[Answer] = []
 
     def application(slow: bool) -> Application:
         lake = world.lake(meanwhile if slow else None, clock=clock)

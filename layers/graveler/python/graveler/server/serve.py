@@ -15,7 +15,7 @@ from typing import Any, Final
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from granian.server import Server
+from granian.server.mp import MPServer
 
 from graveler.errors import UnavailableError
 from graveler.server.configuration import ServerSettings
@@ -66,7 +66,7 @@ def listening_port(host: str, port: int) -> Iterator[int]:
         yield chosen
 
 
-class _Workers(Server):  # type: ignore[misc] # granian's classes have no types
+class _Workers(MPServer):
     """Granian's server, with workers that are started again as :class:`Restarts` decides. Before the first one has answered, the
     end of any worker ends the server."""
 
@@ -97,7 +97,7 @@ class _Workers(Server):  # type: ignore[misc] # granian's classes have no types
                 del due[worker]
                 self._respawn_workers([worker], spawn_target, target_loader)
             if self.reload_signal:
-                self._reload(spawn_target, target_loader)
+                self._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]
 
 
 def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
