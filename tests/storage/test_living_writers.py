@@ -140,7 +140,7 @@ def test_what_an_older_version_left_goes_a_day_later_unless_someone_has_locked_i
         put_a_clock_ahead(YEAR, monkeypatch.setattr)
         assert store.sweep_leftovers() == 1
     assert sorted(files_in(store)) == [locked, young]
-    assert FolderObjects(store.file_of("x").parent).put("k", b"who writes first sweeps")
+    FolderObjects(store.file_of("x").parent).put("k", b"who writes first sweeps")
     assert files_in(store) == [young]
 
 
@@ -169,7 +169,8 @@ def test_a_writer_whose_new_file_is_swept_before_it_is_locked_begins_again(
     store: FolderObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("k", b"")
-    sweeper, real, swept = FolderObjects(store.file_of("x").parent), fcntl.flock, []
+    sweeper, real = FolderObjects(store.file_of("x").parent), fcntl.flock
+    swept: list[int] = []
 
     def flock(descriptor: int, operation: int) -> None:
         if not swept:
@@ -189,7 +190,8 @@ def test_a_complete_file_stays_locked_until_it_has_its_name(
     store.put("k" if verb == "replace" else "other", b"")
     upload = store.create_multipart("big") if verb == "part" else ""
     call = "rename" if verb in ("replace", "part") else "link"
-    real, sweeper, swept = getattr(os, call), FolderObjects(store.file_of("x").parent), []
+    real, sweeper = getattr(os, call), FolderObjects(store.file_of("x").parent)
+    swept: list[tuple[int, int]] = []
 
     def after_a_sweep(*arguments: object, **options: object) -> None:
         swept.append((len(files_in(store)) + len(files_in(store, "uploads")), sweeper.sweep_leftovers()))
@@ -210,7 +212,8 @@ def test_a_lock_of_a_key_that_was_tidied_up_excludes_no_one_and_is_taken_again(
     store: FolderObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("k", b"x")
-    other, real_flock, real_unlink, events = FolderObjects(store.file_of("x").parent), fcntl.flock, os.unlink, []
+    other, real_flock, real_unlink = FolderObjects(store.file_of("x").parent), fcntl.flock, os.unlink
+    events: list[str] = []
 
     def flock(descriptor: int, operation: int) -> None:
         if not events:
@@ -218,12 +221,12 @@ def test_a_lock_of_a_key_that_was_tidied_up_excludes_no_one_and_is_taken_again(
             other.tidy()
         real_flock(descriptor, operation)
 
-    def unlink(path: object, **options: object) -> None:
+    def unlink(path: str, *, dir_fd: int | None = None) -> None:
         if path == str(store.file_of("k")) and len(events) == 1:
             events.append("unlinks")
             with pytest.raises(UnavailableError, match="another process has held its lock"):
                 other.delete("k")
-        real_unlink(path, **options)  # type: ignore[call-overload]
+        real_unlink(path, dir_fd=dir_fd)
 
     monkeypatch.setattr("graveler.storage.folder_objects._LOCK_WAIT", 0.0)
     monkeypatch.setattr(fcntl, "flock", flock)
@@ -300,7 +303,8 @@ def test_the_cache_removes_the_file_of_a_killed_writer_and_not_that_of_a_living_
     cache.put("a", bytes(8000))
     killed = tmp_path / "cache" / ".writing-killed"
     killed.write_bytes(bytes(4000))
-    real, sizes = os.utime, []
+    real = os.utime
+    sizes: list[int] = []
 
     def in_the_middle(*arguments: object, **options: object) -> None:
         if not sizes:  # another process needs room while this one's file is complete, but not renamed
