@@ -218,7 +218,7 @@ def test_a_part_of_an_import_opens_its_own_source_only() -> None:
     for number, name in enumerate(names):
         opened_at.clear()
         steps.run_part(number)
-        assert opened_at == {name: 1}
+        assert set(opened_at) == {name}
     commit = steps.publish()
     assert commit is not None
     assert paths(world.main) == [f"{name}0" if int(name) % 3 else f"{name}0/a" for name in names]

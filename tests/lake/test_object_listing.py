@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from graveler.errors import InvalidError, NotFoundError, PreconditionError, UnavailableError
 from graveler.lake.importing import external_sort, object_listing
 from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.listing_rows import encode_external_batch
@@ -855,7 +856,8 @@ def test_objects_uploaded_to_the_repository_itself_are_not_imported(tmp_path: Pa
         world.main.import_listing("main", listing)
     codec, key = RecordCodec(world.main.repository.namespace), own.removeprefix("mem://repo/")
     address = ImportAddress(AddressType.OBJECT, own, "y")
-    source = source_at(address, codec, lambda _: (world.objects(), key), lambda *_: None)
+    gate = Gate(world.main.repository.namespace, lambda _: (world.objects(), key))
+    source = source_at(address, codec, gate, lambda *_: None)
     with pytest.raises(InvalidError, match=r"was uploaded to this same repository"):
         list(source.records())
     listing.write_text(f"key,physical_address,size,etag\nx,{beside},1,e\n")

@@ -16,7 +16,7 @@ from graveler.history.commits import check_info, commit_saying
 from graveler.history.refs import BranchState
 from graveler.lake.committing.applications import Applications, applications_of, check_application
 from graveler.lake.committing.clean_heads import Staging, expect_apart, wait_for_clean_head, wait_for_head
-from graveler.lake.committing.publish import HeadMovedError, once, publish
+from graveler.lake.committing.publish import HeadMovedError, NotePublishing, once, publish
 from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent
@@ -31,8 +31,8 @@ class Landing(msgspec.Struct, frozen=True):
     """The parameters of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it"),
     ``info`` for the commit; ``intent`` is for the check of the repository's settings; ``application``
     identifies a numbered write. ``beside``: staged changes may stay on the branch, as long as they are apart from the
-    tree's changes and from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``ticket`` is the
-    name under which an operation keeps its turn over its steps."""
+    tree's changes and from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``note`` learns
+    whether the commit is published. ``ticket`` is the name under which an operation keeps its turn over its steps."""
 
     branch: str
     verb: str
@@ -43,6 +43,7 @@ class Landing(msgspec.Struct, frozen=True):
     beside: bool = False
     replaced: Sequence[str] = ()
     only_while: Check | None = None
+    note: NotePublishing | None = None
     ticket: str = ""
 
 
@@ -122,6 +123,7 @@ def land(
                         request_id=landing.info.request_id,
                         besides=[*turn.leaving(), *numbered.writes(commit)],
                         only_while=landing.only_while,
+                        note=landing.note or (lambda _: None),
                     )
                     turn.left()
                     return commit

@@ -2,10 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from enum import Enum, auto
 
 import msgspec
 
-from graveler.errors import GravelerError, PreconditionError, RefNotFoundError, UnavailableError
+from graveler.errors import (
+    AnswerLostError,
+    BusyError,
+    GravelerError,
+    PreconditionError,
+    RefNotFoundError,
+    UnavailableError,
+)
 from graveler.history.refs import BranchState
 from graveler.lake.committing.records import records_of
 from graveler.lake.committing.request_results import results_of
@@ -22,6 +30,18 @@ class AlreadyDoneError(Exception):
     def __init__(self, commit_id: CommitID) -> None:
         self.commit_id = commit_id
         super().__init__(commit_id)
+
+
+class Publishing(Enum):
+    """The state of an attempt to publish a commit. An attempt that stays ``BEGUN`` may have been made, or may yet take effect."""
+
+    BEGUN = auto()
+    FAILED = auto()
+    DONE = auto()
+
+
+NotePublishing = Callable[[Publishing], None]
+"""Called at each change of the state."""
 
 
 class HeadMovedError(Exception):
@@ -77,13 +97,14 @@ def publish(
     adopted: AbstractSet[str] = frozenset(),
     besides: Sequence[Write] = (),
     only_while: Check | None = None,
+    note: NotePublishing = lambda _: None,
 ) -> None:
     """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
     parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
     ``adopted``, the requests whose tokens are adopted, get this commit as their result (promise C4). ``deadline`` is that
     of the work: from before the first file was written, or found. ``besides`` is written in the same transaction; if a
     condition of it fails, :class:`HeadMovedError`. ``only_while`` is a condition of the transaction, too: if it fails, and
-    the request has no commit, :class:`StoppedError`.
+    the request has no commit, :class:`StoppedError`. ``note`` learns whether the transaction has been made.
 
     One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
     the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
@@ -116,7 +137,9 @@ def publish(
     while True:
         deadline.check(f"{verb} on branch {state.name!r}")
         try:
+            note(Publishing.BEGUN)
             repository.tables.transact([*writes, *mine])
+            note(Publishing.DONE)
             repository.commits.remember(commit, written)
             records.settle_some(commit, now)
             return
@@ -125,12 +148,15 @@ def publish(
                 there = error.failures[len(writes)]
                 done = results.commit_in(there)
                 if done is not None:
+                    note(Publishing.FAILED)
                     raise AlreadyDoneError(done) from None
                 if there is not None and len(error.failures) == 1:  # its item says where this request's changes were
                     mine = [results.done_write(request_id, commit.id, now, there)]
                     continue
             if _published(repository, commit):
+                note(Publishing.DONE)
                 return  # a retry within the adapter found its own first attempt
+            note(Publishing.FAILED)
             if only_while is not None and condition in error.failures:
                 raise StoppedError(f"{verb} on branch {state.name!r} was stopped; nothing was changed") from None
             for number in alive:
@@ -139,9 +165,15 @@ def publish(
                         sources[number - alive[0]], "the commit has expired; nothing was changed"
                     ) from None
             raise HeadMovedError from None
-        except UnavailableError:
+        except BusyError:
+            note(Publishing.FAILED)
+            raise
+        except UnavailableError as error:
             if _published(repository, commit):
+                note(Publishing.DONE)
                 return
+            if not isinstance(error, AnswerLostError):
+                note(Publishing.FAILED)
             raise
 
 

@@ -23,6 +23,7 @@ from graveler.lake.importing.file_records import (
     timed,
     unreadable,
 )
+from graveler.lake.importing.gate import FILE, Gate, Refused, refused, table_refusal
 from graveler.links import folder_behind, is_special, special_files
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.storage.beneath import Beneath
@@ -54,10 +55,11 @@ class FolderListing:
     to folders are followed inside ``folder``. ``skipped`` then has the other links: those that lead out of it, round in circles,
     or nowhere; ``special`` has pipes, sockets and devices, which with ``refuses_special`` end the listing with an error
     that names them. Folders of lakes are omitted, whose own garbage collector would not know
-    that their files are needed. ``threads`` read large files concurrently; ``workers`` processes
-    read thousands of small ones. Directly in the folder, only names that begin with ``beginning`` are listed. ``files``
-    may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and time stand for its
-    bytes.
+    that their files are needed. With a ``gate``, files that it refuses end the listing with an error that names and counts them;
+    files that are ``copied`` get other addresses, so only their place matters. ``threads`` read large files concurrently;
+    ``workers`` processes read thousands of small ones. Directly in the folder, only names that begin with ``beginning`` are
+    listed. ``files`` may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and
+    time stand for its bytes.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class FolderListing:
         files: Beneath | None = None,
         trust_mtime: bool = False,
         refuses_special: bool = False,
+        gate: Gate | None = None,
+        copied: bool = False,
     ) -> None:
         self._shown = str(folder)
         self._folder = folder.absolute()
@@ -87,6 +91,11 @@ class FolderListing:
         self.skipped: list[str] = []
         self.special: list[str] = []
         self._refuses_special = refuses_special
+        self._gate = gate
+        self._copied = copied
+        self._tables = frozenset[int]()
+        """Inodes of open tables."""
+        self._refused: list[Refused] = []
         self._followed: dict[str, str] = {}
         """The real paths of links that will be followed."""
 
@@ -94,7 +103,7 @@ class FolderListing:
         """Yield the records in ascending order of their keys. Reads each file once; memory for some thousand names and records.
 
         :class:`NotFoundError` without the folder, :class:`InvalidError` for names that cannot be keys, :class:`UnavailableError`
-        for unreadable files.
+        for unreadable files; for those that the gate refuses :class:`ForbiddenError` or :class:`InvalidError`.
         """
         self._check()
         stop = Event()
@@ -205,6 +214,14 @@ class FolderListing:
                     f"{self._shown!r} is inside {str(above)!r}, the folder of a lake, which may remove its files; copy what you "
                     "need to another place, and import that"
                 )
+        if self._gate is not None:
+            from graveler.storage.sqlite_files import open_inodes  # not for lakes on AWS
+
+            self._tables = open_inodes()
+            place = str(resolved)
+            refusal = self._gate.place_refusal(place) if self._copied else self._gate.folder_refusal(str(self._folder))
+            if refusal is not None:
+                raise refusal
 
     def _batches(self) -> Iterator[Batch]:
         """Yield all files, about :data:`_BATCH` at a time."""
@@ -223,7 +240,8 @@ class FolderListing:
             yield batch
 
     def _runs(self) -> Iterator[Run]:
-        """Yield files in the order of their keys, as long as they are neighbours in one folder."""
+        """Yield files in the order of their keys, as long as they are neighbours in one folder. Once a file is refused, no more
+        are yielded, and the rest is only searched for others."""
         first = self._destination + self._beginning
         root = os.path.realpath(self._folder)
         above = [root]
@@ -243,7 +261,7 @@ class FolderListing:
             else:
                 levels.pop()
                 above.pop()
-            if run:
+            if run and not self._refused:
                 yield Run(folder, prefix, run)
             if below:
                 inner = path_in(folder, below[:-1])
@@ -253,11 +271,14 @@ class FolderListing:
             raise InvalidError(
                 f"{special_files(sorted(self.special))} cannot be objects; move them elsewhere, and import again"
             )
+        if self._refused:
+            raise refused(self._refused)
 
     def _names(self, folder: str, above: Sequence[str]) -> list[str]:
         """Return the entries of a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do.
         ``above`` are the real paths of the root, of the folders on the way, and of this one."""
         found: list[str] = []
+        suspects: list[str] = []
         marks: set[str] = set()
         at = ""
         try:
@@ -272,6 +293,7 @@ class FolderListing:
                             raise self._files.linked(Path(path_in(folder, name)))
                         if _leads_to_file(entry):
                             found.append(name)
+                            suspects.append(name)
                         elif (real := folder_behind(path_in(folder, name), above[0], above)) is not None:
                             found.append(name + "/")
                             self._followed[path_in(folder, name)] = real
@@ -281,6 +303,8 @@ class FolderListing:
                         found.append(name + "/")
                     elif entry.is_file(follow_symlinks=False):
                         found.append(name)
+                        if name[0] == "." or entry.inode() in self._tables:
+                            suspects.append(name)
                     elif is_special(entry):
                         self.special.append(path_in(folder, name))
                     at = ""
@@ -290,7 +314,34 @@ class FolderListing:
             return []
         _expect_utf8(folder, found)
         found.sort()  # the order of code points is that of their UTF-8 bytes
+        if self._gate is not None:
+            self._refused += self._refusals(self._gate, folder, above[-1], found, sorted(suspects))
         return found
+
+    def _refusals(
+        self, gate: Gate, folder: str, real: str, names: Sequence[str], suspects: Sequence[str]
+    ) -> Iterator[Refused]:
+        """Yield the files of a folder that a gate refuses; ``real`` is the folder's real path. The gate is asked for each of the
+        ``suspects``: links, hard links to tables, hidden files, whose names may be reserved. All other files have one place, and
+        no fault but the length of their names: so it is asked for the longest one, and for all only if it refuses that."""
+        files = [name for name in names if name[-1] != "/"]
+        if self._copied:
+            if files and (refusal := gate.place_refusal(real)) is not None:
+                yield from (Refused(path_in(folder, name), refusal) for name in files)
+                return
+            for name in suspects:
+                target = os.path.realpath(path_in(folder, name))
+                if (
+                    refusal := gate.place_refusal(target.rpartition("/")[0] or "/") or table_refusal(target)
+                ) is not None:
+                    yield Refused(path_in(folder, name), refusal)
+            return
+        longest = max(files, key=lambda name: len(name.encode()), default="")
+        if longest and gate.refusal(f"{FILE}{path_in(folder, longest)}") is not None:
+            suspects = files
+        for name in suspects:
+            if (refusal := gate.refusal(f"{FILE}{path_in(folder, name)}")) is not None:
+                yield Refused(path_in(folder, name), refusal)
 
 
 def _leads_to_file(link: "os.DirEntry[str]") -> bool:

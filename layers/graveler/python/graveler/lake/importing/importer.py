@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from graveler.errors import EmptySourceError, InvalidError
 from graveler.history.cuts import split_of
 from graveler.lake.committing.landing import Build, Draft, Landing, land, rehearse
+from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.committing.recut import as_cut
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.changes import Compare, compare_here
@@ -80,10 +81,12 @@ def import_sources(
     force: bool = False,
     terms: Terms = _STRICT,
     only_while: Check | None = None,
+    note: NotePublishing | None = None,
 ) -> Imported:
-    """See :class:`graveler.requests.importing.ImportAddresses`. Without a source, the commit has the head's tree."""
+    """See :class:`graveler.requests.importing.ImportAddresses`. Without a source, the commit has the head's tree.
+    ``note`` learns whether the commit is published."""
     ordered = sorted_sources(sources)
-    landing = replace(import_landing(branch, info, force=force), only_while=only_while)
+    landing = replace(import_landing(branch, info, force=force), only_while=only_while, note=note)
     return _end(
         repository, landing, ordered, lambda: [build_source(repository, source) for source in ordered], None, terms
     )

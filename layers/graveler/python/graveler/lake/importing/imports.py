@@ -5,9 +5,11 @@ import os
 from msgspec.structs import replace
 
 from graveler.errors import InvalidError
+from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.context import Context
-from graveler.lake.importing.copied import copied
+from graveler.lake.importing.copied import Copies
 from graveler.lake.importing.folder_listing import FolderListing
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource, Listing, Terms, import_sources
 from graveler.lake.importing.object_listing import ObjectListing, listing_name
 from graveler.lake.importing.prefix_listing import source_at
@@ -23,7 +25,7 @@ def import_addresses(repository: RepositoryParts, request: ImportAddresses, cont
         source_at(
             address,
             repository.codec,
-            repository.outside,
+            Gate.of(repository),
             context.progress,
             repository.workers,
             trust_mtime=request.trust_mtime,
@@ -48,20 +50,26 @@ def import_folder(repository: RepositoryParts, request: ImportFolder, context: C
         no_object_progress if request.copy else context.progress,
         workers=repository.workers,
         trust_mtime=request.trust_mtime or request.copy,
+        gate=Gate.of(repository),
+        copied=request.copy,
     )
-    records: Listing = listing
-    if request.copy:
-        records = copied(repository, request.branch, listing, context.progress, write=not request.dry_run)
     shown = os.fsencode(request.folder).decode("utf-8", "backslashreplace")
-    sources = [ImportSource(prefix, True, records, name=f"folder '{shown}'")]
-    imported = _run(repository, request, sources, context, f"Import {shown}")
-    return replace(imported, skipped=tuple(listing.skipped), special=tuple(sorted(listing.special)))
+
+    def run(records: Listing, note: NotePublishing | None = None) -> Imported:
+        sources = [ImportSource(prefix, True, records, name=f"folder '{shown}'")]
+        imported = _run(repository, request, sources, context, f"Import {shown}", note)
+        return replace(imported, skipped=tuple(listing.skipped), special=tuple(sorted(listing.special)))
+
+    if not request.copy:
+        return run(listing)
+    with Copies(repository, request.branch, listing, context.progress, write=not request.dry_run) as copies:
+        return run(copies, copies.note)
 
 
 def import_listing(repository: RepositoryParts, request: ImportListing, context: Context) -> Imported:
     """See :class:`graveler.requests.importing.ImportListing`."""
     options, progress = request.options, context.progress
-    listing = ObjectListing(request.listing, repository.namespace, options, progress)
+    listing = ObjectListing(request.listing, repository.namespace, options, progress, gate=Gate.of(repository))
     name = request.label or listing_name(request.listing, options)
     sources = [ImportSource(options.destination.encode(), True, listing, listing.parts, progress, name=name)]
     return _run(repository, request, sources, context, "Import a listing")
@@ -73,6 +81,7 @@ def _run(
     sources: list[ImportSource],
     context: Context,
     message: str = "",
+    note: NotePublishing | None = None,
 ) -> Imported:
     return import_sources(
         repository,
@@ -82,4 +91,5 @@ def _run(
         force=request.force,
         terms=Terms(request.allow_empty, request.dry_run),
         only_while=context.only_while,
+        note=note,
     )

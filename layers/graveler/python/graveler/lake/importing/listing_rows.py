@@ -15,6 +15,7 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.lake.importing.external_sort import Block
+from graveler.lake.importing.gate import Gate, GateOfMany
 from graveler.lake.importing.listing_files import ListingError, ListingFile
 from graveler.lake.importing.listing_tables import (
     ADDRESS,
@@ -73,19 +74,28 @@ class RowRules(msgspec.Struct, frozen=True):
 
 class RowReader:
     """A reader of the rows of one file's table. ``codec`` is the repository's, and ``prefix`` the prefix of addresses in its
-    namespace. ``default_mtime`` (Unix seconds) is used if the table has no times.
+    namespace. ``default_mtime`` (Unix seconds) is used if the table has no times. A row with an address that the ``gate`` refuses
+    is an error.
 
     :class:`ListingError` if columns are missing.
     """
 
     def __init__(
-        self, file: ListingFile, table: Table, rules: RowRules, codec: RecordCodec, prefix: str, default_mtime: int
+        self,
+        file: ListingFile,
+        table: Table,
+        rules: RowRules,
+        codec: RecordCodec,
+        prefix: str,
+        default_mtime: int,
+        gate: Gate | None = None,
     ) -> None:
         self._path = file.path
         self._names = names = table.names
         self._codec = codec
         self._prefix = prefix.encode()
         self._mtime = default_mtime
+        self._gate = None if gate is None else GateOfMany(gate)
         self._base = rules.base.encode()
         self._folders = rules.folders
         self._source = rules.source.encode()
@@ -149,6 +159,10 @@ class RowReader:
             return ([], [], []), 0
         if min(map(len, names)) == 0 or max(map(len, names)) > MAX_KEY_BYTES:
             self._refuse_lengths(batch, names)
+        if self._gate is not None and (refusals := self._gate.refusals(addresses)):
+            row, error = refusals[0]
+            more = f" So cannot {len(refusals) - 1:,} of the next rows." if len(refusals) > 1 else ""
+            raise ListingError(self._path, f"cannot be imported: {error}.{more}", batch.rows[row])
         checksums = self._column(batch, CHECKSUM, _checksums, _checksum)
         mtimes = self._column(batch, MTIME, _times, _time) if MTIME in batch.columns else [self._mtime] * len(names)
         packed = self._packed(batch, names, addresses, sizes, checksums, mtimes)

@@ -15,6 +15,7 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.listing_files import ListingError, ListingFile, find_files
 from graveler.lake.importing.listing_rows import RowReader, RowRules
 from graveler.lake.importing.listing_tables import Table, open_table
@@ -56,7 +57,8 @@ class _Interval(msgspec.Struct, frozen=True):
 
 
 class ObjectListing:
-    """The objects that a listing names, as records of the repository whose storage namespace is ``namespace``.
+    """The objects that a listing names, as records of the repository whose storage namespace is ``namespace``. ``gate`` is
+    that of its readers; None where they are not known, as in a client, whose server asks its own.
 
     ``listing`` is a file, several, a folder of them, or a ``manifest.json`` of S3 Inventory: see
     :func:`graveler.lake.importing.listing_files.find_files`. A file is CSV in UTF-8, with a header or the names of its
@@ -87,13 +89,14 @@ class ObjectListing:
         *,
         memory: int = MEMORY,
         scratch: Path | None = None,
+        gate: Gate | None = None,
     ) -> None:
         options = options or ListingOptions()
         self._progress = progress
         self._memory = memory
         self._scratch = scratch
         self._files = find_files(listing, options.columns)
-        self._rows = _Rows(self._files, namespace, options)
+        self._rows = _Rows(self._files, namespace, options, gate)
         self._looked_at: tuple[list[_Interval] | None] | None = None
 
     def __call__(self) -> Iterator[tuple[bytes, bytes]]:
@@ -181,10 +184,13 @@ class _OrderedPart:
 class _Rows:
     """The rows of all files: their order, and their records. Picklable; opens the files again in another process."""
 
-    def __init__(self, files: Sequence[ListingFile], namespace: str, options: ListingOptions) -> None:
+    def __init__(
+        self, files: Sequence[ListingFile], namespace: str, options: ListingOptions, gate: Gate | None
+    ) -> None:
         self._files = files
         self._namespace = namespace
         self.options = options
+        self._gate = gate
         if options.destination and not options.destination.endswith("/"):
             raise InvalidError(f"destination {options.destination!r} of a listing must be empty or end with '/'")
         rules = RowRules(options.source, options.destination, options.base, options.url_encoded, options.folders)
@@ -192,12 +198,12 @@ class _Rows:
         prefix = namespace.rstrip("/") + "/"
         self._tables: list[Table] = [open_table(file) for file in files]
         self._readers = [
-            RowReader(file, table, rules, codec, prefix, int(file.path.stat().st_mtime))
+            RowReader(file, table, rules, codec, prefix, int(file.path.stat().st_mtime), gate)
             for file, table in zip(files, self._tables, strict=True)
         ]
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _Rows, (self._files, self._namespace, self.options)
+        return _Rows, (self._files, self._namespace, self.options, self._gate)
 
     def units(self) -> list[_Unit]:
         """Return the units that can be in order by themselves, in the listing's order."""

@@ -4,7 +4,7 @@ A prefix has the meaning that it has in object stores: ``â€¦/a/b`` includes ``â€
 slash.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.importing.file_records import file_record, timed_record
 from graveler.lake.importing.folder_listing import FolderListing
+from graveler.lake.importing.gate import Gate, GateOfMany, Refused, refused
 from graveler.lake.importing.importer import ImportSource, Listing
 from graveler.lake.importing.own import refuse_own
 from graveler.lake.text import utf8
@@ -20,7 +21,7 @@ from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.beneath import Beneath
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
+from graveler.storage.objects import ObjectMissingError, StoredObject
 from graveler.tree.record import RecordCodec, encode_key, object_size
 
 _ANY: Final = "any"
@@ -31,21 +32,21 @@ _FILE: Final = "file://"
 def source_at(
     source: ImportAddress,
     codec: RecordCodec,
-    outside: Callable[[str], tuple[Objects, str]],
+    gate: Gate,
     progress: ObjectProgress = no_object_progress,
     workers: int = 1,
     *,
     trust_mtime: bool = False,
     folders: bool = False,
 ) -> ImportSource:
-    """Return the source at an address, for an import. No request yet. ``outside`` returns the object store of an address, and its
-    key there; ``workers`` processes may help to read files.
+    """Return the source at an address, for an import. No request yet. ``gate`` finds the object store of an address; ``workers``
+    processes may help to read files.
 
     A folder's files are read for their MD5, unless ``trust_mtime`` says that size and time stand for their bytes; other stores
     are listed (one request for each 1,000), and their ETags are used as checksums; ``folders`` includes their folder markers,
-    empty objects whose key ends with a slash. Errors of ``outside`` for an address that
-    this lake may not read; :class:`InvalidError` for one that cannot be listed; :class:`NotFoundError`, when it is read, if
-    nothing is there.
+    empty objects whose key ends with a slash. :class:`ForbiddenError` or :class:`InvalidError` for an address that the gate
+    refuses, and when it is read, for objects of which it refuses the addresses; :class:`InvalidError` for one that cannot be
+    listed; :class:`NotFoundError`, when it is read, if nothing is there.
     """
     above, name = _split(source.address)
     is_object = source.type is AddressType.OBJECT
@@ -54,16 +55,17 @@ def source_at(
         raise InvalidError(f"{source.address!r} names a folder, not an object; import it as a prefix")
     files = None
     if source.address.startswith(_FILE):
-        objects, _ = outside(
-            f"{above.removesuffix('/')}/{name or _ANY}"
-        )  # refuses an address that this lake may not read
+        file = f"{above.removesuffix('/')}/{name or _ANY}"
+        if (refusal := gate.refusal(file)) is not None:
+            raise refusal
+        objects, _ = gate.outside(file)
         files = objects.files if isinstance(objects, FolderObjects) else Beneath(Path("/"))
     elif trust_mtime:
         expect_files(source)
     destination = destination_of(source)
     if is_object:
         records = (
-            _stored(source, codec, outside, progress)
+            _stored(source, codec, gate, progress)
             if files is None
             else _file(source, codec, files, progress, trust_mtime=trust_mtime)
         )
@@ -81,9 +83,10 @@ def source_at(
             files=files,
             trust_mtime=trust_mtime,
             refuses_special=True,
+            gate=gate,
         )
         return ImportSource(destination, True, listing, name=named)
-    listed = _listed(above, name, prefix, codec, outside, progress, folders=folders)
+    listed = _listed(above, name, prefix, codec, gate, progress, folders=folders)
     return ImportSource(destination, True, listed, name=named)
 
 
@@ -123,10 +126,8 @@ def _file(
     return records
 
 
-def _stored(
-    source: ImportAddress, codec: RecordCodec, outside: Callable[[str], tuple[Objects, str]], progress: ObjectProgress
-) -> Listing:
-    objects, name = outside(source.address)
+def _stored(source: ImportAddress, codec: RecordCodec, gate: Gate, progress: ObjectProgress) -> Listing:
+    objects, name = gate.outside(source.address)
 
     def records() -> Iterator[tuple[bytes, bytes]]:
         try:
@@ -144,21 +145,29 @@ def _listed(
     name: str,
     prefix: str,
     codec: RecordCodec,
-    outside: Callable[[str], tuple[Objects, str]],
+    gate: Gate,
     progress: ObjectProgress,
     *,
     folders: bool,
 ) -> Listing:
-    objects, probe = outside(f"{above}/_")  # the root of a bucket has no key of its own
+    objects, probe = gate.outside(f"{above}/_")  # the root of a bucket has no key of its own
     folder = probe[:-1]
 
     def records() -> Iterator[tuple[bytes, bytes]]:
+        refusals, many = list[Refused](), GateOfMany(gate)
         for stored in objects.list(folder + name):
             if stored.key.endswith("/") and not stored.size and not folders:
                 continue
             relative = stored.key.removeprefix(folder)
-            progress(1, stored.size)
-            yield _record(prefix + relative, f"{above}/{relative}", stored, codec)
+            address = f"{above}/{relative}"
+            record = _record(prefix + relative, address, stored, codec)
+            for _, refusal in many.refusals([address.encode()]):
+                refusals.append(Refused(address, refusal))
+            if not refusals:
+                progress(1, stored.size)
+                yield record
+        if refusals:
+            raise refused(refusals)
 
     return records
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from graveler.lake.committing.rewrite import rewrite_landing
 from graveler.lake.deadline import Deadline
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource, Terms, import_landing
 from graveler.lake.importing.prefix_listing import source_at
 from graveler.lake.in_parts.commits import CommitWork
@@ -68,7 +69,7 @@ def _source_at(
         return source_at(
             address,
             repository.codec,
-            repository.outside,
+            Gate.of(repository),
             progress,
             repository.workers,
             trust_mtime=request.trust_mtime,
