@@ -69,7 +69,7 @@ def write_tree(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 def put(branch: str, path: str, text: str) -> None:
     """Stage a small object on a branch of repository ``lake``."""
     if path.endswith("/"):  # the command line takes it for a folder
-        with open_lake(".graveler") as lake:
+        with open_lake() as lake:
             lake.repository("lake").branch(branch).object(path).upload(text)
         return
     done("put", "-", f"lakefs://lake/{branch}/{path}", stdin=text.encode())
