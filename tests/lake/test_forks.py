@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import traceback
 import warnings
 from contextlib import ExitStack
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graveler import forks
-from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from tests.lake.support import NAME, commit, put, texts
 from tests.support.patience import PATIENCE
@@ -49,3 +51,36 @@ def test_a_child_works_whatever_lock_a_thread_of_its_parent_held(tmp_path: Path,
                 os._exit(code)
             assert os.waitpid(child, 0)[1] == 0, "see the child's error above"
         assert texts(repository, "main") == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_a_worker_that_outlives_its_parents_lake_loses_no_upload_to_commands(tmp_path: Path) -> None:
+    """A program starts a process that uploads, and closes the lake; meanwhile somebody works on the command line."""
+    program = """
+import multiprocessing, subprocess, sys
+from pathlib import Path
+from graveler.lake.opening.folder import open_folder_lake
+from tests.lake.support import put
+
+def upload(repository):
+    for number in range(8):
+        put(repository, {f"worker/{number}": "x"})
+        command = ["-c", "from graveler.cli.main import main; main()", "--lake", sys.argv[1], "put", "-", f"lakefs://repo/main/command/{number}"]
+        subprocess.run([sys.executable, *command], input=b"x", check=True, capture_output=True)
+
+lake = open_folder_lake(Path(sys.argv[1]))
+repository = lake.repository("repo")
+repository.stat("main", "there")
+worker = multiprocessing.get_context("fork").Process(target=upload, args=(repository,))
+worker.start()
+lake.close()
+worker.join()
+sys.exit(worker.exitcode)
+"""
+    folder = tmp_path / "lake"
+    with create_folder_lake(folder) as lake:
+        put(lake.create_repository("repo", (tmp_path / "objects").as_uri()), {"there": "1"})
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", program, str(folder)], env=environment, timeout=PATIENCE, check=True)
+    with open_folder_lake(folder) as lake:
+        paths = {entry.path for entry in lake.repository("repo").list_objects("main").results}
+    assert paths == {"there", *(f"{side}/{number}" for side in ("worker", "command") for number in range(8))}

@@ -14,7 +14,9 @@ import pytest
 
 from graveler.errors import UnavailableError
 from graveler.storage import sqlite_files
-from graveler.storage.file_locks import AVAILABLE
+from graveler.storage.file_locks import AVAILABLE, ByteRange
+from graveler.storage.limits import encode_item
+from graveler.storage.rows import encode_row
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Key
 from tests.support.patience import PATIENCE
@@ -73,6 +75,49 @@ def test_random_forks_copies_and_kills_lose_nothing(tmp_path: Path, capsys: pyte
     said = run(tmp_path, "campaign", SOAK or "")
     with capsys.disabled():
         sys.stdout.write(f"\n{said}\n")
+
+
+def close_some(path: Path) -> None:
+    """Drop the locks of this process on a table's files, as whatever reads them does."""
+    for ending in ("", "-wal", "-shm"):
+        os.close(os.open(f"{path}{ending}", os.O_RDONLY))
+
+
+def test_an_open_table_stays_marked_as_open_when_its_files_were_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    # The bytes that SQLite locks alone to delete the log, and to empty the index (its os.h and os_unix.c).
+    marks = [(path, ByteRange(0x40000002, 510)), (Path(f"{path}-shm"), ByteRange(128))]
+
+    def are_locked() -> list[bool]:
+        locked = []
+        for file, mark in marks:
+            with file.open("rb+") as stream:
+                locked.append(mark.blocker(stream.fileno()) is not None)
+        return locked
+
+    with SqliteTables(path) as tables:
+        tables.put(Key("p", b"1"), {})
+        close_some(path)
+        assert are_locked() == [True, True]
+        tables.put(Key("p", b"2"), {})
+        assert are_locked() == [True, True]
+
+
+def test_a_write_whose_locks_were_dropped_midway_keeps_others_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    program = f"""
+from pathlib import Path
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Key
+SqliteTables(Path({str(path)!r}), busy_seconds=0.1).put(Key("p", b"other"), {{}})
+"""
+    with SqliteTables(path) as tables:
+        with tables._writing() as transaction:
+            transaction.put(Key("p", b"1"), encode_row("p", b"1", encode_item(Key("p", b"1"), {})))
+            close_some(path)
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+            assert "BusyError" in done.stderr
+        assert [name for name, _ in tables.query("p").items] == [b"1"]
 
 
 def test_a_log_that_another_program_removes_is_reported_and_not_written_over(tmp_path: Path) -> None:
