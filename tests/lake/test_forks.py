@@ -62,7 +62,7 @@ from graveler.lake.opening.folder import open_folder_lake
 from tests.lake.support import put
 
 def upload(repository):
-    for number in range(8):
+    for number in range(4):
         put(repository, {f"worker/{number}": "x"})
         command = ["-c", "from graveler.cli.main import main; main()", "--lake", sys.argv[1], "put", "-", f"lakefs://repo/main/command/{number}"]
         subprocess.run([sys.executable, *command], input=b"x", check=True, capture_output=True)
@@ -83,4 +83,4 @@ sys.exit(worker.exitcode)
     subprocess.run([sys.executable, "-c", program, str(folder)], env=environment, timeout=PATIENCE, check=True)
     with open_folder_lake(folder) as lake:
         paths = {entry.path for entry in lake.repository("repo").list_objects("main").results}
-    assert paths == {"there", *(f"{side}/{number}" for side in ("worker", "command") for number in range(8))}
+    assert paths == {"there", *(f"{side}/{number}" for side in ("worker", "command") for number in range(4))}

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -46,7 +46,12 @@ def put(tables: SqliteTables, journal: Path, name: str) -> None:
 def visit(folder: Path) -> None:
     """Open the table, write, and close it, again and again, until standard input ends."""
     over = Event()
-    Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+
+    def await_end() -> None:
+        sys.stdin.read()
+        over.set()
+
+    Thread(target=await_end, daemon=True).start()
     number = 0
     while not over.is_set():
         with SqliteTables(folder / "t.db") as tables:
@@ -129,9 +134,15 @@ def busy(tables: SqliteTables, folder: Path, state: str) -> Iterator[None]:
         assert not any(thread.is_alive() for thread in running)
 
 
+def start(method: str, target: Callable[..., None], arguments: tuple[object, ...]) -> BaseProcess:
+    context = multiprocessing.get_context(method)
+    child: BaseProcess = getattr(context, "Process")(target=target, args=arguments)  # noqa: B009 - typeshed lacks it
+    child.start()
+    return child
+
+
 def fork(folder: Path, method: str, *states: str) -> None:
     """Start children in each state; they use the program's handle or one of their own, while the program closes its."""
-    context: BaseContext = multiprocessing.get_context(method)
     for state in states:
         tables = SqliteTables(folder / "t.db")
         put(tables, folder / "program", f"before-{state}")
@@ -140,9 +151,7 @@ def fork(folder: Path, method: str, *states: str) -> None:
                 (work, (tables, folder, f"{state}-inherited")),
                 (work_with_its_own, (folder, f"{state}-own")),
             ]
-            children = [context.Process(target=target, args=arguments) for target, arguments in targets]
-            for child in children:
-                child.start()
+            children = [start(method, target, arguments) for target, arguments in targets]
             if state in ("closed", "idle"):  # the children have the table to themselves, but for the visitor
                 tables.close()
             for child in children:
@@ -264,21 +273,16 @@ def fork_in_c(folder: Path, state: str) -> None:
 def campaign(folder: Path, seconds: str) -> None:
     """Fork, copy and close at random, with children that are killed."""
     random, deadline = Random(os.environ.get("GRAVELER_SEED", "1")), time.monotonic() + float(seconds)
-    context = multiprocessing.get_context("fork")
     number = 0
     while time.monotonic() < deadline:
         number += 1
         state = random.choice(("closed", "idle", "reading", "writing", "together"))
         tables = SqliteTables(folder / "t.db")
         with busy(tables, folder, state), visitors(folder):
-            children = [
-                context.Process(target=target, args=(handle, folder, f"{number}-{index}"))
-                if target is work
-                else context.Process(target=target, args=(folder, f"{number}-{index}"))
-                for index, (target, handle) in enumerate([(work, tables), (work_with_its_own, None)] * 2)
-            ]
-            for child in children:
-                child.start()
+            children: list[BaseProcess] = []
+            for index in range(2):
+                children.append(start("fork", work, (tables, folder, f"{number}-{index}")))
+                children.append(start("fork", work_with_its_own, (folder, f"{number}-{index}-own")))
                 if random.random() < 0.5:
                     with suppress(shutil.Error):  # while it is open nowhere, the visitor removes log and index
                         shutil.copytree(folder, folder.parent / "copy", dirs_exist_ok=True)

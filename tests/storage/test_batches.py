@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from graveler.errors import BusyError, CorruptError, UnavailableError
+from graveler.storage.sqlite_connections import Connection
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.sqlite_writer import Transaction
 from graveler.storage.tables import Absent, ConditionFailedError, Key
@@ -122,7 +123,7 @@ def test_jobs_whose_file_is_replaced_write_nothing(tables: SqliteTables, tmp_pat
     go_on, begun = Event(), Event()
     real = tables._begin
 
-    def begin(connection: sqlite3.Connection) -> None:
+    def begin(connection: Connection) -> None:
         real(connection)
         begun.set()
         assert go_on.wait(PATIENCE)

@@ -26,6 +26,7 @@ from graveler.errors import (
 from graveler.storage import sqlite_tables
 from graveler.storage.limits import encode_item
 from graveler.storage.rows import decode_row, decode_rows, encode_row
+from graveler.storage.sqlite_connections import Connection
 from graveler.storage.sqlite_tables import APPLICATION_ID, FORMAT_VERSION, SqliteTables
 from graveler.storage.tables import Item, Key, Matches, Put
 from tests.storage.processes import count_up, run_all, transact_until_killed
@@ -135,7 +136,7 @@ def test_a_batch_that_fails_in_the_middle_does_not_say_that_nothing_was_written(
     begin = SqliteTables._begin
     begun = 0
 
-    def overtaken(tables: SqliteTables, connection: sqlite3.Connection) -> None:
+    def overtaken(tables: SqliteTables, connection: Connection) -> None:
         nonlocal begun
         begun += 1
         if begun == 2:
