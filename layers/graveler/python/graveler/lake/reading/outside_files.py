@@ -77,17 +77,20 @@ def look_at_outside_files(
             entry = codec.decode(key, packed)
             if entry.address.startswith(_FILE) and not entry.address.startswith(own):
                 files.append(entry)
-    results = [(entry, _compare(entry, locate)) for entry in files[:: -(-len(files) // _FILES) or 1]]
-    changed = [
-        ChangedFile(entry.path, entry.address, result)
-        for entry, result in results
-        if result not in ("same", "forbidden")
-    ]
+    looked_at, changed = 0, list[ChangedFile]()
+    for entry in files[:: -(-len(files) // _FILES) or 1]:
+        try:
+            deviation = _deviation(entry, locate)
+        except (ForbiddenError, InvalidError, UnavailableError):
+            continue  # it cannot be looked at from here
+        looked_at += 1
+        if deviation is not None:
+            changed.append(ChangedFile(entry.path, entry.address, deviation))
     return OutsideFiles(
         objects,
         objects if every == 1 else total,
         len(files),
-        sum(result != "forbidden" for _, result in results),
+        looked_at,
         len(changed),
         tuple(changed[:_SHOWN]),
     )
@@ -100,17 +103,15 @@ def _records(tree: Tree, numbers: Sequence[int], start: bytes, end: bytes | None
             yield from zip(keys if end is None else keys[: bisect_left(keys, end)], packed, strict=False)
 
 
-def _compare(entry: ObjectEntry, locate: Locate) -> "Deviation | Literal['same', 'forbidden']":
-    """Compare a file's size and time with its record. One status."""
+def _deviation(entry: ObjectEntry, locate: Locate) -> Deviation | None:
+    """Return how a file's size or time differs from its record; None if it does not. One status."""
+    objects, key = locate(entry.address)
     try:
-        objects, key = locate(entry.address)
         stored = objects.head(key)
     except ObjectMissingError:
         return "gone"
-    except (ForbiddenError, InvalidError, UnavailableError):
-        return "forbidden"
     if stored.size != entry.size:
         return "other size"
     if noted_time(entry.checksum) is not None:
-        return "same" if has_noted_time(objects, stored, entry.checksum) else "other time"
-    return "same" if int(stored.modified) == entry.mtime else "other time"
+        return None if has_noted_time(objects, stored, entry.checksum) else "other time"
+    return None if int(stored.modified) == entry.mtime else "other time"
