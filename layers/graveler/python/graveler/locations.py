@@ -178,8 +178,7 @@ def find_default(named: Named | None = None) -> DefaultPlace | None:
 
     A repository is one of a lake. A profile's is in the lake that the profile names: for another lake it does not count. If the
     profile names no lake, its repository counts only if ``named`` names the profile (:func:`unbound_default`). The names are not
-    checked. Errors as those of :func:`lake_address`, but for a lake that is not found, and
-    :func:`graveler.configuration.find_lake_default`.
+    checked. Errors as those of :func:`lake_address` and :func:`graveler.configuration.find_lake_default`.
     """
     named = named or Named()
     if named.profile is None and (text := os.environ.get(REPO)):
@@ -188,11 +187,7 @@ def find_default(named: Named | None = None) -> DefaultPlace | None:
     profile = find_profile(named.profile)
     if profile is not None and profile.repository and _applies(profile, named):
         return DefaultPlace(profile.repository, profile.branch, f"profile {profile.name!r}")
-    try:
-        address = lake_address(named)
-    except NotFoundError:
-        return None  # a lake that is not found has no default; opening it says so
-    default = find_lake_default(address)
+    default = find_lake_default(lake_address(named))
     return None if default is None else DefaultPlace(default.repository, default.branch, BY_USE)
 
 

@@ -28,13 +28,16 @@ def ask(named: "Named | None") -> None:
 
 
 def default() -> Default | None:
-    """Return the default repository; None if there is none. :class:`InvalidError` for names that cannot be; also the errors of
-    :func:`graveler.locations.find_default`."""
-    from graveler.errors import InvalidError
+    """Return the default repository; None if there is none, or no lake. :class:`InvalidError` for names that cannot be; also the
+    other errors of :func:`graveler.locations.find_default`."""
+    from graveler.errors import InvalidError, NotFoundError
     from graveler.history.names import check_branch, check_repository
     from graveler.locations import find_default
 
-    found = find_default(_ASKED.get())
+    try:
+        found = find_default(_ASKED.get())
+    except NotFoundError:
+        found = None  # opening the lake reports that there is none
     _USED.set(found)
     if found is None:
         return None
