@@ -48,6 +48,8 @@ _WRITING: Final = ByteRange(1 << 62)
 _FRAMES: Final = 16
 """Offset of the number of frames in the log, in the header of the index, 4 bytes in the machine's order
 (https://sqlite.org/walformat.html)."""
+_LONG: Final = 1 << 20
+"""Bytes of a log that has few pages for certain."""
 _PATIENCE: Final = 10.0
 """Seconds for which a fork waits for threads that use a table: far more than a transaction takes."""
 _POLL: Final = 0.0005
@@ -63,8 +65,10 @@ class TableFile:
         self.is_lost = False
         """True if the file or its log was removed or replaced beside the open connections. These must not touch it any more."""
         self.connections: set[sqlite3.Connection] = set()
-        self._log: Identity | None = None
-        self._file = self._index = -1
+        self._identities: tuple[Identity, ...] = ()
+        """Of the file, its index and its log, while they are open."""
+        self._log_bytes = 0
+        self._file = self._index = self._log = -1
         self._has_locks = AVAILABLE
         self._opening = RLock()
         """One that a thread can take twice: a handle that becomes garbage meanwhile closes its connections."""
@@ -127,9 +131,12 @@ class TableFile:
             self._writing.release()
 
     def is_in_place(self) -> bool:
-        """Return whether the file and its log are those that the connections have open. Two system calls."""
+        """Return whether the file and its log are those that the connections have open. Two system calls. The caller has an open
+        connection."""
         try:
-            return _identity(self.path) == self.identity and _identity(f"{self.path}-wal") == self._log
+            status = os.fstat(self._log)
+            self._log_bytes = status.st_size
+            return status.st_nlink > 0 and _identity(self.path) == self.identity
         except OSError:
             return False
 
@@ -160,7 +167,10 @@ class TableFile:
         )
 
     def frames(self) -> int:
-        """Return the number of pages in the log. One system call. The caller has an open connection."""
+        """Return the number of pages in the log. One system call, none while the log is short. The caller has an open connection,
+        and has called :meth:`is_in_place` lately."""
+        if self._log_bytes < _LONG:
+            return 0
         return int.from_bytes(os.pread(self._index, 4, _FRAMES), sys.byteorder)
 
     def _hold(self) -> None:
@@ -171,9 +181,10 @@ class TableFile:
             if (status.st_dev, status.st_ino) != self.identity:
                 raise UnavailableError(f"the table {self.path} was replaced while it was being opened; try again")
             self._index = os.open(f"{self.path}-shm", os.O_RDWR | os.O_CLOEXEC)
-            self._log = _identity(f"{self.path}-wal")
-            status = os.fstat(self._index)
-            _open_files.update((self.identity, self._log, (status.st_dev, status.st_ino)))
+            self._log = os.open(f"{self.path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+            others = [os.fstat(descriptor) for descriptor in (self._index, self._log)]
+            self._identities = (self.identity, *((status.st_dev, status.st_ino) for status in others))
+            _open_files.update(self._identities)
             if self._has_locks:
                 try:
                     _OPEN.share(self._file)
@@ -190,13 +201,12 @@ class TableFile:
     def _let_go(self) -> None:
         """Close the descriptors, and with them the locks. The process has no connection to the file any more, whose locks this
         would drop."""
-        if self._index >= 0:
-            status = os.fstat(self._index)
-            _open_files.difference_update((self.identity, self._log, (status.st_dev, status.st_ino)))
-        for descriptor in (self._index, self._file):
+        _open_files.difference_update(self._identities)
+        self._identities = ()
+        for descriptor in (self._log, self._index, self._file):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._file = self._index = -1
+        self._file = self._index = self._log = -1
 
 
 class Pool(Protocol):
@@ -252,7 +262,7 @@ class _Gate:
 
 _files: Final[WeakValueDictionary[Identity, TableFile]] = WeakValueDictionary()
 _pools: Final[WeakSet[Pool]] = WeakSet()
-_open_files: Final[set[Identity | None]] = set()
+_open_files: Final[set[Identity]] = set()
 """The open tables with their logs and indexes."""
 _registry = Lock()
 """Held for changes of the first two."""
@@ -295,7 +305,7 @@ def is_open_table(status: os.stat_result) -> bool:
 def open_inodes() -> frozenset[int]:
     """Return the inodes of the files of :func:`is_open_table`, with which a listing of a folder rules out nearly all files
     without asking for their status. No system call."""
-    return frozenset(identity[1] for identity in list(_open_files) if identity is not None)
+    return frozenset(identity[1] for identity in list(_open_files))
 
 
 def _identity(path: str) -> Identity:
