@@ -57,7 +57,7 @@ def import_listing(lake: Lake, scene: Scene) -> object:
     (folder / "listing.csv").write_text(
         "".join(f"{path},1,{md5(text.encode()).hexdigest()}\n" for path, text in (("i", "3"), ("x", "4")))
     )
-    options = ListingOptions(destination="p/", base="mem://elsewhere/", columns=("Key", "Size", "ETag"))
+    options = ListingOptions(destination="p/", base="s3://elsewhere/", columns=("Key", "Size", "ETag"))
     return lake.repository(NAME).import_listing(
         "main", folder / "listing.csv", options, message="import", request_id="r"
     )
