@@ -212,8 +212,8 @@ def create_tag(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tag a commit. A tag cannot be moved. Names follow git's rules for tags. Before a path, a slash in the name of a tag is written %2F:
-    lakefs://quickstart/2026%2Fjune/data/.
+    """Tag a commit. A tag cannot be moved. Names follow git's rules for tags. Before a path, a slash in the name of a tag is
+    written %2F: lakefs://quickstart/2026%2Fjune/data/.
 
     \b
     Examples:
