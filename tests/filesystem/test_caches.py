@@ -10,7 +10,9 @@ import pytest
 from graveler.filesystem.filesystem import GravelerFileSystem
 from tests.filesystem.conftest import new_repository
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # fsspec maps a file, and leaves it open
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed file:ResourceWarning"
+)  # fsspec maps a file, and leaves it open
 
 CACHES = ["blockcache", "filecache", "simplecache"]
 
