@@ -163,7 +163,7 @@ acceptance: setup deploy-tools spark-tools  ## deploy to an AWS account, check t
 	@test -n "$(REGION)" || { echo "which region? make acceptance REGION=eu-central-1"; exit 2; }
 	@$(BIN)/python -m infra.acceptance --region '$(REGION)' $(ACCEPTANCE)
 
-SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py server/test_killed_workers.py server/test_serve.py clients/test_schemathesis.py)
+SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py server/test_killed_workers.py server/test_serve.py storage/test_living_writers.py storage/test_sharing.py clients/test_schemathesis.py)
 
 soak: soak-spark soak-tests soak-recipes soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
