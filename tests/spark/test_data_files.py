@@ -41,7 +41,7 @@ def test_rows_are_those_of_a_plain_folder(
     table = LAYOUTS[layout]
     upload(repository, "t", table.files)
     upload(repository, "t", STRAYS)
-    strays = share(list(STRAYS), 8, layout)
+    strays = share(list(STRAYS), 12, layout)
     for number, stray in enumerate(strays):
         upload(repository, f"one/{number}", {**table.files, stray: STRAYS[stray]})
     repository.commit("main", "Tables")
@@ -59,7 +59,7 @@ def test_rows_are_those_of_a_plain_folder(
         assert rows(tx.read(spark, "t")) == table.rows
     manifest = graveler.spark.manifest(spark, repository, "main", "t", f"file://{tmp_path}/manifest")
     assert manifest.files == len(table.files)
-    if SPARK_4:
+    if SPARK_4 and layout == "partitioned":  # a stream takes seconds
         graveler.spark.register(spark)
         options = {"lake": str(tmp_path / "lake"), "repository": "repo", "ref": "main", "startingRef": "earliest"}
         stream = spark.readStream.format("graveler").options(**options).load("t")
