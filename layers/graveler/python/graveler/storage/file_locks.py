@@ -39,6 +39,10 @@ class ByteRange:
         """Lock the range together with others that share it. Errors as for :meth:`lock`."""
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, self._shared)
 
+    def share_as_process(self, descriptor: int) -> None:
+        """Share the range by a lock of the process, as SQLite does. Errors as for :meth:`lock`."""
+        fcntl.fcntl(descriptor, fcntl.F_SETLK, self._shared)
+
     def unlock(self, descriptor: int) -> None:
         """Release the lock; nothing happens if there is none. ``OSError``."""
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, self._none)

@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import Lock
+from threading import RLock
 from typing import Any, Final
 
 from graveler.storage.sqlite_files import TableFile
@@ -29,7 +29,8 @@ class Connection(sqlite3.Connection):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.file: TableFile
-        """Set when it is open."""
+        self.siblings: Connections
+        """It is one of these. Both are set when it is open."""
         self.version = -1
         """None of SQLite's: nothing is believed before the first question."""
         self.recent: dict[Key, Item | None] = {}
@@ -83,7 +84,10 @@ class Connections:
         self.idle: list[Connection] = []
         self.idle_writers: list[Connection] = []
         self.all: set[sqlite3.Connection] = set()
-        self.writing = Lock()
+        self.writing = RLock()
+        """One whose release fails in a thread that did not get it."""
+        self.successors: dict[int, Connections] = {}
+        """The connections of the handle after these, by process."""
         self.is_current = False
         """True if the file is known to have this version. One of an older version gets it with the first write."""
 

@@ -115,7 +115,9 @@ class SqliteTables:
         self._create = create
         self._busy_seconds = busy_seconds
         self._modes = modes
-        self._connections = self._new_connections()
+        self._connections = Connections()
+        # Not __del__: in a cycle of garbage the connections might be finalized before it.
+        self._close_all = finalize(self, self._connections.close_all)
         self._writer: GroupWriter | None = None
         self._memory = RowMemory()
         self._copy: TableCopy | None = None
@@ -379,14 +381,15 @@ class SqliteTables:
         if self._copy is not None:
             self._become_writable()
         connections = self._of_this_process()
-        # Threads of one process queue here, and wake up at once. Processes have to poll.
-        if not connections.writing.acquire(timeout=self._busy_seconds):
-            raise self._busy()
+        # A signal handler can raise an exception after any call. So what was acquired is asked for at the end.
         try:
+            # Threads of one process queue here, and wake up at once. Processes have to poll.
+            if not connections.writing.acquire(timeout=self._busy_seconds):
+                raise self._busy()
             while True:
                 with suppress(_RetiredError), _Borrowed(self, for_writing=True) as connection:
-                    self._begin(connection)
                     try:
+                        self._begin(connection)
                         if not connection.file.is_in_place():
                             raise connection.file.lose()
                         if not connections.is_current:
@@ -403,12 +406,13 @@ class SqliteTables:
                             connection.rollback()
                         raise
                     finally:
-                        connection.file.unlock_writes()
+                        connection.file.unlock_writes(connection)
                     connections.is_current = True
                     self._checkpoint(connection)
                     return
         finally:
-            connections.writing.release()
+            with suppress(RuntimeError):  # it was not acquired
+                connections.writing.release()
 
     def _checkpoint(self, connection: Connection) -> None:
         """Copy a long log into the file. SQLite would do it within COMMIT, while others wait for the lock of the write. As there,
@@ -440,14 +444,14 @@ class SqliteTables:
         evenly (four busy writers: longest wait 0.2 s instead of 1.3 s). ``_RetiredError`` if another thread waits for the
         connection to be closed, to fork the process."""
         deadline = time.monotonic() + self._busy_seconds
-        file, connections = connection.file, self._connections
+        file, connections = connection.file, connection.siblings
         while True:
-            if file.lock_writes():
+            if file.lock_writes(connection):
                 try:
                     connection.execute("BEGIN IMMEDIATE")
                     return
                 except BaseException as error:
-                    file.unlock_writes()
+                    file.unlock_writes(connection)
                     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
                     if code not in _BUSY or time.monotonic() > deadline:
                         raise
@@ -457,16 +461,14 @@ class SqliteTables:
                 raise _RetiredError
             time.sleep(uniform(0.0005, 0.003))
 
-    def _new_connections(self) -> Connections:
-        connections = Connections()
-        # Not __del__: in a cycle of garbage the connections might be finalized before it.
-        finalize(self, connections.close_all)
-        return connections
-
     def _of_this_process(self) -> Connections:
         connections = self._connections
         if connections.is_retired or connections.process != os.getpid():
-            connections = self._connections = self._new_connections()
+            fresh = Connections()
+            connections = self._connections = connections.successors.setdefault(os.getpid(), fresh)
+            if connections is fresh:  # no other thread was faster
+                self._close_all.detach()
+                self._close_all = finalize(self, fresh.close_all)
             if self._copy is not None and not self._copy.is_ours():
                 self._copy = None
         return connections
@@ -501,7 +503,7 @@ class SqliteTables:
         try:
             with opening(str(path), connections) as file:
                 connection = file.open(str(path), partial(self._prepared, path))
-                connection.file = file
+                connection.file, connection.siblings = file, connections
                 connections.all.add(connection)
                 if len(connections.all) == 1:
                     self._sync_log()
@@ -630,6 +632,7 @@ class _Borrowed:
     def __init__(self, tables: SqliteTables, *, for_writing: bool = False) -> None:
         self._tables = tables
         self._for_writing = for_writing
+        self._connection: Connection | None = None
 
     def __enter__(self) -> Connection:
         tables = self._tables
@@ -639,31 +642,42 @@ class _Borrowed:
         connections = self._connections = tables._of_this_process()
         self._idle = connections.idle_writers if self._for_writing else connections.idle
         try:
-            self._connection = self._idle.pop()
+            # A loop, since a signal handler can raise an exception after a call, before its result is assigned.
+            for connection in iter(self._idle.pop, None):
+                self._connection = connection
+                return connection
         except IndexError:
-            try:
-                self._connection = tables._connect(connections, for_writing=self._for_writing)
-                if self._for_writing:
-                    self._connection.execute("PRAGMA busy_timeout = 0")
-                    # What a statement of several rows would roll back if it failed is kept in memory, not in a file.
-                    self._connection.execute("PRAGMA temp_store = MEMORY")
-                    # A row that damage turned into text then has a wrong checksum, which only its reader gets an error for.
-                    self._connection.text_factory = bytes
-            except (sqlite3.Error, UnicodeDecodeError) as error:
-                explained = tables._explained(error)
-                if explained is None:
-                    raise
-                raise explained from error
-        return self._connection
+            self._connection = None
+        try:
+            connection = self._connection = tables._connect(connections, for_writing=self._for_writing)
+            if self._for_writing:
+                connection.execute("PRAGMA busy_timeout = 0")
+                # What a statement of several rows would roll back if it failed is kept in memory, not in a file.
+                connection.execute("PRAGMA temp_store = MEMORY")
+                # A row that damage turned into text then has a wrong checksum, which only its reader gets an error for.
+                connection.text_factory = bytes
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            explained = tables._explained(error)
+            if explained is None:
+                raise
+            raise explained from error
+        return connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        connection = self._connection
+        if connection is None:
+            return
         if (error is None or isinstance(error, ConditionFailedError)) and not self._connections.is_retired:
-            self._idle.append(self._connection)
+            self._connection = None
+            self._idle.append(connection)
+            if self._connections.is_retired:  # meanwhile
+                self._connections.close_idle()
             return
         # Closing rolls back. After a failure of the disk, or an interrupt, nothing is assumed about the connection.
-        self._connections.discard(self._connection)
+        self._connections.discard(connection)
+        self._connection = None
         if isinstance(error, sqlite3.Error | UnicodeDecodeError):
             explained = self._tables._explained(error)
             if explained is not None:
