@@ -22,6 +22,7 @@ from urllib3.util import Timeout, make_headers
 from graveler import __version__
 from graveler.access.errors import AuthenticationError
 from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidError, UnavailableError
+from graveler.history.names import check_branch
 from graveler.locations import Network
 from graveler.readable import without_password
 from graveler.remote.errors import refusal
@@ -44,6 +45,12 @@ _PIECE: Final = 1 << 20
 Query = Mapping[str, str | int | bool | Sequence[str] | None]
 """Query parameters; None and empty ones are omitted."""
 Document = TypeVar("Document")
+
+
+def branch_path(repository: Sequence[str], branch: str, *rest: str) -> tuple[str, ...]:
+    """Return the path of a branch of a repository, or of something below it. :class:`InvalidError` for what no branch can be
+    called: behind a gateway that decodes paths, its path may be that of something else."""
+    return (*repository, "branches", check_branch(branch), *rest)
 
 
 class Paged(Protocol):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.forks import new_lock
-from graveler.history.names import check_branch
 from graveler.lake.objects.checked import OpenedObject
 from graveler.model import (
     Branch,
@@ -25,7 +24,7 @@ from graveler.model import (
     Settings,
     Tag,
 )
-from graveler.remote.connection import PAGE, Connection, Query
+from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.errors import refusal
 from graveler.remote.transfers import Transfers
 from graveler.wire import differences, documents, objects, refs, repositories
@@ -91,9 +90,8 @@ class RemoteReader:
         return self._connection.get((*self._base, "commits", ref), documents.Commit).value()
 
     def branch(self, name: str) -> Branch:
-        """Return the branch. :class:`InvalidError`, without a request, for what no branch can be called: behind a gateway that
-        decodes paths, its path may be that of something else."""
-        return self._connection.get((*self._base, "branches", check_branch(name)), documents.Ref).branch()
+        """Return the branch. :class:`InvalidError`, without a request, for what no branch can be called."""
+        return self._connection.get(branch_path(self._base, name), documents.Ref).branch()
 
     def branches(
         self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
@@ -119,7 +117,7 @@ class RemoteReader:
 
     def reflog(self, branch: str, amount: int = 100) -> "list[LogEntry]":
         """Return what moved a branch, newest first; at most a thousand entries."""
-        path = (*self._base, "branches", branch, "reflog")
+        path = branch_path(self._base, branch, "reflog")
         return self._connection.get(path, refs.Reflog, {"amount": min(amount, PAGE)}).entries()
 
     # Objects
@@ -230,7 +228,7 @@ class RemoteReader:
     ) -> Page[Change]:
         """List the staged changes relative to the last commit. Cost: a request, and two more to look the objects up."""
         response = self._connection.call(
-            "GET", (*self._base, "branches", branch, "diff"), _page_query(prefix, after, delimiter, amount)
+            "GET", branch_path(self._base, branch, "diff"), _page_query(prefix, after, delimiter, amount)
         )
         commits = documents.commits_read(response.headers)
         return self._changes(
@@ -239,7 +237,7 @@ class RemoteReader:
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """Summarize the staged changes."""
-        path = (*self._base, "branches", branch, "diff", "summary")
+        path = branch_path(self._base, branch, "diff", "summary")
         query: Query = {"prefix": prefix, "delimiter": delimiter}
         return self._connection.get(path, differences.SummaryDocument, query).value()
 
@@ -271,8 +269,10 @@ class RemoteReader:
         return self._summary(left, right, prefix, delimiter, "three_dot")
 
     def merge_base(self, left: str, right: str) -> Commit | None:
-        """Return the best common ancestor of two refs. Cost: two requests."""
-        path = (*self._base, "refs", left, "merge", right)
+        """Return the best common ancestor of two refs. Cost: two requests; three if the name of ``right`` has a slash, which a
+        gateway that decodes paths would take for the end of the name."""
+        end = self.commit_of(right).id if "/" in right else right
+        path = (*self._base, "refs", left, "merge", end)
         response = self._connection.call("GET", path, passing=(400,))
         if response.status == 400:
             if response.read(Error).code == NO_COMMON_HISTORY_CODE:

@@ -19,6 +19,7 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
+from graveler.history.names import check_branch
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.methods import RequestMethods
 from graveler.model import (
@@ -31,7 +32,7 @@ from graveler.model import (
     Tag,
 )
 from graveler.progress import ObjectProgress
-from graveler.remote.connection import PAGE, Query, Response
+from graveler.remote.connection import PAGE, Query, Response, branch_path
 from graveler.remote.errors import refusal
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import SETTINGS_RUNS, RemoteSettings
@@ -82,25 +83,25 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_renew_branch(self, request: requests.RenewBranch, _: Context) -> None:
         """Renew a branch's lease. :class:`NotFoundError` also from a server without support for owners."""
-        path = (*self._base, "branches", request.name, "lease")
+        path = branch_path(self._base, request.name, "lease")
         self._connection.call("PUT", path, None, document_of(refs.LeaseRenewal, request))
 
     def _run_release_branch(self, request: requests.ReleaseBranch, _: Context) -> None:
-        path = (*self._base, "branches", request.name, "lease")
+        path = branch_path(self._base, request.name, "lease")
         self._connection.call("DELETE", path, {"owner": request.owner}, passing=(404,))
 
     def _run_delete_branch(self, request: requests.DeleteBranch, _: Context) -> None:
         query: Query = {"force": request.force, "at": request.at}
-        self._connection.call("DELETE", (*self._base, "branches", request.name), query)
+        self._connection.call("DELETE", branch_path(self._base, request.name), query)
 
     def _run_rename_branch(self, request: requests.RenameBranch, _: Context) -> Branch:
-        path = (*self._base, "branches", request.old, "rename")
+        path = branch_path(self._base, request.old, "rename")
         body = document_of(refs.RenameCreation, request)
         return self._connection.call("POST", path, None, body).read(documents.Ref).branch()
 
     def _run_hard_reset(self, request: requests.HardReset, _: Context) -> Branch:
         """Move a branch. Two requests."""
-        path = (*self._base, "branches", request.branch, "hard_reset")
+        path = branch_path(self._base, request.branch, "hard_reset")
         if request.request_id:  # the server knows a repeated request, whatever its ref is relative to
             query: Query = {"ref": request.ref, "force": request.force}
             self._connection.call("PUT", path, query, headers={"idempotency-key": request.request_id})
@@ -110,7 +111,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         return Branch(request.branch, goal)
 
     def _run_undo(self, request: requests.Undo, _: Context) -> Branch:
-        path = (*self._base, "branches", request.branch, "undo")
+        path = branch_path(self._base, request.branch, "undo")
         response = self._connection.call("POST", path, {"force": request.force}, key=request.request_id)
         return response.read(documents.Ref).branch()
 
@@ -143,14 +144,14 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _link_many(self, branch: str, entries: Iterable[ObjectEntry], *, force: bool) -> None:
         left = iter(entries)
-        path = (*self._base, "branches", branch, "staging", "links")
+        path = branch_path(self._base, branch, "staging", "links")
         while some := [_link_document(entry) for entry in islice(left, PAGE)]:
             self._connection.call("POST", path, None, {"objects": some, "force": force})
 
     def _run_delete(self, request: staging.Delete, _: Context) -> None:
         """Delete objects. One request per thousand."""
         left = iter(dict.fromkeys(request.objects))
-        path = (*self._base, "branches", request.branch, "objects", "delete")
+        path = branch_path(self._base, request.branch, "objects", "delete")
         first = True
         while (some := list(islice(left, PAGE))) or first:
             first = False
@@ -165,7 +166,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             "src_ref": request.source_ref or None,
             "force": request.force,
         }
-        path = (*self._base, "branches", request.branch, "objects", "copy")
+        path = branch_path(self._base, request.branch, "objects", "copy")
         response = self._connection.call("POST", path, {"dest_path": request.destination_path}, document)
         return response.read(objects.ObjectStats).entry()
 
@@ -213,7 +214,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_update_metadata(self, request: staging.UpdateMetadata, _: Context) -> ObjectEntry:
         """Replace an object's metadata. Two requests."""
-        path = (*self._base, "branches", request.branch, "objects", "stat", "user_metadata")
+        path = branch_path(self._base, request.branch, "objects", "stat", "user_metadata")
         query: Query = {"path": request.path, "force": request.force}
         self._connection.call("PUT", path, query, {"set": dict(request.metadata)})
         return self.stat(request.branch, request.path)
@@ -228,7 +229,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             document = {"type": "common_prefix", "path": prefix, "force": force}
         else:
             document = {"type": "reset", "force": force}
-        self._connection.call("PUT", (*self._base, "branches", request.branch), None, document)
+        self._connection.call("PUT", branch_path(self._base, request.branch), None, document)
 
     def _run_export(self, request: Export, context: Context) -> ExportReport:
         """Export as a local lake does, with the verbs of this class."""
@@ -252,7 +253,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         query: Query = {}
         if isinstance(request, committing.CommitMetarange):
             query = {"source_metarange": request.metarange, "parent": request.parent}
-        path = (*self._base, "branches", request.branch, "commits")
+        path = branch_path(self._base, request.branch, "commits")
         return self._post(path, body, request.info, query).read(documents.Commit).value()
 
     def _run_merge(self, request: Merge, _: Context) -> Commit:
@@ -264,7 +265,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             strategy=strategies.default.value,
             strategies=[refs.PrefixStrategy(prefix, one.value) for prefix, one in strategies.by_prefix] or None,
         )
-        path = (*self._base, "refs", request.source, "merge", request.destination)
+        path = (*self._base, "refs", request.source, "merge", check_branch(request.destination))
         response = self._post(path, body, request.info, passing=(409,), dated=False)
         if response.status != 409:
             return self.commit_of(response.read(refs.MergeResult).reference)
@@ -279,7 +280,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         """Revert. Two requests; on conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
         body = document_of(refs.RevertCreation, request, commit_overrides=_overrides(request.info))
         response = self._post(
-            (*self._base, "branches", request.branch, "revert"), body, request.info, passing=(409,), dated=False
+            branch_path(self._base, request.branch, "revert"), body, request.info, passing=(409,), dated=False
         )
         if response.status == 409:
             raise self._conflicts(request, response, f"reverting {request.ref!r} on {request.branch!r}")
@@ -288,7 +289,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
         """Cherry-pick. Conflicts as for a revert."""
         body = document_of(refs.CherryPickCreation, request, commit_overrides=_overrides(request.info))
-        path = (*self._base, "branches", request.branch, "cherry-pick")
+        path = branch_path(self._base, request.branch, "cherry-pick")
         response = self._post(path, body, request.info, passing=(409,), dated=False)
         if response.status == 409:
             raise self._conflicts(request, response, f"picking {request.ref!r} onto {request.branch!r}")
@@ -296,7 +297,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_rewrite(self, request: committing.Rewrite, _: Context) -> Commit:
         body = document_of(refs.RewriteCreation, request, **asdict(request.split))
-        path = (*self._base, "branches", request.branch, "rewrite")
+        path = branch_path(self._base, request.branch, "rewrite")
         return self._post(path, body, request.info, dated=False).read(documents.Commit).value()
 
     def _post(
@@ -317,7 +318,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     def written_by(self, branch: str, application: Application) -> Commit | None:
         """Return the commit that brought this version of an application, or a later one, to the branch; None if it is not written
         yet. Cost: one request; two if the commit exists."""
-        path, query = (*self._base, "branches", branch, "written"), {"application": application.id}
+        path, query = branch_path(self._base, branch, "written"), {"application": application.id}
         found = self._connection.get(path, refs.WrittenVersion, {**query, "version": application.version})
         return None if found.commit_id is None else self.commit_of(found.commit_id)
 
@@ -376,7 +377,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             "force": request.force,
             "allow_empty": request.allow_empty,
         }
-        path = (*self._base, "branches", branch, "import", "listing")
+        path = branch_path(self._base, branch, "import", "listing")
         begun = self._begin_import(path, document, info.request_id, dry_run=request.dry_run)
         operations = RemoteOperations(self._connection, self._name)
         try:
@@ -398,7 +399,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             "trust_mtime": request.trust_mtime,
             "folders": request.folders,
         }
-        path = (*self._base, "branches", request.branch, "import")
+        path = branch_path(self._base, request.branch, "import")
         begun = self._begin_import(path, body, request.info.request_id, dry_run=request.dry_run)
         try:
             status = self._wait_for_import(path, begun.id, context.progress)

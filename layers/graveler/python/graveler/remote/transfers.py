@@ -23,7 +23,7 @@ from graveler.lake.objects.checked import checked, damaged
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
-from graveler.remote.connection import Connection, OpenFile, Query
+from graveler.remote.connection import Connection, OpenFile, Query, branch_path
 from graveler.requests.staging import Upload
 from graveler.storage.presigned import has_opaque_etag
 from graveler.wire.config import Config
@@ -215,11 +215,11 @@ class Transfers:
         return location.physical_address
 
     def _backing(self, branch: str) -> tuple[str, ...]:
-        return (*self._base, "branches", branch, "staging", "backing")
+        return branch_path(self._base, branch, "staging", "backing")
 
     def _put_parts(self, request: Upload, file: BinaryIO, size: int, sent: Callable[[int], None]) -> ObjectEntry:
         branch, path = request.branch, request.path
-        uploads = (*self._base, "branches", branch, "staging", "pmpu")
+        uploads = branch_path(self._base, branch, "staging", "pmpu")
         part_bytes = max(PART, -(-size // _MAX_PARTS))
         begun = self._connection.call("POST", uploads, {"path": path}).read(PresignMultipartUpload)
         upload = (*uploads, begun.upload_id)
