@@ -4,6 +4,7 @@ By API: tests/api/test_tags.py; by Spark: tests/spark/test_names_of_refs.py.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -231,3 +232,65 @@ def test_an_address_that_begins_with_a_tag_says_how_that_is_written(ref: str, ta
             use(f"sales/{ref}/{PATH}")
         assert isinstance(failed.value.__cause__, RefNotFoundError)
         assert f"the tag {tag!r} is written graveler://{written}" in str(failed.value)
+
+
+@pytest.mark.usefixtures("scene")
+def test_what_takes_a_ref_takes_its_address() -> None:
+    for number, tag in enumerate(TAGS):
+        uri = f"lakefs://sales/{quote_ref(tag)}"
+        for ref in (tag, uri):
+            done("branch", "create", "lakefs://sales/fresh", "--source", ref)
+            done("tag", "create", "lakefs://sales/fresh/tag", ref)
+            assert done("reset", "lakefs://sales/fresh", "--hard", "main", "--json").json["commit_id"]
+            moved = done("reset", "lakefs://sales/fresh", "--hard", ref, "--json").json["commit_id"]
+            tried = done("reset", "lakefs://sales/fresh", "--hard", ref, "--dry-run", "--json").json["commit_id"]
+            assert done("show", "lakefs://sales/fresh/tag", "--json").lines[0]["id"] == tried == moved
+            assert done("show", uri, "--json").lines[0]["id"] == moved
+            newer = done("log", "lakefs://sales/main", "--stop-at", ref, "--json").lines
+            assert [commit["message"] for commit in newer] == list(reversed(TAGS[number:]))
+            done("branch", "delete", "lakefs://sales/fresh", "--yes")
+            done("tag", "delete", "lakefs://sales/fresh%2Ftag")
+    assert run("reset", "lakefs://sales/work", "--hard", "lakefs://other/main").code == ExitCode.INVALID
+
+
+@pytest.mark.usefixtures("scene")
+def test_verbs_for_branches_name_the_tag_that_they_refuse() -> None:
+    source = f"lakefs://sales/main/{PATH}"
+    for tag in ("nightly/2026-01-31", "a%2Fb"):
+        uri = f"lakefs://sales/{quote_ref(tag)}"
+        for arguments in (
+            ("use", uri),
+            ("status", uri),
+            ("commit", uri, "-m", "x"),
+            ("put", "-", f"{uri}/x"),
+            ("rm", f"{uri}/{PATH}"),
+            ("rm", "-r", f"{uri}/d/", "--yes"),
+            ("cp", source, f"{uri}/x"),
+            ("mv", f"{uri}/{PATH}", f"{uri}/x"),
+            ("reset", f"{uri}/{PATH}"),
+            ("reset", "-r", f"{uri}/d/", "--yes"),
+            ("reset", uri, "--hard", "main"),
+            ("merge", "lakefs://sales/work", tag),
+        ):
+            result = run(*arguments)
+            said = f"{tag!r} is not a valid branch name" in result.err
+            assert (result.code, said) == (ExitCode.INVALID, True), (arguments, result)
+
+
+def test_the_filesystem_writes_to_no_tag(lake: Lake) -> None:
+    fs = GravelerFileSystem(lake, skip_instance_cache=True)
+    for tag in ("nightly/2026-01-31", "a%2Fb"):
+        name = f"{tag_folder(tag)}/{PATH}"
+        for use in (lambda: fs.pipe_file(name, b"x"), lambda: fs.rm_file(name), lambda: fs.cp_file(name, f"{name}x")):  # noqa: B023
+            with pytest.raises(PermissionError, match=f"{tag!r} is not a branch"):
+                use()
+        assert fs.cat_file(name).decode() == lines(tag)
+
+
+def test_the_base_of_two_tags_is_found(lake: Lake) -> None:
+    repository = lake.repository("sales")
+    for before, tag in pairwise(TAGS):
+        for left, right in ((before, tag), (tag, before)):
+            base = repository.verbs.merge_base(left, right)
+            assert base is not None
+            assert base.message == before

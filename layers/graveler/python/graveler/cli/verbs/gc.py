@@ -10,7 +10,7 @@ from graveler.cli.locations import Named, connection_to, open_own_lake, open_rep
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, confirm, output
-from graveler.cli.uris import SCHEME, parse_ref, parse_repository
+from graveler.cli.uris import SCHEME, parse_ref, parse_ref_of, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
 from graveler.errors import InvalidError, PreconditionError
 
@@ -290,10 +290,11 @@ def undelete(
         raise InvalidError("specify the files to bring back: either --since TIME or --ref REF")
     if dry_run and ref:
         raise InvalidError("--dry-run works only with --since: what a ref needs is not known before its tree is back")
-    repository = open_own_lake(lake).repository(parse_repository(name))
-    undelete = Undelete(repository)
-    if ref:
-        done = undelete.of_commit(ref)
+    name = parse_repository(name)
+    target = parse_ref_of(name, ref) if ref else ""
+    undelete = Undelete(open_own_lake(lake).repository(name))
+    if target:
+        done = undelete.of_commit(target)
     else:
         done = undelete.bring_back(undelete.deleted(parse_moment("--since", since)), dry_run=dry_run)
     screen = output()

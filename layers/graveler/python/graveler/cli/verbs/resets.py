@@ -9,7 +9,7 @@ from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.sums import totals_text
 from graveler.cli.terminal import confirm, output
-from graveler.cli.uris import SCHEME, parse_branch, parse_prefix
+from graveler.cli.uris import SCHEME, parse_branch, parse_prefix, parse_ref_of
 from graveler.cli.values import SHORT, change_json, change_line, count
 from graveler.errors import InvalidError, PreconditionError
 from graveler.paging import items
@@ -60,15 +60,19 @@ def reset(
     """
     at = parse_prefix(uri) if uri.count("/") > 3 or not uri.startswith(SCHEME) else None
     branch = parse_branch(uri).ref if at is None else at.ref
-    repository = open_repository(lake, parse_branch(uri).repository if at is None else at.repository)
+    name = parse_branch(uri).repository if at is None else at.repository
+    target = None if hard is None else parse_ref_of(name, hard)
+    repository = open_repository(lake, name)
     path = "" if at is None else at.path
     screen = output()
-    if hard is not None:
+    if target is not None:
         if path or recursive:
             raise InvalidError("--hard moves the whole branch: leave out the path and -r")
         before = repository.branch(branch).commit_id
         after = (
-            repository.commit_of(hard).id if dry_run else repository.hard_reset(branch, hard, by=user_name()).commit_id
+            repository.commit_of(target).id
+            if dry_run
+            else repository.hard_reset(branch, target, by=user_name()).commit_id
         )
         if as_json:
             screen.json({"branch": branch, "commit_id": after, "from": before, "dry_run": dry_run})

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from graveler.addresses import unquote_ref
 from graveler.cli import completion
 from graveler.cli.defaults import default
 from graveler.cli.locations import Named, find_default, open_repository
@@ -57,7 +58,7 @@ def use(
     elif place is not None:
         repository, _, branch = place.removeprefix(SCHEME).removesuffix("/").partition("/")
         opened = open_repository(lake, check_repository(repository))
-        found = opened.branch(check_branch(branch)).name if branch else ""
+        found = opened.branch(check_branch(unquote_ref(branch))).name if branch else ""
         _choose(lake, LakeDefault(opened.repository.name, found))
     chosen = default()
     by = None if chosen is None else getattr(find_default(lake), "by", None)
