@@ -1694,6 +1694,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
+        "a client that still sends the body of a refused request keeps its connection, and has the response",
+        "server/gateway.py",
+        "    await read_past(receive, response.early)\n",
+        "",
+        "server/test_serve.py::test_a_client_that_still_sends_the_body_of_a_refused_upload_keeps_its_connection",
+    ),
+    Mutation(
+        "strangers",
         "an upload in parts replaces nothing",
         "lake/objects/uploads.py",
         "parts, if_absent=True)",

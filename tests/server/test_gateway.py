@@ -192,7 +192,9 @@ def test_nobody_keeps_much_of_a_strangers_body(metrics: Metrics, tmp_path: Path,
 
     async def receive() -> Message:
         assert application.asked == 1, "it is known that they are strangers before the first byte is taken"
-        assert told == [b"who are you?"], "and told to them"
+        assert told == [b"who are you"], (
+            "and told to them, except the last byte: after that, granian breaks the connection"
+        )
         return await came()
 
     async def send(message: Message) -> None:
@@ -207,7 +209,28 @@ def test_nobody_keeps_much_of_a_strangers_body(metrics: Metrics, tmp_path: Path,
     with closing(Threads("handler", 1)) as threads:
         gateway = Gateway(application, None, metrics, settings, 0, threads, threads, threads)
         asyncio.run(gateway({**head, "headers": (said,)}, receive, send))
-    assert statuses == [401]
+    assert (statuses, b"".join(told)) == ([401], b"who are you?")
+
+
+def test_a_refused_client_that_waits_before_it_sends_a_body_has_the_whole_response_at_once(
+    metrics: Metrics, tmp_path: Path
+) -> None:
+    bodies: list[bytes] = []
+
+    async def receive() -> Message:
+        raise AssertionError("nothing follows")
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            bodies.append(message["body"])
+
+    head = {"method": "POST", "raw_path": b"/x", "query_string": b"", "http_version": "1.1", "client": None}
+    headers = ((b"content-length", b"1000000"), (b"expect", b"100-continue"))
+    with closing(Threads("handler", 1)) as threads:
+        settings = ServerSettings(lake=FolderLake(tmp_path), metrics=tmp_path)
+        gateway = Gateway(Refusing(), None, metrics, settings, 0, threads, threads, threads)
+        asyncio.run(gateway({**head, "headers": headers}, receive, send))
+    assert bodies == [b"who are you?"]
 
 
 class Endless:

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from hashlib import md5
 from http.client import HTTPResponse
 from pathlib import Path
@@ -146,6 +146,25 @@ def test_half_of_a_chunked_upload_stages_nothing(server: Running) -> None:
         connection.sendall(head + b"5\r\nhello\r\n0\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 201")
     assert server.ask("GET", f"{API}/rep/refs/main/objects?path=half").body == b"hello"
+
+
+def test_a_client_that_still_sends_the_body_of_a_refused_upload_keeps_its_connection(server: Running) -> None:
+    head = f"POST {API}/rep/branches/none/objects?path=a HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\n"
+
+    def is_kept() -> bool:
+        with server.connect() as connection:
+            connection.sendall(f"{head}Content-Length: 100000\r\n\r\n".encode())
+            response = connection.recv(65536)
+            assert response.startswith(b"HTTP/1.1 404"), response
+            with suppress(ConnectionError):
+                for _ in range(100):
+                    connection.sendall(bytes(1000))
+                connection.sendall(b"GET /healthcheck HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                while piece := connection.recv(65536):
+                    response += piece
+            return b"HTTP/1.1 204" in response
+
+    assert any(is_kept() for _ in range(10))  # one that stands still for half a second loses it
 
 
 def test_slow_clients_keep_nobody_waiting(server: Running) -> None:

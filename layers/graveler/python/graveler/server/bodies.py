@@ -25,8 +25,8 @@ PIECE: Final = 256 << 10
 SILENCE_SECONDS: Final = 60.0
 """Longest silence within a body."""
 
-LINGER_SECONDS: Final = 30.0
-"""Longest time for which an unwanted body is discarded."""
+LINGER_SECONDS: Final = 0.5
+"""Longest time for which an unwanted body is discarded. A client that reads the response first waits as long for its end."""
 
 PATIENCE_SECONDS: Final = 30.0
 """Seconds for which a body may arrive at any speed."""
@@ -154,8 +154,9 @@ class SpoolRoom:
 
 
 async def read_past(receive: Receive, most: int) -> None:
-    """Read and discard what a client still sends of an unwanted body, for :data:`LINGER_SECONDS` and ``most`` bytes at most: if
-    the connection broke, many clients would lose the response, and send everything again."""
+    """Read and discard what a client still sends of an unwanted body, for :data:`LINGER_SECONDS` and ``most`` bytes at most. Call
+    it before the response is complete: after that, granian reports a disconnect, and closes the connection of a client that is
+    still sending. Many clients would lose the response with it, and send everything again."""
     left = most
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):

@@ -146,7 +146,7 @@ class Gateway:
             if self._keeps_more_than_anybodys(request, limit):
                 refusal = await self._handlers.run(self._refusal, request, request_id)
                 if refusal is not None:
-                    refusal.early = limit
+                    refusal.early = 0 if "expect" in request.headers else limit  # then no body follows a refusal
                     return refusal
             small = await read_small_body(request, receive, limit, spool)
             if small is not None:
@@ -228,7 +228,8 @@ class Gateway:
 
 
 async def _send_whole(response: ServerResponse, start: Message, receive: Receive, send: Send) -> None:
-    """Send a response with its whole body. The client has all of an early one before the rest of its own body is discarded."""
+    """Send a response with its whole body. The client has an early one, except its last byte, before the rest of its own body is
+    discarded, and the last byte afterwards."""
     if not response.early:
         await send(start)
         await send({"type": "http.response.body", "body": response.body})
@@ -237,9 +238,9 @@ async def _send_whole(response: ServerResponse, start: Message, receive: Receive
     length = (b"content-length", str(len(response.body)).encode())
     headers = [header for header in start["headers"] if header[0].lower() != length[0]]
     await send({**start, "headers": [*headers, length]})
-    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    await send({"type": "http.response.body", "body": response.body[:-1], "more_body": True})
     await read_past(receive, response.early)
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    await send({"type": "http.response.body", "body": response.body[-1:], "more_body": False})
 
 
 async def _send_pieces(body: Pieces, receive: Receive, send: Send) -> None:
