@@ -2140,6 +2140,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "if node.parameter is not None else at + 2",
         "api/test_routing.py::test_repositories_and_branches_are_never_joined[PUT-/r/repo/branches/a/b/lease-404]",
     ),
+    Mutation(
+        "names",
+        "a branch that cannot be is refused before a gateway can take its name for another path",
+        "remote/connection.py",
+        'return (*repository, "branches", check_branch(branch), *rest)',
+        'return (*repository, "branches", branch, *rest)',
+        "test_names_of_refs.py::test_verbs_for_branches_name_the_tag_that_they_refuse[gateway]",
+    ),
+    Mutation(
+        "names",
+        "the base of two tags is found behind a gateway",
+        "remote/reading.py",
+        'end = self.commit_of(right).id if "/" in right else right',
+        "end = right",
+        "test_names_of_refs.py::test_the_base_of_two_tags_is_found[gateway]",
+    ),
 ]
 
 

@@ -215,7 +215,8 @@ def test_the_command(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         objects.get("data/x")
     assert done("gc", "undelete", NAME, "--since", "1d").out == "brought back 1 file, 5 B\n"
     assert objects.get("data/x") == b"first"
-    assert done("gc", "undelete", NAME, "--ref", "work", "--json").json == {"files": 0, "bytes": 0, "wrong": []}
+    for ref in ("work", f"lakefs://{NAME}/work"):
+        assert done("gc", "undelete", NAME, "--ref", ref, "--json").json == {"files": 0, "bytes": 0, "wrong": []}
     for arguments in ([], ["--since", "1d", "--ref", "main"], ["--ref", "main", "--dry-run"], ["--since", "soon"]):
         refused = run("gc", "undelete", NAME, *arguments)
         assert refused.code == 2, arguments
