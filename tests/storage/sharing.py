@@ -8,20 +8,27 @@ import ctypes
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
+from dis import get_instructions
+from functools import cache
+from itertools import pairwise
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
+from types import CodeType, FrameType
+from weakref import WeakSet
 
 import pytest
 
 from graveler.errors import BusyError, UnavailableError
+from graveler.storage import file_locks, sqlite_files
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Key
 from tests.support.patience import PATIENCE
@@ -270,6 +277,125 @@ def fork_in_c(folder: Path, state: str) -> None:
     check(folder)
 
 
+def die_in_a_write(folder: Path) -> None:
+    """Fork while a thread writes, for which the fork waits in vain; then die, while the child lives."""
+    reader, writer = os.pipe()
+    parent = os.fork()
+    if not parent:
+        sqlite_files._PATIENCE = 0.01  # type: ignore[misc]
+        tables = SqliteTables(folder / "t.db")
+        inside = Event()
+
+        def stay() -> None:
+            with tables._writing():
+                inside.set()
+                Event().wait()
+
+        Thread(target=stay, daemon=True).start()
+        inside.wait()
+        if os.fork():
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.close(writer)
+        os.read(reader, 1)
+        os._exit(0)
+    os.waitpid(parent, 0)
+    with SqliteTables(folder / "t.db", busy_seconds=1) as tables:
+        put(tables, folder / "program", "after")
+    os.close(writer)
+    check(folder)
+
+
+def fork_in_handlers(folder: Path) -> None:
+    """Fork at each of the steps at which a signal handler can run while a connection is opened."""
+
+    sqlite_files._PATIENCE = 0.01  # type: ignore[misc] # some forks wait in vain: this thread has a connection
+    codes = sqlite_files.opening.__wrapped__.__code__, WeakSet.add.__code__  # type: ignore[attr-defined]
+
+    def fork_here(frame: FrameType, event: str, _: object) -> object:
+        if event == "opcode" and frame.f_code in codes and frame.f_lasti in offsets_behind_calls(frame.f_code):
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        frame.f_trace_opcodes = True
+        return fork_here
+
+    sys.settrace(fork_here)  # type: ignore[arg-type]
+    tables = SqliteTables(folder / "t.db")
+    tables.get(Key("p", b"0"))
+    sys.settrace(None)
+    put(tables, folder / "program", "after")
+    tables.close()
+    check(folder)
+
+
+class _StopError(Exception):
+    pass
+
+
+def interrupt(folder: Path) -> None:
+    """Raise an exception at each step of a write at which a signal handler can run."""
+    tables = SqliteTables(folder / "t.db", busy_seconds=1)
+    put(tables, folder / "program", "before")
+    codes = {
+        SqliteTables._writing.__wrapped__.__code__,  # type: ignore[attr-defined]
+        SqliteTables._begin.__code__,
+        sqlite_files.TableFile.lock_writes.__code__,
+        file_locks.ByteRange.lock.__code__,
+    }
+    with (folder / "t.db").open("rb+") as stream:
+        for step in range(10_000):
+            left = step
+
+            def stop(frame: FrameType, event: str, _: object) -> object:
+                nonlocal left
+                if event == "opcode" and frame.f_code in codes and frame.f_lasti in offsets_behind_calls(frame.f_code):
+                    left -= 1
+                    if left < 0:
+                        raise _StopError
+                frame.f_trace_opcodes = True
+                return stop
+
+            sys.settrace(stop)  # type: ignore[arg-type]
+            try:
+                tables.put(Key("p", b"before"), {})
+            except _StopError:
+                pass
+            finally:
+                sys.settrace(None)
+            assert sqlite_files._WRITING.blocker(stream.fileno()) is None, step
+            assert not tables._connections.writing._is_owned(), step  # type: ignore[attr-defined]
+            if left >= 0:
+                break
+    assert step > 10
+    tables.close()
+    check(folder)
+
+
+@cache
+def offsets_behind_calls(code: CodeType) -> frozenset[int]:
+    """Return the offsets of the instructions before which the interpreter looks for signals."""
+    instructions = list(get_instructions(code))
+    return frozenset(
+        following.offset for instruction, following in pairwise(instructions) if instruction.opname.startswith("CALL")
+    )
+
+
+def fork_often(folder: Path) -> None:
+    """Use a handle after each of many forks."""
+    tables = SqliteTables(folder / "t.db")
+    put(tables, folder / "program", "before")
+    for _ in range(20):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert tables.get(Key("p", b"before")) is not None
+    assert len(sqlite_files._pools) == 1
+    tables.close()
+    check(folder)
+
+
 def campaign(folder: Path, seconds: str) -> None:
     """Fork, copy and close at random, with children that are killed."""
     random, deadline = Random(os.environ.get("GRAVELER_SEED", "1")), time.monotonic() + float(seconds)
@@ -307,6 +433,10 @@ if __name__ == "__main__":
         "read_files": read_files,
         "read_files_amid_writes": read_files_amid_writes,
         "fork_in_c": fork_in_c,
+        "die_in_a_write": die_in_a_write,
+        "fork_in_handlers": fork_in_handlers,
+        "interrupt": interrupt,
+        "fork_often": fork_often,
         "campaign": campaign,
     }
     programs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

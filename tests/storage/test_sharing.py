@@ -6,8 +6,10 @@ SQLite's locks belong to the process: they go with any descriptor of the file, a
 """
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,82 @@ def test_random_forks_copies_and_kills_lose_nothing(tmp_path: Path, capsys: pyte
     said = run(tmp_path, "campaign", SOAK or "")
     with capsys.disabled():
         sys.stdout.write(f"\n{said}\n")
+
+
+@pytest.mark.parametrize("way", ["index removed", "log moved", "second name"])
+def test_processes_that_would_have_different_logs_or_indexes_do_not_write_over_each_other(
+    tmp_path: Path, way: str
+) -> None:
+    path = other = tmp_path / "t.db"
+    with SqliteTables(path) as tables:
+        tables.put(Key("p", b"1"), {})
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if way == "index removed":
+            Path(f"{path}-shm").unlink()
+        elif way == "log moved":
+            Path(f"{path}-wal").rename(tmp_path / "moved")
+        else:
+            other = tmp_path / "other.db"
+            os.link(path, other)
+        program = f"""
+from pathlib import Path
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Key
+SqliteTables(Path({str(other)!r})).put(Key("p", b"other"), {{}})
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert "UnavailableError" in done.stderr
+        assert "-shm was, or the table is open by another name" in done.stderr
+        if way == "index removed":
+            with pytest.raises(UnavailableError, match=r"index .*-shm was"):
+                tables.put(Key("p", b"2"), {})
+        else:
+            tables.put(Key("p", b"2"), {})
+    with SqliteTables(path) as tables:
+        assert tables.get(Key("p", b"1")) == {}
+        assert tables.integrity_errors() == []
+
+
+def test_a_table_that_is_a_symbolic_link_has_its_log_beside_the_target(tmp_path: Path) -> None:
+    target, link = tmp_path / "disk" / "t.db", tmp_path / "t.db"
+    with SqliteTables(target) as tables:
+        tables.put(Key("p", b"1"), {})
+        link.symlink_to(target)
+        with SqliteTables(link) as linked:
+            linked.put(Key("p", b"2"), {})
+        tables.put(Key("p", b"3"), {})
+    with SqliteTables(link) as linked:
+        linked.put(Key("p", b"4"), {})
+        assert [name for name, _ in linked.query("p").items] == [b"1", b"2", b"3", b"4"]
+
+
+def test_a_second_name_in_one_process_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "t.db", tmp_path / "other.db"
+    with SqliteTables(path) as tables:
+        tables.put(Key("p", b"1"), {})
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        os.link(path, other)
+        with pytest.raises(UnavailableError, match="hard link"):
+            SqliteTables(other).get(Key("p", b"1"))
+        tables.put(Key("p", b"2"), {})
+
+
+def test_a_child_of_a_parent_that_died_in_a_write_keeps_nobody_out(tmp_path: Path) -> None:
+    run(tmp_path, "die_in_a_write")
+
+
+def test_a_signal_handler_may_fork_in_the_middle_of_an_opening(tmp_path: Path) -> None:
+    run(tmp_path, "fork_in_handlers")
+
+
+def test_exceptions_of_signal_handlers_leave_no_write_under_way(tmp_path: Path) -> None:
+    run(tmp_path, "interrupt")
+
+
+def test_forks_leave_nothing_behind_in_a_handle(tmp_path: Path) -> None:
+    run(tmp_path, "fork_often")
 
 
 def close_some(path: Path) -> None:

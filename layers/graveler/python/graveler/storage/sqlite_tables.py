@@ -411,8 +411,10 @@ class SqliteTables:
                     self._checkpoint(connection)
                     return
         finally:
-            with suppress(RuntimeError):  # it was not acquired
+            try:  # noqa: SIM105 - a call of suppress could be interrupted, too
                 connections.writing.release()
+            except RuntimeError:  # it was not acquired
+                pass
 
     def _checkpoint(self, connection: Connection) -> None:
         """Copy a long log into the file. SQLite would do it within COMMIT, while others wait for the lock of the write. As there,
