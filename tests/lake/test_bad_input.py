@@ -743,15 +743,15 @@ def test_a_lake_without_rights_says_so(open_folder: Path) -> None:
     lake.folder.chmod(0o755)
 
     def read_only() -> None:
-        with pytest.raises(UnavailableError, match=r"read-only|right|permission|Permission"):
+        with pytest.raises(UnavailableError, match="is there, but this user may not open it"):
             commit(lake.open(), {"new": "1"})
         with pytest.raises(UnavailableError, match=r"(?i)permission"):
             create_folder_lake(lake.folder / "inner")
 
     def nothing() -> None:
-        with pytest.raises(UnavailableError, match=r"graveler.json.*(?i:permission)"):
+        with pytest.raises(UnavailableError, match="is there, but this user may not open it"):
             lake.open()
-        with pytest.raises(UnavailableError, match=r"(?i)permission"):
+        with pytest.raises(UnavailableError, match="this user may not open"):
             create_folder_lake(lake.folder)
 
     without_rights(read_only)

@@ -185,7 +185,8 @@ def test_nothing_is_written_where_a_link_in_the_place_of_temporary_files_leads(s
     where = scene.ask("GET", f"{API}/branches/main/staging/backing?path=x{name}&presign=true").json()
     whole = scene.server.ask("PUT", where["presigned_url"], b"bytes", authorised=False)
     part = scene.server.ask("PUT", began["presigned_urls"][0], b"bytes", authorised=False)
-    refused(part)
+    if name != "writes":  # a part lies in its upload's folder from the start
+        refused(part)
     if name != "uploads":
         refused(whole)
     assert [path for path in target.rglob("*") if path.is_file()] == []

@@ -18,7 +18,8 @@ from graveler.configuration import PROFILE as PROFILE
 from graveler.configuration import Profile, find_lake_default, find_profile
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
-from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, closed_to_user
+from graveler.lake.opening.closed_folders import closed_to_user
+from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
 
 LAKE: Final = "GRAVELER_LAKE"
 """The lake: a folder; or a table as for TABLES, or a server as for ENDPOINT."""

@@ -33,8 +33,8 @@ from graveler.errors import (
 )
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
+from graveler.lake.opening.closed_folders import closed_to_user
 from graveler.lake.opening.folder_permissions import LINES_FILE, FolderPermissions
-from graveler.lake.opening.location import closed_to_user
 from graveler.lake.opening.repositories import LAKE
 from graveler.runtime.local import processors
 from graveler.storage.beneath import Confinement, trusted_path

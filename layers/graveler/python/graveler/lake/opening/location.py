@@ -1,6 +1,5 @@
 """The location of a lake, as plain values, and opening it there."""
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,40 +66,6 @@ class AwsLake:
 
 LakeLocation: TypeAlias = FolderLake | AwsLake
 """The location of a lake that this process can open by itself."""
-
-
-def closed_to_user(folder: Path, *, is_lake: bool) -> UnavailableError:
-    """Return the error for a folder that this user may not open, or whose marker they may not read: it must not pass for a folder
-    without a lake. ``is_lake``: the folder's name, or its marker, says that it is one; otherwise nobody can tell."""
-    from graveler.storage.objects import NotPermittedError
-
-    closed = folder
-    while (status := _status(closed)) is None and closed != closed.parent:
-        closed = closed.parent
-    whose = f" (it belongs to {_user_name(status.st_uid)}, with mode {status.st_mode & 0o7777:04o})" if status else ""
-    if is_lake and closed == folder:
-        said = f"the lake in {str(folder)!r} is there, but this user may not open it{whose}"
-    else:
-        said = f"cannot look for a lake in {str(folder)!r}: this user may not open {str(closed)!r}{whose}"
-    return NotPermittedError(
-        f"{said}; let its owner give this user access, use the lake through a server, or name another one"
-    )
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except OSError:
-        return None
-
-
-def _user_name(number: int) -> str:
-    import pwd  # only for errors
-
-    try:
-        return repr(pwd.getpwuid(number).pw_name)
-    except KeyError:
-        return f"user {number}"
 
 
 def create_at(location: LakeLocation, *, create_table: bool = False, shared: bool = False) -> "Lake":
