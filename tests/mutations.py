@@ -1286,6 +1286,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
+        "an empty file stops no pattern of DuckDB under any name of its format",
+        "filesystem/for_duckdb.py",
+        "name.lower().endswith(_NO_TABLE)",
+        "name.endswith(_NO_TABLE[:3])",
+        "test_data_files.py::test_an_empty_file_stops_no_pattern_of_duckdb_under_any_name_of_its_format[csv.gz]",
+    ),
+    Mutation(
+        "strangers",
+        "an empty file that is alone is left to DuckDB",
+        "filesystem/for_duckdb.py",
+        "files = tables or files",
+        "files = tables",
+        "test_data_files.py::test_a_csv_file_without_bytes_alone_is_a_table_of_duckdb_without_rows",
+    ),
+    Mutation(
+        "strangers",
         "a row without columns is a row",
         "rowdiff/comparison.py",
         "elif self._has_rows(left) or self._has_rows(right):",

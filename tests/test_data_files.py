@@ -1,5 +1,6 @@
 """Which files of a table's folder are data: every reader takes the same as its engine does on a plain folder."""
 
+import gzip
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ from graveler.errors import GravelerError
 from graveler.sdk.lake import Lake, create_lake
 from tests.rowdiff.test_rowdiff import committed
 from tests.support.campaigns import share
-from tests.support.strays import LAYOUTS, PLAIN, STRAYS, write_folder
+from tests.support.strays import LAYOUTS, PLAIN, STRAYS, parquet, write_folder
 
 Rows = list[tuple[Any, ...]]
 
@@ -164,3 +165,28 @@ def test_a_text_file_without_bytes_stops_no_reader(tables: Tables, ending: str) 
     assert connection.sql(f"FROM {reader}('graveler://sales/main/{folder}/*.{ending}')").fetchall() == [(1,)]
     with tables.lake.repository("sales").ref("main~1").diff_rows("main", folder) as differences:
         assert [str(row.after) for row in differences] in (["{'id': '1'}"], ["{'id': 1}"])
+
+
+@pytest.mark.parametrize("ending", ["CSV", "csv.gz", "tsv.GZ", "json.gz", "PARQUET"])
+def test_an_empty_file_stops_no_pattern_of_duckdb_under_any_name_of_its_format(tables: Tables, ending: str) -> None:
+    branch = tables.lake.repository("sales").branch("main")
+    reader = "read_parquet" if ending == "PARQUET" else "read_json" if ending.startswith("json") else "read_csv"
+    content = parquet(1) if ending == "PARQUET" else b'{"id": 1}\n' if ending.startswith("json") else b"id\n1\n"
+    files = (b"", gzip.compress(content) if ending.lower().endswith(".gz") else content, b"")
+    for number, part in enumerate(files):
+        branch.object(f"endings/{ending}/{number}.{ending}").upload(part)
+    connection = graveler.duckdb.connect(tables.lake)
+    for pattern in ("*", f"*.{ending}"):
+        rows = connection.sql(f"FROM {reader}('graveler://sales/main/endings/{ending}/{pattern}')").fetchall()
+        assert rows == [(1,)]
+
+
+def test_a_csv_file_without_bytes_alone_is_a_table_of_duckdb_without_rows(tables: Tables, tmp_path: Path) -> None:
+    branch = tables.lake.repository("sales").branch("main")
+    (tmp_path / "0.csv").touch()
+    branch.object("empty/0.csv").upload(b"")
+    branch.object("empty/").upload(b"")
+    connection = graveler.duckdb.connect(tables.lake)
+    for source in ("empty", "empty/*.csv"):
+        assert connection.sql(f"FROM read_csv('graveler://sales/main/{source}')").fetchall() == []
+    assert duckdb.connect().sql(f"FROM read_csv('{tmp_path}/*.csv')").fetchall() == []

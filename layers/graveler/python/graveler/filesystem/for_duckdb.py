@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from graveler.filesystem.describing import Info
 
 
-_NO_TABLE: Final = (".parquet", ".csv", ".tsv")
-"""Endings of names for which DuckDB fails on a file without bytes: on any, or on the first one of several."""
+_NO_TABLE: Final = (".parquet", ".csv", ".tsv", ".gz", ".zst")
+"""Endings of names, in any case, for which DuckDB fails on a file without bytes: on any, or on the first one of several."""
 
 
 class FileSystemForDuckDB(GravelerFileSystem):
@@ -20,17 +20,18 @@ class FileSystemForDuckDB(GravelerFileSystem):
 
     def glob(self, path: str, maxdepth: int | None = None, **options: Any) -> "list[str] | dict[str, Info]":
         """Return the objects that a pattern matches, as :meth:`GravelerFileSystem.glob`, without folders, which DuckDB's patterns
-        match on no disk, without markers of folders, and without Parquet and CSV files of no bytes. A path that is no pattern
-        matches the object there, whatever it is."""
+        match on no disk, and without markers of folders. Parquet, CSV and compressed files of no bytes are left out beside other
+        files; if there are no others, DuckDB says what they are to it. A path that is no pattern matches the object there,
+        whatever it is."""
         detail = options.pop("detail", False)
         infos: dict[str, Info] = super().glob(path, maxdepth, detail=True, **options)
-        is_pattern = has_magic(path)
-        files = {
-            name: info
-            for name, info in infos.items()
-            if info["type"] == "file"
-            and not (is_pattern and (is_marker(name) or (not info["size"] and name.endswith(_NO_TABLE))))
-        }
+        files = {name: info for name, info in infos.items() if info["type"] == "file"}
+        if has_magic(path):
+            files = {name: info for name, info in files.items() if not is_marker(name)}
+            tables = {
+                name: info for name, info in files.items() if info["size"] or not name.lower().endswith(_NO_TABLE)
+            }
+            files = tables or files
         return files if detail else list(files)
 
     def ls(self, path: str, detail: bool = True, **options: Any) -> "list[Info] | list[str]":
