@@ -104,6 +104,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
+        "a process that would have another log or index than the others writes nothing",
+        "storage/sqlite_files.py",
+        "if (number and lower.blocker(self._file) is not None) or higher.blocker(self._file) is not None:",
+        "if False:",
+        "storage/test_sharing.py::test_processes_that_would_have_different_logs_or_indexes_do_not_write_over_each_other[second name]",
+    ),
+    Mutation(
+        "C5",
+        "a child of a fork does not keep the lock of a parent that died in a write",
+        "storage/sqlite_files.py",
+        "            file.abandon()",
+        "            pass",
+        "storage/test_sharing.py::test_a_child_of_a_parent_that_died_in_a_write_keeps_nobody_out",
+    ),
+    Mutation(
+        "C1",
         "a read under a branch's tokens counts only if the branch still has them",
         "lake/reading/reader.py",
         "if seen is not None and read.items == seen.items:",
@@ -456,6 +472,15 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "response = attempt.response_meanwhile()",
         "response = None",
         "api/test_requests_at_once.py::test_two_clients_with_one_key_get_one_response_and_have_one_effect[branch]",
+    ),
+    Mutation(
+        "C4",
+        "an attempt that another one has overtaken creates no branch and no tag",
+        "api/idempotency.py",
+        "    call.only_while = attempt.claim\n",
+        "",
+        "api/test_requests_at_once.py::"
+        "test_an_attempt_that_was_overtaken_does_not_create_again_what_was_deleted_since[branch]",
     ),
     Mutation(
         "C4",

@@ -28,6 +28,7 @@ from graveler.api.idempotency import LEASE
 from graveler.api.settings import Settings
 from graveler.ingest.rules import RuleStore
 from graveler.lake.lake import Lake
+from graveler.lake.repository import OpenRepository
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.store import Operation, Operations
 from graveler.retention.operation import ALL_KINDS
@@ -357,6 +358,49 @@ def test_of_two_bodies_under_one_key_one_takes_effect_and_the_other_is_refused(n
         assert answers[1 - winner][0] == 400, (number, answers)
         assert b"Idempotency-Key" in answers[1 - winner][2], (number, answers)
         assert state(schedule.world.lake()) == (after, after_other)[winner], number
+
+
+class Overtaken(OneSwitch):
+    """The first client stands still until the other one is done and somebody has deleted what that one created."""
+
+    def __init__(self, moment: int, delete: Callable[[OpenRepository], None]) -> None:
+        super().__init__(moment, overtakes=True)
+        self._delete = delete
+        self.after_deletion: dict[str, object] | None = None
+
+    def finish(self, client: "Client") -> None:
+        if client is not self.clients[0] and not self.clients[0].finished:
+            lake = self.world.lake()
+            self._delete(lake.repository(NAME))
+            self.after_deletion = state(lake)
+        super().finish(client)
+
+
+@pytest.mark.parametrize(
+    ("name", "delete"),
+    [
+        ("branch", lambda repository: repository.delete_branch("x")),
+        ("hidden branch", lambda repository: repository.delete_branch("x")),
+        ("tag", lambda repository: repository.delete_tag("x")),
+    ],
+    ids=["branch", "hidden branch", "tag"],
+)
+def test_an_attempt_that_was_overtaken_does_not_create_again_what_was_deleted_since(
+    name: str, delete: Callable[[OpenRepository], None]
+) -> None:
+    verb = VERBS[name]
+    requests, _ = effect(verb)
+    overtaken = 0
+    for moment in range(requests + 1):
+        schedule = Overtaken(moment, delete)
+        clients = [Client(schedule, event(schedule, verb)) for _ in range(2)]
+        schedule.run()
+        first, second = map(result, clients)
+        assert first == second, moment
+        if schedule.after_deletion is not None:
+            overtaken += 1
+            assert state(schedule.world.lake()) == schedule.after_deletion, moment
+    assert overtaken > 2
 
 
 @pytest.mark.parametrize("name", VERBS)

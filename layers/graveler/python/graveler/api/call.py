@@ -13,6 +13,7 @@ from graveler.api.errors import bad_request
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.operations.operator import Operator
+from graveler.storage.tables import Check
 
 IDEMPOTENCY_HEADER: Final = "idempotency-key"
 MAX_KEY: Final = 200
@@ -37,6 +38,7 @@ class Call:
         "headers",
         "identity",
         "lake",
+        "only_while",
         "operation",
         "request_id",
         "runner",
@@ -67,6 +69,8 @@ class Call:
         self.runner = runner
         self.settings = settings
         self.identity = identity
+        self.only_while: Check | None = None
+        """The condition under which this attempt of a request with a key may take effect (:mod:`graveler.api.idempotency`)."""
         self.operation = operation
         self.request_id = request_id
         self.seconds_left = seconds_left

@@ -4,7 +4,8 @@ The lake itself recognizes commits, merges and the like by their request id. For
 holds an item under the client's key. It passes through these states:
 
 - **claimed** (``owner``, ``beat``): a request is at work. Others under the key wait for its response. The claim is a lease
-  (:mod:`graveler.lake.leases`), which the owner renews; when it runs out, a waiting request takes over.
+  (:mod:`graveler.lake.leases`), which the owner renews; when it runs out, a waiting request takes over. Branches and tags are
+  created on condition that the claim still stands.
 - **interrupted**: the request failed, or its process died, and may have had an effect. If a retry finds the name taken, and what
   exists is as requested, then the earlier attempt created it.
 - **unchanged**: the request failed because a name was taken or missing: it had no effect, and proves nothing about what exists.
@@ -28,9 +29,10 @@ from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.request_results import REQUEST_TTL
+from graveler.lake.context import StoppedError
 from graveler.pauses import WouldWaitError
 from graveler.requests.base import CommitInfo
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches
+from graveler.storage.tables import Absent, Check, ConditionFailedError, Item, Key, Matches
 
 PARTITION: Final = "requests"
 
@@ -61,9 +63,14 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
     response = attempt.begin()
     if response is not None:
         return response
+    call.only_while = attempt.claim
     try:
         with call.lake.clock.repeating(LEASE / 3, attempt.renew):
             response = make()
+    except StoppedError:
+        response = attempt.response_meanwhile()
+        if response is None:
+            raise _still_at_work() from None
     except (AlreadyExistsError, NotFoundError):
         response = attempt.response_meanwhile()
         if response is None and attempt.may_be_repeated:
@@ -122,6 +129,12 @@ class _Attempt:
                     continue
             self.may_be_repeated = item is not None and item.get("unchanged") is not True
             return None
+
+    @property
+    def claim(self) -> Check:
+        """The condition that no other attempt has taken over. An effect without it could be a second one: an attempt that stood
+        still would make what another one made, and somebody has deleted since."""
+        return Check(self._key, self._is_own())
 
     def renew(self) -> None:
         """Give a sign of life. One table write."""

@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from graveler.errors import PreconditionError
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.tree.writer import Stop
 
 if TYPE_CHECKING:
     from graveler.lake.objects.stage import Accept
     from graveler.storage.tables import Check
+
+
+class StoppedError(PreconditionError):
+    """The condition ``only_while`` of a :class:`Context` no longer holds: nothing was changed."""
 
 
 class Context(Struct, frozen=True):
@@ -23,7 +28,7 @@ class Context(Struct, frozen=True):
 
     ``body`` is what an upload writes: bytes, or a file. ``accept`` is called with the repository's current settings when
     objects are staged; an exception that it raises refuses them. ``only_while``, if given, is a condition for publishing a
-    commit (:class:`graveler.lake.committing.publish.StoppedError`).
+    commit, and for creating a branch or a tag (:class:`StoppedError`).
     """
 
     by: str = ""

@@ -13,6 +13,7 @@ from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, Query, Requ
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
+from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.rules import protecting
 from graveler.model import CommitID, SplitParameters
@@ -121,14 +122,14 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
         call.identity.require(Permission.ADMIN, repository, body.name)
 
     def make() -> Response:
-        made = opened.create_branch(
-            body.name,
-            body.source,
-            by=call.committer,
+        request = refs.CreateBranch(
+            name=body.name,
+            source=body.source,
             hidden=bool(body.hidden),
-            force=call.force(body.force),
             owner=body.owner or "",
+            force=call.force(body.force),
         )
+        made = opened.run(request, Context(by=call.committer, only_while=call.only_while))
         return text_response(made.commit_id, 201, "text/plain")
 
     def made_before() -> Response | None:

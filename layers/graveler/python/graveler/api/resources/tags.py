@@ -5,6 +5,7 @@ from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
+from graveler.lake.context import Context
 from graveler.requests import refs
 from graveler.requests.base import Permission
 from graveler.wire.documents import Ref, RefList, pagination, ref_document, results
@@ -32,7 +33,8 @@ def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
     opened = call.lake.repository(repository)
 
     def make() -> Response:
-        made = opened.create_tag(body.name, body.ref, by=call.committer, force=call.force(body.force))
+        request = refs.CreateTag(name=body.name, ref=body.ref, force=call.force(body.force))
+        made = opened.run(request, Context(by=call.committer, only_while=call.only_while))
         return json_response(ref_document(made), 201)
 
     def made_before() -> Response | None:

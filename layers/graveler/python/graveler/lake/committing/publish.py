@@ -10,13 +10,13 @@ from graveler.errors import (
     AnswerLostError,
     BusyError,
     GravelerError,
-    PreconditionError,
     RefNotFoundError,
     UnavailableError,
 )
 from graveler.history.refs import BranchState
 from graveler.lake.committing.records import records_of
 from graveler.lake.committing.request_results import results_of
+from graveler.lake.context import StoppedError
 from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, Token
@@ -46,10 +46,6 @@ NotePublishing = Callable[[Publishing], None]
 
 class HeadMovedError(Exception):
     """The branch has changed since the work began: read it again. For the verbs of this room only."""
-
-
-class StoppedError(PreconditionError):
-    """The condition for publishing no longer holds: nothing was changed."""
 
 
 def done_before(repository: RepositoryParts, request_id: str) -> CommitID | None:

@@ -25,6 +25,7 @@ from graveler.history.owners import BranchLease, Owners
 from graveler.history.reflog import Event, RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.context import StoppedError
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import check_same, repository_key
@@ -135,13 +136,21 @@ class Branches:
             ) from None
 
     def create(
-        self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False, force: bool = False, owner: str = ""
+        self,
+        name: str,
+        commit_id: CommitID,
+        by: str,
+        *,
+        hidden: bool = False,
+        force: bool = False,
+        owner: str = "",
+        only_while: Check | None = None,
     ) -> Branch:
         """Point a new branch at an existing commit. One table read, one transaction; nothing is copied. With an ``owner``, the
-        branch gets a lease, which :meth:`renew` renews.
+        branch gets a lease, which :meth:`renew` renews. ``only_while`` is a condition of the transaction.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, or for the owner of a branch that is not hidden,
-        :class:`RefNotFoundError` if the commit is expired.
+        :class:`RefNotFoundError` if the commit is expired, :class:`StoppedError` if ``only_while`` fails.
         """
         if owner and not hidden:
             raise InvalidError(
@@ -157,7 +166,7 @@ class Branches:
             if hidden:  # a lease of an earlier branch of this name does not count for this one
                 writes.append(self._owners.claim_write(name, owner) if owner else self._owners.gone_write(name))
             try:
-                self._create("branch", name, commit_id, writes, event, force=force)
+                self._create("branch", name, commit_id, writes, event, only_while, force=force)
                 return Branch(name, commit_id, hidden)
             except ConditionFailedError:  # a branch of this name existed meanwhile, and is deleted: its rows are older
                 if not backoff.wait():
@@ -275,11 +284,14 @@ class Branches:
         page = self._refs.list_branches(prefix, after, amount, show_hidden=show_hidden)
         return Page(tuple(Branch(state.name, state.commit_id, state.hidden) for state in page.results), page.next_after)
 
-    def create_tag(self, name: str, commit_id: CommitID, by: str, *, force: bool = False) -> Tag:
+    def create_tag(
+        self, name: str, commit_id: CommitID, by: str, *, force: bool = False, only_while: Check | None = None
+    ) -> Tag:
         """Create a permanent name for a commit. One transaction. Errors as for a branch."""
         tag = Tag(name, commit_id)
         event = self.event("create tag", by)
-        self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, event), event, force=force)
+        writes = self._refs.create_tag_writes(tag, event)
+        self._create("tag", name, commit_id, writes, event, only_while, force=force)
         return tag
 
     def delete_tag(self, name: str, by: str, *, force: bool = False) -> None:
@@ -340,13 +352,26 @@ class Branches:
         return any(row.event == event for row in self._reflog.entries(kind, name, 4))
 
     def _create(
-        self, kind: RefKind, name: str, commit_id: CommitID, writes: Sequence[Write], event: Event, *, force: bool
+        self,
+        kind: RefKind,
+        name: str,
+        commit_id: CommitID,
+        writes: Sequence[Write],
+        event: Event,
+        only_while: Check | None,
+        *,
+        force: bool,
     ) -> None:
+        all_writes = [self._commits.alive_check(commit_id), self.here_check(force=force), *writes]
+        if only_while is not None:
+            all_writes.append(only_while)
         try:
-            self._tables.transact([self._commits.alive_check(commit_id), self.here_check(force=force), *writes])
+            self._tables.transact(all_writes)
         except ConditionFailedError as error:
             if self._happened(kind, name, event):
                 return
+            if only_while is not None and len(all_writes) - 1 in error.failures:
+                raise StoppedError(f"{kind} {name!r} was not created: the work on the request was stopped") from None
             if 1 in error.failures:
                 raise self.not_here(error.failures[1]) from None
             if 0 in error.failures:

@@ -11,7 +11,13 @@ def create_branch(repository: RepositoryParts, request: requests.CreateBranch, c
     """See :class:`graveler.requests.refs.CreateBranch`."""
     commit = _resolved(repository, request.source)
     return repository.branches.create(
-        request.name, commit, context.by, hidden=request.hidden, force=request.force, owner=request.owner
+        request.name,
+        commit,
+        context.by,
+        hidden=request.hidden,
+        force=request.force,
+        owner=request.owner,
+        only_while=context.only_while,
     )
 
 
@@ -33,7 +39,9 @@ def delete_branch(repository: RepositoryParts, request: requests.DeleteBranch, c
 def create_tag(repository: RepositoryParts, request: requests.CreateTag, context: Context) -> Tag:
     """See :class:`graveler.requests.refs.CreateTag`."""
     commit = _resolved(repository, request.ref)
-    return repository.branches.create_tag(request.name, commit, context.by, force=request.force)
+    return repository.branches.create_tag(
+        request.name, commit, context.by, force=request.force, only_while=context.only_while
+    )
 
 
 def delete_tag(repository: RepositoryParts, request: requests.DeleteTag, context: Context) -> None:
