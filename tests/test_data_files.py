@@ -149,6 +149,11 @@ def test_a_marker_is_no_data_whatever_its_size() -> None:
         assert is_empty(path, 1)
 
 
+def test_a_partition_with_the_name_of_an_unfinished_copy_is_data() -> None:
+    assert is_data("k=x._COPYING_/part-1.parquet", 1)
+    assert not is_data("k=x/part-1.parquet._COPYING_", 1)
+
+
 @pytest.mark.parametrize("ending", ["csv", "ndjson"])
 def test_a_text_file_without_bytes_stops_no_reader(tables: Tables, ending: str) -> None:
     branch = tables.lake.repository("sales").branch("main")

@@ -527,6 +527,23 @@ def test_files_with_other_partition_columns_are_not_added(spark: SparkSession, r
         assert tx.read(spark, "t/2").count() == tx.read(spark, "other").count() == 6
     write("t/2", ["AMOUNT"], "overwrite")
     write("t/2", ["amount"], "append")
+    frame = frame.withColumnRenamed("amount", "AMOUNT")
+    for mode in modes:  # with folders of both names, a dynamic overwrite would leave the rows in those of one
+        with pytest.raises(InvalidError, match="by 'amount', and the frame by 'AMOUNT'"):
+            write("t/2", ["amount"], mode)
+
+
+def test_partition_columns_that_would_hide_all_rows_are_refused(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    frame = spark.createDataFrame([(1, "x")], "id long, `.k` string")
+    modes: tuple[Mode, ...] = ("append", "overwrite", "dynamic")
+    for mode in modes:
+        with (
+            pytest.raises(InvalidError, match="is in a hidden folder"),
+            graveler.spark.transaction(repository, "main") as tx,
+        ):
+            tx.write(frame, "t", partition_by=".k", mode=mode)
 
 
 def test_of_two_threads_the_later_one_adds_no_files_with_other_partition_columns(

@@ -19,8 +19,9 @@ def is_data(path: str, size: int) -> bool:
 
 def is_visible(path: str) -> bool:
     """Return whether an object is a file of the table in whose folder it lies, of which files without bytes have no rows: it
-    marks no folder, and no part of its ``path`` below that folder is hidden."""
-    return not is_marker(path) and not any(map(_is_hidden, path.split("/")))
+    marks no folder, no copy to it goes on, and no part of its ``path`` below that folder is hidden. A folder may have the name of
+    an unfinished copy: ``k=x._COPYING_`` is the partition of a value."""
+    return not is_marker(path) and not path.endswith(_UNFINISHED) and not any(map(_is_hidden, path.split("/")))
 
 
 def is_empty(path: str, size: int) -> bool:
@@ -34,6 +35,6 @@ def is_marker(path: str) -> bool:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether the name of a file or a folder is hidden, as in Hadoop: it begins with ``.`` or ``_``, or a copy to it has
-    not ended. A folder ``_column=value`` is a partition."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith(_UNFINISHED)
+    """Return whether the name of a file or a folder is hidden, as in Hadoop: it begins with ``.`` or ``_``. A folder
+    ``_column=value`` is a partition."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeVar
 
+from graveler.data_files import is_visible
 from graveler.errors import DirtyBranchError, InvalidError
 from graveler.model import ObjectEntry
 from graveler.spark.datasets import data_files
@@ -24,7 +25,13 @@ def link_files(
     """Link the files of a dataset, and remove what they replace by the mode: nothing, everything in the folder, or everything in
     the partitions of these files. Returns the number of removed objects, and appends the prefixes that were replaced completely
     to ``replaced``. Cost: a listing, unless the whole folder is replaced; reading what is removed; one table write per 25 files
-    added or removed. Errors as of :func:`expect_partitions`."""
+    added or removed. :class:`InvalidError` for files that no reader would take for data, and as :func:`expect_partitions`."""
+    hidden_file = next((entry for entry in entries if not is_visible(entry.path.removeprefix(f"{folder}/"))), None)
+    if hidden_file is not None:
+        raise InvalidError(
+            f"{hidden_file.path!r} is in a hidden folder, so that no reader would take its rows: give the partition column a "
+            "name that does not begin with '.'"
+        )
     if mode != "overwrite":
         for columns in {tuple(partition_columns(entry, folder)) for entry in entries}:
             expect_partitions(repository, hidden, folder, columns)
@@ -58,16 +65,17 @@ def expect_clean(repository: Reached, branch: str, folder: str) -> None:
 
 def expect_partitions(repository: Reached, ref: str, folder: str, columns: Sequence[str]) -> None:
     """Refuse to add files that are partitioned by ``columns`` to a dataset with other partition columns: nothing could read both.
-    The first file says what the dataset has. Case does not matter. One listing. :class:`InvalidError`."""
+    The first file says what the dataset has. Case matters: Polars and DuckDB tell ``K`` from ``k``, and with folders of both a
+    dynamic overwrite would replace only those of one. One listing. :class:`InvalidError`."""
     first = next(data_files(repository.objects(ref, f"{folder}/"), folder), None)
     if first is None:
         return
     existing = partition_columns(first, folder)
-    if [name.lower() for name in existing] != [name.lower() for name in columns]:
+    if existing != list(columns):
         both = (f"by {', '.join(map(repr, names))}" if names else "by no columns" for names in (existing, columns))
         raise InvalidError(
             "dataset {!r} is partitioned {}, and the frame {}, so that nothing could read both: partition the frame as the "
-            "dataset, or replace the dataset with mode 'overwrite'".format(folder, *both)
+            "dataset, in the same case, or replace the dataset with mode 'overwrite'".format(folder, *both)
         )
 
 

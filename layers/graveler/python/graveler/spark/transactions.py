@@ -127,7 +127,11 @@ class Transaction:
         :class:`UnavailableError` if the job fails.
         """
         folder = dataset_path(path)
-        columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        spelled = {name.lower(): name for name in frame.columns}  # the name of a folder is that of the frame's column
+        columns = [
+            name if name in frame.columns else spelled.get(name.lower(), name)
+            for name in ([partition_by] if isinstance(partition_by, str) else partition_by)
+        ]
         if not folder:
             raise InvalidError("a dataset needs its own folder; name one, such as 'tables/events'")
         if mode not in MODES:
