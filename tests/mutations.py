@@ -37,6 +37,8 @@ FAULTS: Final = "lake/test_faults.py::test_after_a_fault_at_any_request_a_verb_h
 
 TRUTH: Final = "operations/test_truth.py"
 
+SHARING: Final = "storage/test_sharing.py"
+
 MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
@@ -108,7 +110,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "storage/sqlite_files.py",
         "if (number and lower.blocker(self._file) is not None) or higher.blocker(self._file) is not None:",
         "if False:",
-        "storage/test_sharing.py::test_processes_that_would_have_different_logs_or_indexes_do_not_write_over_each_other[second name]",
+        f"{SHARING}::test_processes_that_would_have_different_logs_or_indexes_do_not_write_over_each_other[second name]",
     ),
     Mutation(
         "C5",
