@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.support.disk import on_a_disk_of_its_own
 
 PROGRAM = """
-import asyncio, io, os
+import asyncio, io, os, sys
 import pytest
 os.environ["TMPDIR"] = str(disk)
 from graveler.api.forms import uploaded
@@ -62,7 +62,8 @@ def write_and_return():
         file.seek(0)
 
 def put_stdin():
-    with whole(io.BytesIO(LARGE)):
+    sys.stdin = io.TextIOWrapper(io.BytesIO(LARGE))
+    with whole(Path("-")):
         pass
 
 def receive_body():

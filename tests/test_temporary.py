@@ -65,12 +65,15 @@ write_file(Path(sys.argv[1]) / "target", pieces())
 STANDARD_INPUT = (
     """
 import io, os, sys
+from pathlib import Path
 os.environ["TMPDIR"] = sys.argv[1]
 from graveler.cli.local_files import whole
 """
     + READY
     + """
-with whole(io.BytesIO(bytes(9 << 20))):
+terminal, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(bytes(9 << 20)))
+with whole(Path("-")):
+    sys.stdin = terminal
     wait()
 """
 )

@@ -12,10 +12,12 @@ ref are escapes; any other percent sign stands for itself, and a path is never d
 
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from graveler.errors import GravelerError, RefNotFoundError
-from graveler.model import Page, Tag
+
+if TYPE_CHECKING:
+    from graveler.model import Page, Tag
 
 SCHEME: Final = "lakefs://"
 
@@ -74,7 +76,9 @@ class TagMeant(NamedTuple):
         return f"the tag {self.name!r} is written {scheme}{str(self.address).removeprefix(SCHEME)}"
 
 
-def tag_meant(error: RefNotFoundError, address: Address, tags: Callable[[str, str, int], Page[Tag]]) -> TagMeant | None:
+def tag_meant(
+    error: RefNotFoundError, address: Address, tags: "Callable[[str, str, int], Page[Tag]]"
+) -> TagMeant | None:
     """Return the tag that an address means for which there is no ref: ``ref`` and ``path`` together begin with its name. If
     several tags fit, it is the longest. ``tags`` lists tags by prefix, start and number: once, and not if no tag can be meant.
     None if no tag fits, or they cannot be listed."""
@@ -99,7 +103,7 @@ def tag_meant(error: RefNotFoundError, address: Address, tags: Callable[[str, st
 
 
 def with_tag_meant(
-    error: RefNotFoundError, address: Address, tags: Callable[[str, str, int], Page[Tag]], scheme: str = SCHEME
+    error: RefNotFoundError, address: Address, tags: "Callable[[str, str, int], Page[Tag]]", scheme: str = SCHEME
 ) -> RefNotFoundError:
     """Return the error, and if it has one, with the tag of :func:`tag_meant` in its text."""
     meant = tag_meant(error, address, tags)

@@ -26,8 +26,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, json
-
 from graveler.errors import UNREADABLE, ForbiddenError, InvalidError, NotFoundError, UnavailableError
 
 CONFIG: Final = "GRAVELER_CONFIG"
@@ -152,7 +150,8 @@ def check_name(name: str) -> str:
     return name
 
 
-class LakeDefault(Struct, frozen=True, omit_defaults=True):
+@dataclass(frozen=True)
+class LakeDefault:
     """The default repository of a lake, and "" or its branch."""
 
     repository: str
@@ -175,6 +174,8 @@ def change_lake_default(lake: str, default: LakeDefault | None) -> None:
         raise _homeless()
     if default is None and find_lake_default(lake) is None:
         return
+    from msgspec import json
+
     from graveler.storage.folders import unavailable  # fcntl: only where a file is written
 
     try:
@@ -196,6 +197,8 @@ def _defaults_file() -> Path | None:
 
 
 def _read_defaults(path: Path) -> dict[str, LakeDefault]:
+    from msgspec import json  # not to show help
+
     try:
         return json.decode(path.read_bytes(), type=dict[str, LakeDefault])
     except (FileNotFoundError, NotADirectoryError):

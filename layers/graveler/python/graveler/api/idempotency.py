@@ -29,7 +29,7 @@ from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.request_results import REQUEST_TTL
-from graveler.lake.context import StoppedError
+from graveler.lake.stopped import StoppedError
 from graveler.pauses import WouldWaitError
 from graveler.requests.base import CommitInfo
 from graveler.storage.tables import Absent, Check, ConditionFailedError, Item, Key, Matches

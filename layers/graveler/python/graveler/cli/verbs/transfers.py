@@ -31,7 +31,6 @@ from graveler.cli.progress import LARGE, counting, shows_progress
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
-from graveler.content_types import content_type_of
 from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, UnavailableError
 from graveler.progress import ObjectProgress
@@ -101,7 +100,11 @@ def put(
         raise InvalidError(f"--guess-type would replace --content-type {content_type!r}; give one of them")
 
     def type_of(path: str) -> str:
-        return content_type_of(path) if guess_type else content_type or ""
+        if not guess_type:
+            return content_type or ""
+        from graveler.content_types import content_type_of
+
+        return content_type_of(path)
 
     screen = output()
     branch = str(RefURI(to.repository, to.ref))

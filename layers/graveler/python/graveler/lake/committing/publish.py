@@ -16,9 +16,9 @@ from graveler.errors import (
 from graveler.history.refs import BranchState
 from graveler.lake.committing.records import records_of
 from graveler.lake.committing.request_results import results_of
-from graveler.lake.context import StoppedError
 from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
+from graveler.lake.stopped import StoppedError
 from graveler.model import Commit, CommitID, Token
 from graveler.staging.tokens import TokenState
 from graveler.storage.tables import Check, ConditionFailedError, Write

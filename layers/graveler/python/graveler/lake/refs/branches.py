@@ -25,11 +25,11 @@ from graveler.history.owners import BranchLease, Owners
 from graveler.history.reflog import Event, RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.context import StoppedError
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.lake.settings.rules import READ_ONLY, Intent
+from graveler.lake.stopped import StoppedError
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
 from graveler.random_bytes import random_bytes
 from graveler.staging.cleanup import CleanupQueue
