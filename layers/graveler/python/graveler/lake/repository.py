@@ -298,7 +298,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         """Open a verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
         ``operation_id``; ``request_id`` (or else ``operation_id``) identifies its commit. ``began`` (Unix seconds) is when the
         work on the operation began: it has to be published within half the grace period. ``only_while`` is a condition of the
-        transaction that publishes it; if it fails, :class:`graveler.lake.context.StoppedError`. A cherry-pick reads
+        transaction that publishes it; if it fails, :class:`graveler.lake.stopped.StoppedError`. A cherry-pick reads
         its commit; otherwise no request."""
         from graveler.lake.in_parts.opening import open_work, ticket_of
         from graveler.lake.in_parts.part_files import PartFiles  # not on the path of a cold start
