@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infra.routes import CATCH_ALL, api_routes
+from infra.routes import CATCH_ALL, FALLBACK_PATH, FALLBACKS, api_routes
 from tests.infra.iam.conditions import UnknownError
 from tests.infra.iam.declared import declared_calls
 from tests.infra.iam.policies import Policies, Right, Statement
@@ -46,7 +46,8 @@ def with_routes(file: Path) -> Templates:
         if f"Functions{verb.capitalize()}" in json.dumps(each)
     }
     keys = [(f"{route.method} {route.path}", route.verb) for route in api_routes()]
-    for number, (key, verb) in enumerate([*keys, ("$default", CATCH_ALL)]):
+    fallbacks = [(f"{method} {FALLBACK_PATH}", verb) for method, verb in FALLBACKS.items()]
+    for number, (key, verb) in enumerate([*keys, *fallbacks, ("$default", CATCH_ALL)]):
         target = {"Fn::Join": ["", ["integrations/", {"Ref": integrations[verb]}]]}
         of_api[f"Route{number}"] = {
             "Type": "AWS::ApiGatewayV2::Route",
