@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             repository.upload("main", PATH, f"name\n{tag}\n".encode())
             repository.commit("main", tag)
             repository.create_tag(tag, "main")
-        repository.create_branch("work", "main")
+        repository.create_branch("drafts", "main")
     return folder
 
 
@@ -107,8 +107,8 @@ def exported(uri: str) -> str:
 
 
 def copied(uri: str) -> str:
-    done("cp", f"{uri}/{PATH}", "lakefs://sales/work/copy.csv")
-    return done("cat", "lakefs://sales/work/copy.csv").out
+    done("cp", f"{uri}/{PATH}", "lakefs://sales/drafts/copy.csv")
+    return done("cat", "lakefs://sales/drafts/copy.csv").out
 
 
 def selected(uri: str) -> str:
@@ -152,7 +152,7 @@ def test_the_filesystem_reads_and_lists_each_tag(scene: Scene) -> None:
     assert [fs.cat_file(f"{name}/{PATH}").decode() for name in sorted(map(tag_folder, TAGS))] == [
         lines(tag) for tag in sorted(TAGS, key=tag_folder)
     ]
-    assert set(folders) == {*map(tag_folder, TAGS), "sales/main", "sales/work"}
+    assert set(folders) == {*map(tag_folder, TAGS), "sales/main", "sales/drafts"}
     for tag in TAGS:
         name = f"{tag_folder(tag)}/{PATH}"
         assert fs.find(tag_folder(tag)) == fs.glob(f"{tag_folder(tag)}/d/*.csv") == [name]
@@ -250,7 +250,7 @@ def test_what_takes_a_ref_takes_its_address() -> None:
             assert [commit["message"] for commit in newer] == list(reversed(TAGS[number:]))
             done("branch", "delete", "lakefs://sales/fresh", "--yes")
             done("tag", "delete", "lakefs://sales/fresh%2Ftag")
-    assert run("reset", "lakefs://sales/work", "--hard", "lakefs://other/main").code == ExitCode.INVALID
+    assert run("reset", "lakefs://sales/drafts", "--hard", "lakefs://other/main").code == ExitCode.INVALID
 
 
 @pytest.mark.usefixtures("scene")
@@ -270,7 +270,7 @@ def test_verbs_for_branches_name_the_tag_that_they_refuse() -> None:
             ("reset", f"{uri}/{PATH}"),
             ("reset", "-r", f"{uri}/d/", "--yes"),
             ("reset", uri, "--hard", "main"),
-            ("merge", "lakefs://sales/work", tag),
+            ("merge", "lakefs://sales/drafts", tag),
         ):
             result = run(*arguments)
             said = f"{tag!r} is not a valid branch name" in result.err

@@ -289,14 +289,14 @@ class Router:
         segments = (path[len(self._base) :] or "/").split("/")[1:]
         if "" in segments[:-1]:
             raise bad_request(f"path {path[:200]!r} has an empty segment, where a name is missing")
-        found = self._matched(segments, method)
-        if found is None:
-            others = self._matched(segments, None)
-            if others is None:
+        match = self._matched(segments, method)
+        if match is None:
+            other_methods = self._matched(segments, None)
+            if other_methods is None:
                 raise ApiError(404, UNKNOWN_ROUTE, code=UNKNOWN_ROUTE_CODE)
-            allowed = ", ".join(sorted(others[0].routes))
+            allowed = ", ".join(sorted(other_methods[0].routes))
             raise ApiError(405, f"{method} is not allowed here; allowed: {allowed}", {"allow": allowed})
-        node, segments = found
+        node, segments = match
         route, names = node.routes[method]
         return route, {name: _decoded(segments[at]) for at, name in names}
 
@@ -317,9 +317,9 @@ def _match(node: _Node, segments: list[str], at: int, method: str | None) -> _No
     segment = segments[at]
     below = node.literals.get(segment)
     if below is not None:
-        found = _match(below, segments, at + 1, method)
-        if found is not None:
-            return found
+        match = _match(below, segments, at + 1, method)
+        if match is not None:
+            return match
     if node.parameter is not None and segment:
         return _match(node.parameter, segments, at + 1, method)
     return None
@@ -332,14 +332,14 @@ def _match_joined(node: _Node, segments: list[str], at: int, method: str | None)
         return (node, []) if (method in node.routes if method else node.routes) else None
     below = node.literals.get(segments[at])
     if below is not None:
-        found = _match_joined(below, segments, at + 1, method)
-        if found is not None:
-            return found[0], [segments[at], *found[1]]
+        match = _match_joined(below, segments, at + 1, method)
+        if match is not None:
+            return match[0], [segments[at], *match[1]]
     if node.parameter is not None:
         for end in range(at + 1, len(segments) + 1 if node.parameter.is_joined else at + 2):
-            found = _match_joined(node.parameter, segments, end, method)
-            if found is not None:
-                return found[0], ["/".join(segments[at:end]), *found[1]]
+            match = _match_joined(node.parameter, segments, end, method)
+            if match is not None:
+                return match[0], ["/".join(segments[at:end]), *match[1]]
     return None
 
 

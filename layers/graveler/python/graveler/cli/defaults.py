@@ -35,17 +35,17 @@ def default() -> Default | None:
     from graveler.locations import find_default
 
     try:
-        found = find_default(_ASKED.get())
+        place = find_default(_ASKED.get())
     except NotFoundError:
-        found = None  # opening the lake reports that there is none
-    _USED.set(found)
-    if found is None:
+        place = None  # opening the lake reports that there is none
+    _USED.set(place)
+    if place is None:
         return None
     try:
-        branch = check_branch(found.branch) if found.branch else ""
-        return Default(check_repository(found.repository), branch)
+        branch = check_branch(place.branch) if place.branch else ""
+        return Default(check_repository(place.repository), branch)
     except InvalidError as error:
-        raise InvalidError(f"{found.by} names no repository or branch: {error}") from None
+        raise InvalidError(f"{place.by} names no repository or branch: {error}") from None
 
 
 def used_default() -> str:

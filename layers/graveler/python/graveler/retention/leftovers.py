@@ -57,16 +57,18 @@ class Purged(Struct, frozen=True):
 
 
 def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepository:
-    """Return the one of this name, uid or namespace. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
-    found = [one for one in deleted if name.rstrip("/") in (one.name, one.uid, one.namespace)]
-    if not found:
+    """Return the repository of this name, uid or namespace. :class:`NotFoundError`; :class:`InvalidError` if several had the
+    name."""
+    text = name.rstrip("/")
+    matches = [each for each in deleted if text in (each.name, each.uid, each.namespace)]
+    if not matches:
         raise NotFoundError(
             f"there are no remains of a deleted repository {name!r}; list those with `graveler gc deleted`"
         )
-    if len(found) > 1:
-        uids = ", ".join(one.uid for one in found)
+    if len(matches) > 1:
+        uids = ", ".join(repository.uid for repository in matches)
         raise InvalidError(f"several repositories named {name!r} were deleted; choose one by its uid: {uids}")
-    return found[0]
+    return matches[0]
 
 
 def purge_name(deleted: Sequence[DeletedRepository], name: str) -> str:

@@ -199,8 +199,8 @@ class TableFile:
                 raise UnavailableError(f"the table {self.path} was replaced while it was being opened; try again")
             self._index = os.open(f"{self._stem}-shm", os.O_RDWR | os.O_CLOEXEC)
             self._log = os.open(f"{self._stem}-wal", os.O_RDONLY | os.O_CLOEXEC)
-            others = [os.fstat(descriptor) for descriptor in (self._index, self._log)]
-            self._identities = (self.identity, *((status.st_dev, status.st_ino) for status in others))
+            statuses = [os.fstat(descriptor) for descriptor in (self._index, self._log)]
+            self._identities = (self.identity, *((status.st_dev, status.st_ino) for status in statuses))
             _open_files.update(self._identities)
             if self._has_locks:
                 try:

@@ -145,8 +145,8 @@ def _check_table(tables: Tables) -> tuple[TableState, list[Damage]]:
     if not errors:
         return TableState.SOUND, []
     rest = f"; and {len(errors) - _SHOWN_ERRORS:,} more" if len(errors) > _SHOWN_ERRORS else ""
-    why = f"is damaged: {'; '.join(errors[:_SHOWN_ERRORS])}{rest}"
-    return TableState.DAMAGED, [Damage(FindingKind.TABLE, "the file of the table", why, _TABLE)]
+    defect = f"is damaged: {'; '.join(errors[:_SHOWN_ERRORS])}{rest}"
+    return TableState.DAMAGED, [Damage(FindingKind.TABLE, "the file of the table", defect, _TABLE)]
 
 
 def _check_permissions(folder_permissions: FolderPermissions, *, repair: bool) -> list[Damage]:

@@ -50,10 +50,10 @@ class Gate(Struct, frozen=True):
     def refusal(self, address: str) -> ForbiddenError | InvalidError | None:
         """Return why no reader could read an object at an address; None if readers would try. Cost: a few system calls for a
         file, no request."""
-        own = f"{self.namespace}/"
+        inside = f"{self.namespace}/"
         try:
-            if address.startswith(own):
-                check_object_key(address[len(own) :])
+            if address.startswith(inside):
+                check_object_key(address[len(inside) :])
                 return None
             objects, key = self.outside(address)
             return table_refusal(objects.name_of(key)) if isinstance(objects, FolderObjects) else None
@@ -88,7 +88,7 @@ class GateOfMany:
         usual = b"\0" not in text and b"/\n" not in text and max(map(len, addresses)) <= MAX_OBJECT_KEY_BYTES
         if usual and self._passed.issuperset([address[: address.rfind(b"/")] for address in addresses]):
             return []
-        found = []
+        rejections = []
         for number, address in enumerate(addresses):
             folder = address[: address.rfind(b"/")]
             usual = len(address) <= MAX_OBJECT_KEY_BYTES and b"\0" not in address and not address.endswith(b"/")
@@ -96,12 +96,12 @@ class GateOfMany:
                 continue
             refusal = self._gate.refusal(address.decode())
             if refusal is not None:
-                found.append((number, refusal))
+                rejections.append((number, refusal))
             elif not address.startswith(_FILE):  # any of a folder's files may be a link
                 if len(self._passed) >= _FOLDERS:
                     self._passed.clear()
                 self._passed.add(folder)
-        return found
+        return rejections
 
 
 def refused(files: Sequence[Refused]) -> ForbiddenError | InvalidError:
