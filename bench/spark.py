@@ -21,12 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import graveler.spark
+from graveler.lake.importing.gate import Gate
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import ImportReport, import_listing, partitions_of
 from graveler.spark.listing import canonical
 from graveler.spark.session import local_session
+from graveler.storage.namespaces import locate
 
 OPTIONS = ListingOptions(base="s3://warehouse/")
 MORE_TASKS = 64
@@ -147,14 +149,14 @@ def listing_of(spark: SparkSession, folder: Path, count: int) -> DataFrame:
 
 def bare(listing: DataFrame, partitions: int) -> None:
     """The same rows, partitioned by ranges of keys and sorted, and thrown away."""
-    rows, columns = canonical(listing, OPTIONS, "local://bench", "listing", 0)
+    rows, columns = canonical(listing, OPTIONS, Gate("local://bench", locate), "listing", 0)
     ordered = rows.repartitionByRange(partitions, columns.name).sortWithinPartitions(columns.name)
     ordered.write.format("noop").mode("overwrite").save()
 
 
 def handed_over(listing: DataFrame, partitions: int) -> None:
     """As :func:`bare`, but the rows go where an import's go, and are thrown away there."""
-    rows, columns = canonical(listing, OPTIONS, "local://bench", "listing", 0)
+    rows, columns = canonical(listing, OPTIONS, Gate("local://bench", locate), "listing", 0)
     ordered = rows.repartitionByRange(partitions, columns.name).sortWithinPartitions(columns.name)
 
     def throw_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

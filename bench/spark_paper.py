@@ -14,6 +14,7 @@ import pyarrow as arrow
 from pyspark import cloudpickle
 from tests.spark import buckets
 
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import CHECKSUM, KEY, MTIME, SIZE
 from graveler.model import SplitParameters
@@ -26,6 +27,7 @@ from graveler.spark.listing import Columns
 from graveler.spark.subtrees import SubtreeTask
 from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.namespaces import locate
 from graveler.storage.objects import PAGE, Objects, StoredObject
 from graveler.storage.s3_objects import S3Objects
 from graveler.tree.ids import NoNotes
@@ -94,7 +96,7 @@ def count(objects: int = 240_000, parts: int = 6) -> Requests:
     store_objects = CountedObjects()
     split = SplitParameters()
     names = {KEY: "key", SIZE: "size", CHECKSUM: "etag", MTIME: "mtime"}
-    columns = Columns(names, RowRules("", "", "s3://warehouse/", False, False), _NAMESPACE, "listing", 0)
+    columns = Columns(names, RowRules("", "", "s3://warehouse/", False, False), "listing", 0, Gate(_NAMESPACE, locate))
     note = Checkpoint(store_objects, ["listing"])
     store = TreeStore(ImmutableFiles(store_objects, None), LocalRuntime(), notes=NoNotes())
     answers = []

@@ -146,26 +146,26 @@ def test_rows_of_an_inventory(spark: SparkSession, repository: OpenRepository) -
 def test_columns_of_every_type(spark: SparkSession, repository: OpenRepository) -> None:
     moment = datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
     frame = spark.createDataFrame(
-        [("x", "s3://b/x y", 7, "ab" * 16, moment, "text/csv", {"owner": "ann"}, True)],
+        [("x", "s3://bucket/x y", 7, "ab" * 16, moment, "text/csv", {"owner": "ann"}, True)],
         "path string, address string, size int, checksum string, mtime timestamp, content_type string, "
         "metadata map<string,string>, is_latest boolean",
     )
     frame = frame.withColumn("path", frame.path.cast("binary")).withColumn("mtime", frame.mtime.cast("timestamp_ntz"))
     import_listing(spark, repository, "main", frame, partitions=1)
     entry = repository.stat("main", "x")
-    assert (entry.address, entry.size, entry.mtime) == ("s3://b/x y", 7, int(moment.timestamp()))
+    assert (entry.address, entry.size, entry.mtime) == ("s3://bucket/x y", 7, int(moment.timestamp()))
     assert (entry.content_type, dict(entry.metadata)) == ("text/csv", {"owner": "ann"})
 
 
 def test_addresses_alone(spark: SparkSession, repository: OpenRepository) -> None:
     frame = spark.createDataFrame(
-        [("s3://b/t/2", 1, "02"), ("s3://b/t/1", 1, "01"), ("s3://c/t/1", 1, "03")],
+        [("s3://bucket/t/2", 1, "02"), ("s3://bucket/t/1", 1, "01"), ("s3://other/t/1", 1, "03")],
         "address string, size long, etag string",
     )
-    options = ListingOptions(source="s3://b/t/", destination="d/")
+    options = ListingOptions(source="s3://bucket/t/", destination="d/")
     import_listing(spark, repository, "main", frame, options, partitions=2)
     entries = list(repository.objects("main"))
-    assert {entry.path: entry.address for entry in entries} == {"d/1": "s3://b/t/1", "d/2": "s3://b/t/2"}
+    assert {entry.path: entry.address for entry in entries} == {"d/1": "s3://bucket/t/1", "d/2": "s3://bucket/t/2"}
 
 
 @pytest.mark.parametrize(
@@ -219,6 +219,18 @@ def test_bad_rows_fail_the_import_or_are_left_out_and_told(spark: SparkSession, 
     assert whys["n"] == "column 'size': 'x' is not a number of bytes, such as 1024"
     assert whys["m"] == "column 'islatest' is neither true nor false"
     assert "URL decoding" in whys["100%zz"]
+
+
+def test_rows_that_nobody_could_read_are_bad(spark: SparkSession, repository: OpenRepository) -> None:
+    """Plain rows, which are encoded a batch at a time, and others."""
+    readable, unreadable = f"{BASE}a", ["file:///proc/self/environ", f"{BASE}{'x' * 2000}", "gs://bucket/key"]
+    rows = [(name, address, 1, "0" * 32, 10**9) for name, address in zip("abcd", [readable, *unreadable], strict=True)]
+    frame = spark.createDataFrame(rows, "key string, physical_address string, size long, etag string, mtime long")
+    for listing in (frame, frame.drop("mtime")):
+        with pytest.raises(BadRowsError, match="3 rows cannot be imported") as caught:
+            import_listing(spark, repository, "main", listing, ListingOptions(), partitions=1)
+        assert {row.name for row in caught.value.samples} == {"b", "c", "d"}
+    assert [entry.path for entry in repository.objects("main")] == []
 
 
 def never(spark: SparkSession) -> DataFrame:

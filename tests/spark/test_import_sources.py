@@ -159,7 +159,7 @@ def test_a_number_that_is_too_large_is_one_bad_row(spark: SparkSession, tmp_path
         [("a", Decimal(10), Decimal(1_767_225_600)), ("b", large, Decimal(1)), ("c", Decimal(1), -large)],
         "key string, size decimal(38,0), mtime decimal(38,0)",
     ).withColumn("etag", sql.lit(etag))
-    report = import_listing(spark, repository, "main", listing, ListingOptions(base="s3://x/"), max_bad_rows=2)
+    report = import_listing(spark, repository, "main", listing, ListingOptions(base="s3://bucket/"), max_bad_rows=2)
     assert report.built is not None
     assert (report.built.objects, report.built.bad) == (1, 2)
     whys = sorted((row.name, row.why) for row in report.built.samples)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import Batch
 from graveler.runtime.local import LocalRuntime
@@ -20,6 +21,7 @@ from graveler.spark.listing import Columns
 from graveler.spark.subtrees import SubtreeTask
 from graveler.storage.immutable_files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.namespaces import locate
 from graveler.tree.record import RecordCodec, record_ids
 from graveler.tree.store import TreeStore
 from graveler.tree.writer import build, join
@@ -28,7 +30,8 @@ from tests.support.trees import ALONE
 
 NAMESPACE = "mem://repo"
 NAMES = {"key": "key", "size": "size", "checksum": "etag", "mtime": "mtime"}
-COLUMNS = Columns(NAMES, RowRules("", "", BASE, False, False), NAMESPACE, "the test's listing", 7)
+GATE = Gate(NAMESPACE, locate)
+COLUMNS = Columns(NAMES, RowRules("", "", BASE, False, False), "the test's listing", 7, GATE)
 
 
 def cut(rows: list[Row], cuts: Sequence[int]) -> list[list[Row]]:
@@ -206,22 +209,22 @@ def test_whole_batches_are_encoded_as_rows_are(
 
     rules = RowRules(source, destination, base, False, False)
     batch = batch_of(rows)
-    found = PlainRows(rules, f"{NAMESPACE}/").encode(batch)
+    found = PlainRows(rules, f"{NAMESPACE}/", GATE).encode(batch)
     names = {name: name for name in batch.schema.names}
-    reader = Columns(names, rules, NAMESPACE, "x", 7).reader(RecordCodec(NAMESPACE))
+    reader = Columns(names, rules, "x", 7, GATE).reader(RecordCodec(NAMESPACE))
     values = {name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
     if found is None:
         return  # left to the reader
     (keys, _, packed), _ = reader.block(Batch(range(len(rows)), values), 0)
     assert found == (keys, packed, record_ids(keys, packed))
-    part = PlainRows(rules, f"{NAMESPACE}/").encode(batch.slice(offset))
+    part = PlainRows(rules, f"{NAMESPACE}/", GATE).encode(batch.slice(offset))
     if offset < len(rows):
         assert part == (keys[offset:], packed[offset:], record_ids(keys[offset:], packed[offset:]))
 
 
 def test_usual_batches_are_encoded_as_a_whole() -> None:
     batch = batches_of(rows_of(Random(2), 12), Random(1))[0]
-    found = PlainRows(COLUMNS.rules, f"{NAMESPACE}/").encode(batch)
+    found = PlainRows(COLUMNS.rules, f"{NAMESPACE}/", GATE).encode(batch)
     assert found is not None
     assert len(found[0]) == batch.num_rows
 
@@ -233,7 +236,7 @@ def test_etags_of_uploads_in_parts_are_usual(every: int) -> None:
         for at, row in enumerate(rows_of(Random(2), 12))
     ]
     batch = batches_of(rows, Random(1))[0]
-    found = PlainRows(COLUMNS.rules, f"{NAMESPACE}/").encode(batch)
+    found = PlainRows(COLUMNS.rules, f"{NAMESPACE}/", GATE).encode(batch)
     assert found is not None, "not left to the reader of rows"
     assert found[2] == record_ids(found[0], found[1])
 

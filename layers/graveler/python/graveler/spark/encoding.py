@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as arrow
 import pyarrow.compute as compute
 
+from graveler.lake.importing.gate import Gate, GateOfMany
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import ADDRESS, BUCKET, CHECKSUM, KEY, MTIME, SIZE
 from graveler.tree.record import MAX_KEY_BYTES
@@ -40,13 +41,15 @@ _NOTHING: Final = arrow.scalar(b"", _BINARY)
 
 
 class PlainRows:
-    """The encoder for batches of plain rows. ``inside`` is the prefix of addresses in the namespace."""
+    """The encoder for batches of plain rows. ``inside`` is the prefix of addresses in the namespace. Rows whose addresses the
+    ``gate`` refuses are not plain."""
 
-    def __init__(self, rules: RowRules, inside: str) -> None:
+    def __init__(self, rules: RowRules, inside: str, gate: Gate) -> None:
         self._source = rules.source.encode()
         self._destination = rules.destination.encode()
         self._base = rules.base.encode()
         self._inside = inside.encode()
+        self._gate = GateOfMany(gate)
 
     def encode(self, batch: arrow.RecordBatch) -> Records | None:
         """Return the records of a batch, if all its rows are plain and valid; else None. 1.5 µs a row, most of it for record
@@ -69,6 +72,8 @@ class PlainRows:
         except (ValueError, TypeError, UnicodeError, arrow.ArrowException):
             return None
         if address is None or digests is None or not self._are_good(names, address, sizes, mtimes):
+            return None
+        if self._gate.refusals(_list(address)):
             return None
         lengths = _FIXED + compute.binary_length(address).to_numpy(zero_copy_only=False)
         head = np.empty(batch.num_rows, _PLAIN_HEAD if in_parts is None else _HEAD)

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from graveler.errors import CorruptError, InvalidError, PreconditionError
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.text import utf8
 from graveler.locations import ServedLake
@@ -142,7 +143,8 @@ def import_listing(
     destination = utf8("destination", options.destination)
     with reached(spark, repository, lake) as found:
         now = found.clock.now()
-        rows, columns = canonical(listing, options, found.repository.namespace, label, int(now))
+        gate = Gate(found.repository.namespace, found.locate_outside)
+        rows, columns = canonical(listing, options, gate, label, int(now))
         note = None
         if checkpoint:
             split = found.repository.split

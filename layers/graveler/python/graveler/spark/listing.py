@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.listing_files import ListingFile
 from graveler.lake.importing.listing_rows import RowReader, RowRules
 from graveler.lake.importing.listing_tables import (
@@ -62,14 +63,20 @@ class Columns(Struct, frozen=True):
     """The names of a canonical listing's columns in the original listing (``names``, by meaning), and the rules that turn its
     rows into records. For its names it acts as a :class:`graveler.lake.importing.listing_tables.Table`; picklable.
 
-    ``label`` names the listing in messages; ``default_mtime`` (Unix seconds) is used for a listing without times.
+    ``label`` names the listing in messages; ``default_mtime`` (Unix seconds) is used for a listing without times. ``gate`` tells
+    which addresses readers of the repository can read; rows with others are bad.
     """
 
     names: Mapping[str, str]
     rules: RowRules
-    namespace: str
     label: str
     default_mtime: int
+    gate: Gate
+
+    @property
+    def namespace(self) -> str:
+        """The repository's storage namespace."""
+        return self.gate.namespace
 
     @property
     def has_header(self) -> bool:
@@ -94,7 +101,7 @@ class Columns(Struct, frozen=True):
         """Return the reader that turns rows into records. :class:`graveler.lake.importing.listing_files.ListingError` for missing
         columns."""
         prefix = self.namespace.rstrip("/") + "/"
-        return RowReader(ListingFile(Path(self.label)), self, self.rules, codec, prefix, self.default_mtime)
+        return RowReader(ListingFile(Path(self.label)), self, self.rules, codec, prefix, self.default_mtime, self.gate)
 
     def raw(self, key: bytes) -> str:
         """Return the listing's name for the object with this key in the lake."""
@@ -102,7 +109,7 @@ class Columns(Struct, frozen=True):
 
 
 def canonical(
-    listing: DataFrame, options: ListingOptions, namespace: str, label: str, default_mtime: int
+    listing: DataFrame, options: ListingOptions, gate: Gate, label: str, default_mtime: int
 ) -> tuple[DataFrame, Columns]:
     """Return the rows of a listing that count, in columns named by meaning: ``key`` or ``physical_address`` (first) and the other
     existing ones. Runs no job.
@@ -113,7 +120,7 @@ def canonical(
     names, _ = meanings(ListingFile(Path(label)), listing.columns)
     encoded = bool(options.url_encoded)
     rules = RowRules(options.source, options.destination, options.base, False, options.folders)
-    Columns(names, rules, namespace, label, default_mtime).reader(RecordCodec(namespace))  # raises for missing ones
+    Columns(names, rules, label, default_mtime, gate).reader(RecordCodec(gate.namespace))  # raises for missing ones
     types = {meaning: listing.schema[name].dataType for meaning, name in names.items()}
     of = {meaning: listing[f"`{name}`"] for meaning, name in names.items()}
     problems: list[Column] = []
@@ -141,7 +148,7 @@ def canonical(
     ]
     used = [ADDRESS] if rules.base == "" and ADDRESS in names else [BUCKET] if rules.base == "" else []
     kept = [m for m in dict.fromkeys([KEY, *used, SIZE, CHECKSUM, MTIME, CONTENT_TYPE, METADATA]) if m in names]
-    columns = Columns({m: names[m] for m in kept}, rules, namespace, label, default_mtime)
+    columns = Columns({m: names[m] for m in kept}, rules, label, default_mtime, gate)
     selected = [_typed(meaning, of[meaning], types.get(meaning, StringType())).alias(meaning) for meaning in kept]
     if problems:
         selected.append(sql.coalesce(*problems).alias(PROBLEM))

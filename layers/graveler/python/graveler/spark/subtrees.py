@@ -117,7 +117,7 @@ class _Rows:
     def __init__(self, columns: Columns) -> None:
         self._codec = RecordCodec(columns.namespace)
         self._reader: RowReader = columns.reader(self._codec)
-        self._plain = PlainRows(columns.rules, columns.namespace.rstrip("/") + "/")
+        self._plain = PlainRows(columns.rules, columns.namespace.rstrip("/") + "/", columns.gate)
         self._name = columns.name
         self.repeated: list[bytes] = []
         """The keys of superseded rows, ascending; the caller removes those it has counted."""
