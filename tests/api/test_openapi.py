@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from graveler.api.openapi import main, openapi_json
+from graveler.api.openapi import TAGS, main, openapi_json
 from graveler.api.resources import GROUPS
 from graveler.api.routing import Router
 from tests.api.support import Client
@@ -33,6 +33,14 @@ def test_every_route_is_in_it_once_and_every_reference_leads_somewhere() -> None
     assert all(NAMES.match(name) for name in schemas)
     for name in re.findall(r'"#/components/schemas/([^"]+)"', openapi_json().decode()):
         assert name in schemas
+
+
+def test_the_groups_are_described_in_the_order_in_which_a_reader_needs_them() -> None:
+    tags = json.loads(openapi_json())["tags"]
+    assert [tag["name"] for tag in tags][:4] == ["repositories", "branches", "objects", "commits"]
+    assert tags[-1]["name"] == "not implemented"
+    assert {tag["name"] for tag in tags} == set(TAGS) == {group.tag for group in GROUPS}
+    assert all(tag["description"] for tag in tags)
 
 
 def test_every_path_parameter_is_described_and_every_status_has_a_document() -> None:

@@ -145,11 +145,12 @@ def test_help_loads_neither_rich_nor_the_lake() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
 
 
-def test_the_installed_command_is_this_one() -> None:
-    command = Path(sys.executable).parent / "graveler"
-    result = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
-    assert result.stdout == done("--version").out
-    assert run("--version").err == ""
+def test_the_installed_command_and_the_package_are_this_command() -> None:
+    for command in ([str(Path(sys.executable).parent / "graveler")], [sys.executable, "-m", "graveler"]):
+        result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+        assert result.stdout == done("--version").out
+    wrong = subprocess.run([*command, "nothing"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stderr) == (run("nothing").code, run("nothing").err)
 
 
 def test_the_help_and_verbs_on_a_folder_do_not_load_what_only_aws_needs(lake: Path) -> None:

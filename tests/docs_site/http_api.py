@@ -23,7 +23,7 @@ def pages(api: Mapping[str, Any] | None = None) -> dict[str, str]:
             groups.setdefault(operation["tags"][0], []).append((method.upper(), path, operation))
     base = api["servers"][0]["url"]
     texts = {f"{FOLDER}/README.md": _overview(api, groups, base), f"{FOLDER}/documents.md": _documents(api)}
-    for tag in sorted(set(groups) - {LACKING}):
+    for tag in set(groups) - {LACKING}:
         texts[f"{FOLDER}/{slug(tag)}.md"] = _group(tag, groups[tag], base)
     return texts
 
@@ -87,7 +87,7 @@ def _overview(api: Mapping[str, Any], groups: Mapping[str, Iterable[tuple[str, s
     for name, scheme in api["components"]["securitySchemes"].items():
         way = scheme.get("name") or scheme.get("scheme")
         lines.append(f"| `{name}` | {scheme['type']}: {_code(way)} |")
-    for tag in sorted(groups, key=lambda tag: (tag == LACKING, tag)):
+    for tag in (tag["name"] for tag in api["tags"]):
         lines += ["", f"## {tag.capitalize()}", ""]
         lines += ["These operations of lakeFS answer 501.", ""] if tag == LACKING else []
         lines += ["| operation | request | |", "|---|---|---|"]

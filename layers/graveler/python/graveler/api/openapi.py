@@ -22,6 +22,33 @@ from graveler.wire.errors import Error
 OPENAPI_VERSION: Final = "3.1.0"
 BASE: Final = "/api/v1"
 
+TAGS: Final[Mapping[str, str]] = {
+    "repositories": "Repositories, their metadata and settings",
+    "branches": "Branches, and what moves them: reset, revert, cherry-pick",
+    "objects": "Objects: read, list, write, delete, copy",
+    "commits": "Commits and histories",
+    "refs": "Two refs: merge, merge base, differences",
+    "tags": "Permanent names for commits",
+    "staging": "Uploads by presigned URLs, and links to bytes that are already there",
+    "multipart uploads": "Uploads in parts, by presigned URLs",
+    "import": "Imports of existing objects, without copying",
+    "insight": "Merge previews, sums, the last commit of each object, the state of a repository",
+    "operations": "Work in the background: long merges, commits and imports, dumps, collections",
+    "ingest": "Rules by which objects that land in a bucket become commits",
+    "garbage collection": "What is collected, and when",
+    "upkeep": "Integrity checks, and the space of each holder",
+    "dumps": "Dumps of refs, and repositories restored from them",
+    "deleted repositories": "What deleted repositories leave behind",
+    "auth": "Login, the current user, users as holders of access keys",
+    "keys": "Access keys with their roles and limits",
+    "principals": "Rules that admit AWS principals",
+    "external": "The AWS principals of users, by the operations of lakeFS",
+    "config": "Versions, the kind of store, health",
+    "setup": "The first access key of a lake that never had one",
+    "not implemented": "Operations of lakeFS that answer 501",
+}
+"""The groups of routes, in the order in which a reader needs them, each with what it has."""
+
 _REF: Final = "#/components/schemas/{name}"
 _ALWAYS: Final = {400: Error, 429: Error, 503: Error}
 _WITH_CREDENTIALS: Final = {401: Error, **_ALWAYS}
@@ -40,6 +67,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     schemas, components = msgspec.json.schema_components(list(types), ref_template=_REF)
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
+    used = {route.tag for route in routes}
     for route in routes:
         paths.setdefault(route.template, {})[route.method.lower()] = _operation(route, schema_of)
     return {
@@ -52,6 +80,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         },
         "servers": [{"url": BASE}],
         "security": [{"basic_auth": []}, {"jwt_token": []}, {"cookie_auth": []}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items() if name in used],
         "paths": paths,
         "components": {
             "schemas": components,
