@@ -195,6 +195,21 @@ def test_revert_refuses(call: Client) -> None:
     assert (dirty.status, "(dirty branch)" in dirty.message) == (400, True)
 
 
+def test_strategies_decide_conflicts_of_reverts_and_picks(call: Client) -> None:
+    commit(call, "main", {"a": b"1", "b": b"1"})
+    commit(call, "main", {"a": b"2", "b": b"2"})
+    commit(call, "main", {"a": b"3", "b": b"3"})
+    body = {"ref": "main~1", "parent_number": 0, "strategies": [{"prefix": "b", "strategy": "source-wins"}]}
+    assert call("POST", f"{BRANCHES}/main/revert", (), body).status == 409
+    assert call("POST", f"{BRANCHES}/main/revert", (), body | {"strategy": "mine"}).status == 400
+    assert call("POST", f"{BRANCHES}/main/revert", (), body | {"strategy": "dest-wins"}).status == 204
+    opened = call.world.lake.repository("repo")
+    assert [opened.read("main", path) for path in ("a", "b")] == [b"3", b"1"]
+    body["ref"], body["strategy"] = "main~2", "source-wins"
+    assert call("POST", f"{BRANCHES}/main/cherry-pick", (), body).status == 201
+    assert [opened.read("main", path) for path in ("a", "b")] == [b"2", b"2"]
+
+
 def test_of_a_merge_the_parent_must_be_named(call: Client) -> None:
     commit(call, "main", {"a": b"1"})
     branch(call, "dev")

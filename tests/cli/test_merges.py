@@ -194,7 +194,7 @@ def test_revert_lists_conflicts_and_changes_nothing(lake: Path) -> None:
     assert (result.code, result.out) == (4, "")
     first, *rest = result.err.splitlines()
     assert first.startswith("error: reverting 'main~1' on 'main': 1 conflict, because")
-    assert "strategy" not in first
+    assert first.endswith(f"; nothing was changed. {WHAT_DECIDES}")
     assert rest[0] == "  a"
     assert rest[1].startswith("      before main~1 (source)  changed: 1 bytes, ")
     assert rest[2].startswith("      main (destination)      changed: 3 bytes, ")
@@ -202,6 +202,10 @@ def test_revert_lists_conflicts_and_changes_nothing(lake: Path) -> None:
     assert (document.code, document.json["commit"]) == (4, None)
     assert [c["path"] for c in document.json["conflicts"]] == ["a"]
     assert head()["id"] == before
+    done("revert", "lakefs://lake/main~1", "main", "--strategy-for", "a=source-wins")
+    assert cat("main", "a") == "1"
+    done("cherry-pick", f"lakefs://lake/{before}", "main", "--strategy", "dest-wins", "--allow-empty")
+    assert cat("main", "a") == "1"
 
 
 def test_cherry_pick(lake: Path) -> None:
@@ -248,8 +252,15 @@ def test_replaying_is_refused(lake: Path, verb: str) -> None:
     assert run(verb, "lakefs://lake/main", "nowhere").code == 3
     assert run(verb, "lakefs://lake/nowhere", "main").code == 3
     assert run(verb, "lakefs://lake/main").code == 2
-    old_order = run(verb, "lakefs://lake/main", "main~1")
-    assert (old_order.code, "not a valid branch name" in old_order.err) == (2, True)
+    assert run(verb, "lakefs://lake/main~1", "v1.0").err.startswith("error: 'v1.0' is not a valid branch name: ")
+    commit_id = head()["id"][:12]
+    for wrong in ("main~1", commit_id):
+        swapped = run(verb, "lakefs://lake/main", wrong)
+        assert (swapped.code, swapped.out) == (2, "")
+        assert swapped.err == (
+            f"error: {wrong!r} is not a branch; the commit comes first, then the branch: "
+            f"`graveler {verb} lakefs://lake/{wrong} main`\n"
+        )
     assert run(verb, "lakefs://lake/main", "lakefs://other/main").code == 2
     put("main", "a", "1")
     commit("main", "One")

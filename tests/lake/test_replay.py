@@ -88,6 +88,25 @@ def test_a_pick_makes_one_commit_again_with_its_message_and_metadata() -> None:
         repository.cherry_pick("main", one.id)
 
 
+def test_strategies_decide_the_conflicts_of_replays() -> None:
+    repository = World().main
+    commit(repository, {"a": "1", "raw/b": "1"})
+    bad = commit(repository, {"a": "2", "raw/b": "2", "c": "2"})
+    commit(repository, {"a": "3", "raw/b": "3"})
+    by_prefix = (("raw/", MergeStrategy.DEST_WINS),)
+    with pytest.raises(MergeConflictError) as conflict:
+        repository.revert("main", bad, strategy=MergeStrategies(by_prefix=by_prefix))
+    assert [c.path for c in conflict.value.conflicts] == ["a"]
+    repository.revert("main", bad, strategy=MergeStrategies(MergeStrategy.SOURCE_WINS, by_prefix))
+    assert texts(repository) == {"a": "1", "raw/b": "3"}
+    repository.create_branch("old", f"{bad}~1")
+    commit(repository, {"a": "old"}, "old")
+    with pytest.raises(MergeConflictError):
+        repository.cherry_pick("old", bad)
+    repository.cherry_pick("old", bad, strategy=MergeStrategy.DEST_WINS)
+    assert texts(repository, "old") == {"a": "old", "raw/b": "2", "c": "2"}
+
+
 def test_replays_with_a_request_id_happen_once() -> None:
     repository, ids = history()
     first = repository.revert("main", ids[1], request_id="r")

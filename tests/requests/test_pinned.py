@@ -131,6 +131,11 @@ some_info = st.builds(
     st.none() | st.integers(0, 2**33),
     some_text,
 )
+some_strategies = st.builds(
+    MergeStrategies,
+    st.sampled_from(MergeStrategy),
+    st.tuples(st.tuples(some_text, st.sampled_from(MergeStrategy))),
+)
 some_request: st.SearchStrategy[LongRequest] = st.one_of(
     st.builds(Commit, branch=some_text, info=some_info, allow_empty=st.booleans(), force=st.booleans()),
     st.builds(
@@ -145,7 +150,7 @@ some_request: st.SearchStrategy[LongRequest] = st.one_of(
         expected_destination=st.none() | st.just(ID),
     ),
     st.builds(Revert, branch=some_text, ref=some_text, parent_number=st.integers(0, 3), info=some_info),
-    st.builds(CherryPick, branch=some_text, ref=some_text, info=some_info),
+    st.builds(CherryPick, branch=some_text, ref=some_text, info=some_info, strategies=some_strategies),
     st.builds(Rewrite, branch=some_text, split=st.just(SplitParameters(1, 2, 3)), info=some_info),
     st.builds(
         ImportAddresses,

@@ -196,6 +196,15 @@ def test_commits_are_taken_back_and_picked(repo: Repository, main: Branch) -> No
     dev = repo.branch("dev").create("main~2")
     assert dev.cherry_pick(second.id).message == "second"
     assert dev.object("c").exists()
+    dev.object("c").upload("other")
+    dev.commit("third")
+    with pytest.raises(graveler.MergeConflictError):
+        dev.revert("dev~1")
+    assert dev.revert("dev~1", strategy="dest-wins", allow_empty=True).message == "Revert dev~1"
+    dev.revert("dev~2", strategy=graveler.MergeStrategies(graveler.MergeStrategy.SOURCE_WINS))
+    assert not dev.object("c").exists()
+    with pytest.raises(graveler.InvalidError, match="strategy 'ours' is unknown"):
+        dev.cherry_pick(second.id, strategy="ours")
 
 
 def test_a_branch_is_moved_and_moved_back(main: Branch) -> None:

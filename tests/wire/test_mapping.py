@@ -4,7 +4,14 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from graveler.model import Application, CommitID, MetarangeName, SplitParameters
+from graveler.model import (
+    Application,
+    CommitID,
+    MergeStrategies,
+    MergeStrategy,
+    MetarangeName,
+    SplitParameters,
+)
 from graveler.requests import committing, merging
 from graveler.requests import refs as requests
 from graveler.requests.base import CommitInfo
@@ -12,6 +19,7 @@ from graveler.wire import refs
 from graveler.wire.mapping import document_of, request_of
 
 INFO = CommitInfo("why", "me", {"k": "v", "é": '"'}, 7, "request-1")
+STRATEGIES = MergeStrategies(MergeStrategy.DEST_WINS, (("a/", MergeStrategy.SOURCE_WINS),))
 OF_INFO = {"message", "metadata", "created"}
 OTHERWISE = {"strategy", "strategies", "commit_overrides"}
 """Fields of documents that the API shapes in another way than the lake."""
@@ -44,11 +52,15 @@ PAIRS: list[tuple[type[Struct], Struct]] = [
     ),
     (
         refs.RevertCreation,
-        merging.Revert(branch="b", ref="r", parent_number=2, info=INFO, allow_empty=True, force=True),
+        merging.Revert(
+            branch="b", ref="r", parent_number=2, info=INFO, strategies=STRATEGIES, allow_empty=True, force=True
+        ),
     ),
     (
         refs.CherryPickCreation,
-        merging.CherryPick(branch="b", ref="r", parent_number=2, info=INFO, allow_empty=True, force=True),
+        merging.CherryPick(
+            branch="b", ref="r", parent_number=2, info=INFO, strategies=STRATEGIES, allow_empty=True, force=True
+        ),
     ),
 ]
 pairs = pytest.mark.parametrize(("kind", "request_"), PAIRS, ids=lambda it: getattr(it, "__name__", ""))

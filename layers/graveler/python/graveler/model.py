@@ -196,6 +196,11 @@ class MergeStrategies(Struct, frozen=True):
     default: MergeStrategy = MergeStrategy.NONE
     by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
 
+    def of(self, path: str) -> MergeStrategy:
+        """Return the strategy for a path."""
+        fitting = [(len(prefix), strategy) for prefix, strategy in self.by_prefix if path.startswith(prefix)]
+        return max(fitting, key=lambda pair: pair[0])[1] if fitting else self.default
+
 
 class Application(Struct, frozen=True):
     """One of the numbered writes of an application, such as a batch of a stream: ``id`` names the application, and ``version``

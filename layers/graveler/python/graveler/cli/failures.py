@@ -13,13 +13,12 @@ WHAT_DECIDES: Final = "`--strategy` decides all conflicts, `--strategy-for PREFI
 
 
 class ReplayConflictError(MergeConflictError):
-    """Conflicts of a verb that no strategy decides."""
+    """Conflicts of a revert or a cherry-pick."""
 
     def __init__(self, doing: str, source: str, destination: str, conflicts: "Sequence[Conflict]") -> None:
         super().__init__(source, destination, conflicts)
         number = f"{len(self.conflicts)} conflict{'s' if len(self.conflicts) != 1 else ''}"
-        what = f"{doing}: {number}, because the branch has other versions of these objects; nothing was changed"
-        self.args = (f"{what}. Change them on the branch by hand, and commit",)
+        self.args = (f"{doing}: {number}, because the branch has other versions of these objects; nothing was changed",)
 
 
 class NothingBelowError(NotFoundError):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from graveler.addresses import SCHEME, Address, ref_address, tag_meant
-from graveler.cli.failures import WHAT_DECIDES, NothingBelowError, ReplayConflictError
+from graveler.cli.failures import WHAT_DECIDES, NothingBelowError
 from graveler.cli.locations import named_by_command, open_lake, open_repository
 from graveler.cli.uris import parsed_by_command
 from graveler.errors import (
@@ -37,7 +37,7 @@ def hint_for(error: GravelerError) -> str:
     """Return sentences that follow the message of ``error``; "" if there is nothing to add."""
     named, repository = named_by_command()
     match error:
-        case ReplayConflictError() | NotCommittedError() | ParentNotFoundError():
+        case NotCommittedError() | ParentNotFoundError():
             return ""
         case MergeConflictError():
             return WHAT_DECIDES

@@ -321,6 +321,7 @@ class RequestMethods(Protocol):
         message: str = "",
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
         allow_empty: bool = False,
         request_id: str = "",
         created: int | None = None,
@@ -334,6 +335,7 @@ class RequestMethods(Protocol):
                 ref=ref,
                 parent_number=parent_number,
                 info=info,
+                strategies=strategies_of(strategy),
                 allow_empty=allow_empty,
                 force=force,
             )
@@ -348,6 +350,7 @@ class RequestMethods(Protocol):
         message: str = "",
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
         allow_empty: bool = False,
         request_id: str = "",
         created: int | None = None,
@@ -361,6 +364,7 @@ class RequestMethods(Protocol):
                 ref=ref,
                 parent_number=parent_number,
                 info=info,
+                strategies=strategies_of(strategy),
                 allow_empty=allow_empty,
                 force=force,
             )

@@ -302,7 +302,7 @@ class RemoteReader:
             if after is None:
                 break
         if not plain:
-            conflicts = [one for one in conflicts if _decided(strategies, one.path) is MergeStrategy.NONE]
+            conflicts = [one for one in conflicts if strategies.of(one.path) is MergeStrategy.NONE]
         return MergePreview(
             CommitID(page.base_commit_id), page.totals, tuple(conflict.value() for conflict in conflicts)
         )
@@ -383,12 +383,6 @@ class RemoteReader:
 
 def _page_query(prefix: str, after: str, delimiter: str, amount: int) -> Query:
     return {"prefix": prefix, "after": after, "delimiter": delimiter, "amount": min(amount, PAGE)}
-
-
-def _decided(strategies: MergeStrategies, path: str) -> MergeStrategy:
-    """Return the strategy for a path: that of the longest matching prefix."""
-    fitting = [(len(prefix), strategy) for prefix, strategy in strategies.by_prefix if path.startswith(prefix)]
-    return max(fitting, key=lambda found: found[0])[1] if fitting else strategies.default
 
 
 class RemoteView:

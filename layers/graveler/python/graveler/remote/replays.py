@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from graveler.model import CommitID, Conflict, ObjectEntry
+from graveler.model import CommitID, Conflict, MergeStrategies, MergeStrategy, ObjectEntry
 
 if TYPE_CHECKING:
     from graveler.remote.reading import RemoteReader
@@ -10,9 +10,11 @@ if TYPE_CHECKING:
 _PAGE = 1000
 
 
-def replay_conflicts(repository: "RemoteReader", branch: str, base: CommitID, source: CommitID) -> tuple[Conflict, ...]:
-    """Return the objects, in order, that differ between ``base`` and ``source`` and of which the branch's commit has neither
-    version. Cost: per thousand that differ, one :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up
+def replay_conflicts(
+    repository: "RemoteReader", branch: str, base: CommitID, source: CommitID, strategies: MergeStrategies
+) -> tuple[Conflict, ...]:
+    """Return the objects, in order, that differ between ``base`` and ``source``, of which the branch's commit has neither
+    version, and for which no strategy decides. Cost: per thousand that differ, one :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up
     on the branch."""
     head = repository.commit_of(f"{branch}@").id
     found: list[Conflict] = []
@@ -21,6 +23,8 @@ def replay_conflicts(repository: "RemoteReader", branch: str, base: CommitID, so
         page = repository.diff(base, source, after=after, amount=_PAGE)
         there = repository.stat_many(head, [change.path for change in page.results])
         for change, entry in zip(page.results, there, strict=True):
+            if strategies.of(change.path) is not MergeStrategy.NONE:
+                continue
             if _identity(entry) not in (_identity(change.before), _identity(change.after)):
                 found.append(Conflict(change.path, change.before, change.after, entry))
         after = page.next_after

@@ -27,6 +27,7 @@ from graveler.model import (
     Branch,
     Commit,
     CommitID,
+    MergeStrategies,
     MetarangeName,
     ObjectEntry,
     Tag,
@@ -259,12 +260,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     def _run_merge(self, request: Merge, _: Context) -> Commit:
         """Merge. Two requests; on conflicts also :meth:`preview_merge`, which lists them."""
         strategies = request.strategies
-        body = document_of(
-            refs.Merge,
-            request,
-            strategy=strategies.default.value,
-            strategies=[refs.PrefixStrategy(prefix, one.value) for prefix, one in strategies.by_prefix] or None,
-        )
+        body = document_of(refs.Merge, request, strategy=strategies.default.value, strategies=_by_prefix(strategies))
         path = (*self._base, "refs", request.source, "merge", check_branch(request.destination))
         response = self._post(path, body, request.info, passing=(409,), dated=False)
         if response.status != 409:
@@ -278,7 +274,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_revert(self, request: Revert, _: Context) -> Commit:
         """Revert. Two requests; on conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
-        body = document_of(refs.RevertCreation, request, commit_overrides=_overrides(request.info))
+        body = _replay_document(refs.RevertCreation, request)
         response = self._post(
             branch_path(self._base, request.branch, "revert"), body, request.info, passing=(409,), dated=False
         )
@@ -288,7 +284,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
         """Cherry-pick. Conflicts as for a revert."""
-        body = document_of(refs.CherryPickCreation, request, commit_overrides=_overrides(request.info))
+        body = _replay_document(refs.CherryPickCreation, request)
         path = branch_path(self._base, request.branch, "cherry-pick")
         response = self._post(path, body, request.info, passing=(409,), dated=False)
         if response.status == 409:
@@ -330,7 +326,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         commit = self.commit_of(request.ref)
         parent = commit.parents[max(request.parent_number, 1) - 1]
         base, source = (commit.id, parent) if isinstance(request, Revert) else (parent, commit.id)
-        conflicts = replay_conflicts(self, request.branch, base, source)
+        conflicts = replay_conflicts(self, request.branch, base, source, request.strategies)
         return MergeConflictError(request.ref, request.branch, conflicts) if conflicts else refused
 
     def _run_import_folder(self, request: ImportFolder, context: Context) -> Imported:
@@ -473,8 +469,22 @@ def _expect_no_date(info: CommitInfo) -> None:
         raise InvalidError("a server accepts created only for commits of uncommitted changes; leave it out")
 
 
-def _overrides(info: CommitInfo) -> refs.CommitOverrides:
-    return refs.CommitOverrides(info.message or None, dict(info.metadata) or None)
+ReplayDocument = TypeVar("ReplayDocument", refs.RevertCreation, refs.CherryPickCreation)
+
+
+def _replay_document(kind: type[ReplayDocument], request: Replay) -> ReplayDocument:
+    info, strategies = request.info, request.strategies
+    return document_of(
+        kind,
+        request,
+        commit_overrides=refs.CommitOverrides(info.message or None, dict(info.metadata) or None),
+        strategy=strategies.default.value,
+        strategies=_by_prefix(strategies),
+    )
+
+
+def _by_prefix(strategies: MergeStrategies) -> list[refs.PrefixStrategy] | None:
+    return [refs.PrefixStrategy(prefix, strategy.value) for prefix, strategy in strategies.by_prefix] or None
 
 
 def _import_failure(failure: Error) -> GravelerError:

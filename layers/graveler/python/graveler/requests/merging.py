@@ -55,7 +55,8 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
 
 class Replay(Request[model.Commit], frozen=True, kw_only=True):
     """The common base of :class:`Revert` and :class:`CherryPick`. ``parent_number`` (from 1) selects the parent with which a
-    merge is compared; 0 is the only one."""
+    merge is compared; 0 is the only one. ``strategies`` decide conflicts as in :class:`Merge`: the source is the commit that is
+    picked, or for a revert the state before it; the destination is the branch."""
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
@@ -67,6 +68,7 @@ class Replay(Request[model.Commit], frozen=True, kw_only=True):
     ref: str
     parent_number: int = 0
     info: CommitInfo = CommitInfo()
+    strategies: MergeStrategies = MergeStrategies()
     allow_empty: bool = False
     force: bool = False
 
@@ -74,7 +76,7 @@ class Replay(Request[model.Commit], frozen=True, kw_only=True):
 class Revert(Replay, frozen=True, kw_only=True):
     """Revert on a branch what one commit changed, as a commit. Cost: as :class:`Merge`.
 
-    :class:`MergeConflictError` where the branch changed the same objects since; :class:`NoChangesError` unless ``allow_empty``,
+    :class:`MergeConflictError` where the branch changed the same objects since, unless a strategy decides; :class:`NoChangesError` unless ``allow_empty``,
     :class:`DirtyBranchError`, :class:`InvalidError` for the parent, :class:`BusyError`.
     """
 

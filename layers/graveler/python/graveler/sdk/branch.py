@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graveler.errors import AlreadyExistsError
-from graveler.model import Commit
+from graveler.model import Commit, MergeStrategies, MergeStrategy
 from graveler.progress import ObjectProgress, no_object_progress
-from graveler.sdk.reference import Reference, ReferenceType, ref_of
+from graveler.sdk.reference import Reference, ReferenceType, read_strategy, ref_of
 from graveler.sdk.writable import WritableReference, commit_branch
 
 if TYPE_CHECKING:
@@ -85,10 +85,12 @@ class Branch(WritableReference):
         *,
         message: str = "",
         metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy | MergeStrategies | str = MergeStrategy.NONE,
         allow_empty: bool = False,
     ) -> Commit:
         """Undo the changes of one commit with a new commit. ``parent_number`` (from 1) selects the parent to compare a merge
-        commit with.
+        commit with. ``strategy`` decides conflicts as in :meth:`Reference.merge_into`: with ``"source-wins"``, the objects become
+        those before the commit, with ``"dest-wins"`` they stay as they are on the branch.
 
         Cost and errors as :class:`Revert`.
         """
@@ -99,6 +101,7 @@ class Branch(WritableReference):
             message=message,
             committer=self._repository.user,
             metadata=metadata,
+            strategy=read_strategy(strategy),
             allow_empty=allow_empty,
         )
 
@@ -109,10 +112,11 @@ class Branch(WritableReference):
         *,
         message: str = "",
         metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy | MergeStrategies | str = MergeStrategy.NONE,
         allow_empty: bool = False,
     ) -> Commit:
-        """Apply the changes of one commit to this branch, with that commit's message and metadata. Cost and errors as
-        :class:`CherryPick`."""
+        """Apply the changes of one commit to this branch, with that commit's message and metadata. ``strategy`` decides conflicts
+        as in :meth:`Reference.merge_into`. Cost and errors as :class:`CherryPick`."""
         return self._repository.verbs.cherry_pick(
             self._id,
             ref_of(reference),
@@ -120,6 +124,7 @@ class Branch(WritableReference):
             message=message,
             committer=self._repository.user,
             metadata=metadata,
+            strategy=read_strategy(strategy),
             allow_empty=allow_empty,
         )
 

@@ -257,7 +257,7 @@ class Reference:
             message=message,
             committer=self._repository.user,
             metadata=metadata,
-            strategy=_strategy(strategy),
+            strategy=read_strategy(strategy),
             squash=squash_merge,
             allow_empty=allow_empty,
             expected_head=_id_of(expected_head),
@@ -272,7 +272,7 @@ class Reference:
     ) -> MergePreview:
         """Return what :meth:`merge_into` would do: base, totals, every conflict. Changes nothing. Cost as
         :meth:`OpenRepository.preview_merge`."""
-        return self._repository.verbs.preview_merge(self._id, ref_of(destination_branch), _strategy(strategy))
+        return self._repository.verbs.preview_merge(self._id, ref_of(destination_branch), read_strategy(strategy))
 
     def export(
         self,
@@ -321,7 +321,8 @@ def _id_of(commit: "ReferenceType | None") -> CommitID | None:
     return None if commit is None else CommitID(ref_of(commit))
 
 
-def _strategy(strategy: MergeStrategy | MergeStrategies | str) -> MergeStrategy | MergeStrategies:
+def read_strategy(strategy: MergeStrategy | MergeStrategies | str) -> MergeStrategy | MergeStrategies:
+    """Return a strategy that may be given by its name. :class:`InvalidError` for an unknown one."""
     if isinstance(strategy, MergeStrategies | MergeStrategy):
         return strategy
     try:

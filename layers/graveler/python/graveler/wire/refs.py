@@ -48,23 +48,39 @@ class CommitOverrides(Struct, frozen=True):
     metadata: dict[str, str] | None = None
 
 
+StrategyName = Literal["", "dest-wins", "source-wins"]
+
+
+class PrefixStrategy(Struct, frozen=True):
+    """The strategy for conflicts of paths that begin with ``prefix``. The longest matching prefix decides."""
+
+    prefix: str
+    strategy: StrategyName
+
+
 class RevertCreation(Struct, frozen=True):
     """The commit to revert. ``parent_number`` (from 1) selects the parent against which a merge is reverted; 0 is the only parent
-    of an ordinary commit."""
+    of an ordinary commit. Graveler's own are ``strategy`` and ``strategies``, as in a merge whose source is the state before the
+    commit."""
 
     ref: str
     parent_number: int
     commit_overrides: CommitOverrides | None = None
+    strategy: StrategyName | None = None
+    strategies: list[PrefixStrategy] | None = None
     force: bool | None = None
     allow_empty: bool | None = None
 
 
 class CherryPickCreation(Struct, frozen=True):
-    """The commit to apply to the branch. ``parent_number`` is as for a revert; null means 0."""
+    """The commit to apply to the branch. ``parent_number`` is as for a revert; null means 0. Graveler's own are ``strategy`` and
+    ``strategies``, as in a merge whose source is the commit."""
 
     ref: str
     parent_number: int | None = None
     commit_overrides: CommitOverrides | None = None
+    strategy: StrategyName | None = None
+    strategies: list[PrefixStrategy] | None = None
     force: bool | None = None
     allow_empty: bool | None = None
 
@@ -123,16 +139,6 @@ class TagCreation(Struct, frozen=True):
     name: str = field(name="id")
     ref: str
     force: bool | None = None
-
-
-StrategyName = Literal["", "dest-wins", "source-wins"]
-
-
-class PrefixStrategy(Struct, frozen=True):
-    """The strategy for conflicts of paths that begin with ``prefix``. The longest matching prefix decides."""
-
-    prefix: str
-    strategy: StrategyName
 
 
 class ApplicationVersion(Struct, frozen=True):

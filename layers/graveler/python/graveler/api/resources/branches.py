@@ -10,6 +10,7 @@ from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import commit_info, once
 from graveler.api.long import answer
 from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, Query, RequiredText
+from graveler.api.resources.refs import merge_strategies
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
@@ -325,6 +326,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
         body,
         branch=branch,
         info=commit_info(call, overrides.message, overrides.metadata),
+        strategies=merge_strategies(body.strategy, body.strategies),
         force=call.force(body.force),
     )
     try:
@@ -369,6 +371,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
         body,
         branch=branch,
         info=commit_info(call, overrides.message, overrides.metadata),
+        strategies=merge_strategies(body.strategy, body.strategies),
         force=call.force(body.force),
     )
 

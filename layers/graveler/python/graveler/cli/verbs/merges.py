@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -14,7 +14,7 @@ from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
 from graveler.cli.progress import MANY, counting, shows_progress
 from graveler.cli.terminal import Screen, output
-from graveler.cli.uris import parse_branch_of, parse_ref, parse_ref_of
+from graveler.cli.uris import RefURI, parse_branch_of, parse_ref, parse_ref_of
 from graveler.cli.values import (
     SHORT,
     commit_json,
@@ -24,11 +24,12 @@ from graveler.cli.values import (
     count,
     human_size,
 )
-from graveler.errors import InvalidError, MergeConflictError, UnexpectedHeadError
+from graveler.errors import GravelerError, InvalidError, MergeConflictError, RefNotFoundError, UnexpectedHeadError
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
     from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, Totals
+    from graveler.requests.base import CommitInfo
     from graveler.requests.merging import CherryPick, Revert
 
 Replayed = Annotated[
@@ -50,6 +51,18 @@ Parent = Annotated[
     ),
 ]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Commit even if nothing changes.")]
+Strategy = Annotated[
+    Literal["source-wins", "dest-wins"] | None,
+    typer.Option("--strategy", help="Which side wins if both changed an object. [default: neither, a conflict]"),
+]
+StrategyFor = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--strategy-for",
+        metavar="PREFIX=WHO",
+        help="Which side wins below a prefix, source-wins or dest-wins; repeatable, the longest prefix applies.",
+    ),
+]
 
 
 def merge(
@@ -64,18 +77,8 @@ def merge(
             autocompletion=completion.branches,
         ),
     ] = None,
-    strategy: Annotated[
-        Literal["source-wins", "dest-wins"] | None,
-        typer.Option("--strategy", help="Which side wins if both changed an object. [default: neither, a conflict]"),
-    ] = None,
-    strategy_for: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--strategy-for",
-            metavar="PREFIX=WHO",
-            help="Which side wins below a prefix, source-wins or dest-wins; repeatable, the longest prefix applies.",
-        ),
-    ] = None,
+    strategy: Strategy = None,
+    strategy_for: StrategyFor = None,
     squash: Annotated[bool, typer.Option("--squash", help="Create a commit with one parent.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the merge would do, without doing it.")] = False,
     allow_empty: AllowEmpty = False,
@@ -183,6 +186,8 @@ def revert(
     source: Replayed,
     branch: Branch = None,
     parent: Parent = None,
+    strategy: Strategy = None,
+    strategy_for: StrategyFor = None,
     allow_empty: AllowEmpty = False,
     message: Message = "",
     meta: Metadata = None,
@@ -192,27 +197,35 @@ def revert(
     """Undo the changes of one commit on a branch.
 
     Creates a new commit; later changes to other objects stay. If the branch has since changed the same objects, nothing is
-    changed, all conflicts are listed, and the exit code is 4.
+    changed, all conflicts are listed, and the exit code is 4. With --strategy source-wins, these objects become those before the
+    commit; with dest-wins, they stay as they are on the branch.
 
     \b
     Examples:
       graveler revert lakefs://quickstart/main main
       graveler revert lakefs://quickstart/main~3 main -m "Without June"
       graveler revert lakefs://quickstart/v2 main --parent 1   (a merge)
+      graveler revert lakefs://quickstart/main~3 main --strategy dest-wins
 
     \b
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
       is the object before the commit, its base the object in the commit.
     """
+    from graveler.requests.base import CommitInfo
     from graveler.requests.merging import Revert
 
-    _replay(Revert, source, branch, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+    strategies = _strategies(strategy or "", strategy_for or [])
+    info = CommitInfo(message, user_name(), parse_metadata(meta))
+    options = ReplayOptions(parent or 0, strategies, info, allow_empty=allow_empty)
+    _replay(Revert, source, branch, options, lake, as_json=as_json)
 
 
 def cherry_pick(
     source: Replayed,
     branch: Branch = None,
     parent: Parent = None,
+    strategy: Strategy = None,
+    strategy_for: StrategyFor = None,
     allow_empty: AllowEmpty = False,
     message: Message = "",
     meta: Metadata = None,
@@ -222,54 +235,90 @@ def cherry_pick(
     """Apply the changes of a commit from elsewhere to a branch.
 
     Creates a commit with the message and metadata of the original. If the branch has other versions of the same objects, nothing
-    is changed, all conflicts are listed, and the exit code is 4.
+    is changed, all conflicts are listed, and the exit code is 4. With --strategy source-wins, these objects become those of the
+    commit; with dest-wins, they stay as they are on the branch.
 
     \b
     Examples:
       graveler cherry-pick lakefs://quickstart/experiment~2 main
       graveler cherry-pick lakefs://quickstart/v2 main --parent 1   (a merge)
+      graveler cherry-pick lakefs://quickstart/fix main \\
+        --strategy-for raw/=source-wins
 
     \b
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
       is the object in the commit, its base the object before it.
     """
+    from graveler.requests.base import CommitInfo
     from graveler.requests.merging import CherryPick
 
-    _replay(CherryPick, source, branch, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+    strategies = _strategies(strategy or "", strategy_for or [])
+    info = CommitInfo(message, user_name(), parse_metadata(meta))
+    options = ReplayOptions(parent or 0, strategies, info, allow_empty=allow_empty)
+    _replay(CherryPick, source, branch, options, lake, as_json=as_json)
+
+
+class ReplayOptions(NamedTuple):
+    """The options of a revert or a cherry-pick."""
+
+    parent_number: int
+    strategies: "MergeStrategies"
+    info: "CommitInfo"
+    allow_empty: bool
 
 
 def _replay(
     kind: "type[Revert] | type[CherryPick]",
     source: str,
     destination: str | None,
-    parent: int | None,
-    message: str,
-    meta: Metadata,
+    options: ReplayOptions,
     lake: LakeOption,
     *,
-    allow_empty: bool,
     as_json: bool,
 ) -> None:
-    from graveler.requests.base import CommitInfo
+    from graveler.history.names import is_branch
     from graveler.requests.merging import Revert
 
+    is_revert = issubclass(kind, Revert)
+    verb = "revert" if is_revert else "cherry-pick"
     uri = parse_ref(source)
-    branch = parse_branch_of(uri.repository, destination)
-    metadata = parse_metadata(meta)
+    try:
+        branch = parse_branch_of(uri.repository, destination)
+    except InvalidError:
+        if destination is not None and is_branch(uri.ref):
+            raise _swapped(verb, uri, parse_ref_of(uri.repository, destination)) from None
+        raise
     repository = open_repository(lake, uri.repository)
     screen = output()
-    is_revert = issubclass(kind, Revert)
-    info = CommitInfo(message, user_name(), metadata)
-    request = kind(branch=branch, ref=uri.ref, parent_number=parent or 0, info=info, allow_empty=allow_empty)
-    with moving(repository, branch), _conflicts_as_json(screen, as_json=as_json):
-        try:
+    request = kind(branch=branch, ref=uri.ref, **options._asdict())
+    try:
+        with _conflicts_as_json(screen, as_json=as_json), moving(repository, branch):
             made = repository.run(request)
-        except MergeConflictError as error:
-            doing = f"reverting {uri.ref!r} on" if is_revert else f"picking {uri.ref!r} onto"
-            side = f"before {uri.ref}" if is_revert else uri.ref
-            raise ReplayConflictError(f"{doing} {branch!r}", side, branch, error.conflicts) from None
+    except MergeConflictError as error:
+        doing = f"reverting {uri.ref!r} on" if is_revert else f"picking {uri.ref!r} onto"
+        side = f"before {uri.ref}" if is_revert else uri.ref
+        raise ReplayConflictError(f"{doing} {branch!r}", side, branch, error.conflicts) from None
+    except RefNotFoundError as error:
+        if error.ref == branch and _is_swapped(repository, uri.ref, branch):
+            raise _swapped(verb, uri, branch) from None
+        raise
     what = f"reverted {uri.ref} on {branch}" if is_revert else f"picked {uri.ref} onto {branch}"
     _say(screen, screen.safe(what), made, as_json=as_json)
+
+
+def _is_swapped(repository: "AnyRepository", source: str, branch: str) -> bool:
+    """Return whether the source is a branch and the branch a commit, as in lakectl's order of these arguments."""
+    try:
+        repository.branch(source)
+        repository.commit_of(branch)
+    except GravelerError:  # the error that is being reported matters, not this one
+        return False
+    return True
+
+
+def _swapped(verb: str, source: RefURI, destination: str) -> InvalidError:
+    meant = f"`graveler {verb} {RefURI(source.repository, destination)} {source.ref}`"
+    return InvalidError(f"{destination!r} is not a branch; the commit comes first, then the branch: {meant}")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from graveler.lake.merging.merge import undertake_merge
 from graveler.lake.merging.replay import undertake_cherry_pick, undertake_revert
 from graveler.lake.merging.three_way import Undertaking
 from graveler.lake.parts import RepositoryParts
-from graveler.model import CommitID, MergeStrategies
+from graveler.model import CommitID
 from graveler.progress import ObjectProgress
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddress, ImportAddresses
@@ -56,10 +56,9 @@ def open_work(
     if isinstance(request, Rewrite):
         landing = replace(rewrite_landing(request), only_while=only_while, ticket=ticket)
         return RewriteWork(repository, landing, request.split, deadline)
-    strategies = request.strategies if isinstance(request, Merge) else MergeStrategies()
     undertaking = _undertaking(repository, request, pinned.refs)
     landing = replace(undertaking.landing, only_while=only_while, ticket=ticket)
-    return ThreeWayWork(repository, replace(undertaking, landing=landing), strategies, deadline, pinned.begun)
+    return ThreeWayWork(repository, replace(undertaking, landing=landing), request.strategies, deadline, pinned.begun)
 
 
 def _source_at(

@@ -44,7 +44,8 @@ def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: Commi
 
     def begin() -> Choose:
         commit = _at(repository, ref, ref_id)
-        return _always(ThreeWay(commit, _parent(repository, commit, ref, request.parent_number)))
+        before = _parent(repository, commit, ref, request.parent_number)
+        return _always(ThreeWay(commit, before, request.strategies))
 
     return Undertaking(landing, begin, ref, branch, "" if request.allow_empty else nothing)
 
@@ -68,7 +69,7 @@ def undertake_cherry_pick(
         branch, "cherry-pick", f"picking {ref!r} onto it", info, Intent(direct=False, force=request.force)
     )
     nothing = f"nothing to pick: branch {branch!r} already has all changes of {ref!r}"
-    chosen = _always(ThreeWay(parent, commit))
+    chosen = _always(ThreeWay(parent, commit, request.strategies))
     return Undertaking(landing, lambda: chosen, ref, branch, "" if request.allow_empty else nothing)
 
 
