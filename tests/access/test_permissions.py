@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from graveler.access.errors import NotPermittedError
 from graveler.access.permissions import Identity, Role
+from graveler.error_codes import fields_of
 from graveler.requests.base import Permission
 
 READ, WRITE, ADMIN = Permission.READ, Permission.WRITE, Permission.ADMIN
@@ -32,7 +33,10 @@ def test_limits_only_ever_take_away(identity: Identity, permission: Permission, 
         assert unlimited.allows(permission, repository, branch)
         identity.require(permission, repository, branch)
     else:
-        with pytest.raises(NotPermittedError, match=r"cannot|not for|may not|limited"):
+        with pytest.raises(
+            NotPermittedError,
+            match=r"^key AKIA of 'ann' \(an? \w+\) may not (read|change|administer) .*: (only|it is limited) .*\. Use a key for ",
+        ):
             identity.require(permission, repository, branch)
 
 
@@ -59,10 +63,82 @@ def test_a_key_for_some_branches_reads_all_and_changes_those() -> None:
     assert not ann.allows(WRITE, "lake"), "a change without a branch, such as a tag, is beyond a branch"
 
 
-def test_a_refusal_says_why() -> None:
-    with pytest.raises(NotPermittedError, match=r"^a reader cannot write$"):
-        Identity("AKIA", "ann", Role.READER).require(WRITE, "lake", "main")
-    with pytest.raises(NotPermittedError, match="not for repository 'other'"):
-        Identity("AKIA", "ann", Role.READER, repositories=("lake",)).require(READ, "other")
-    with pytest.raises(NotPermittedError, match="may not change branch 'main'"):
-        Identity("AKIA", "ann", Role.WRITER, branches=("dev",)).require(WRITE, "lake", "main")
+@pytest.mark.parametrize(
+    ("identity", "needed", "sentence"),
+    [
+        (
+            Identity("AKIA", "ann", Role.WRITER),
+            (ADMIN, "lake", ""),
+            (
+                "key AKIA of 'ann' (a writer) may not administer repository 'lake': only an admin may. Use a key for the "
+                "role admin, or ask an admin to create it (`graveler keys create … --role admin`)"
+            ),
+        ),
+        (
+            Identity("aws:1", "ann", Role.READER),
+            (WRITE, "lake", "main"),
+            (
+                "rule aws:1 of 'ann' (a reader) may not change branch 'main' of repository 'lake': only a writer or an "
+                "admin may. Use a rule for the role writer, or ask an admin to create it (`graveler principals create … "
+                "--role writer`)"
+            ),
+        ),
+        (
+            Identity("AKIA", "ann", Role.READER, repositories=("lake", "lab-*")),
+            (READ, "other", ""),
+            (
+                "key AKIA of 'ann' (a reader) may not read repository 'other': it is limited to the repositories lake, "
+                "lab-*. Use a key for that repository, or ask an admin to create it (`graveler keys create … --repository "
+                "other`)"
+            ),
+        ),
+        (
+            Identity("AKIA", "ann", Role.ADMIN, repositories=tuple(f"lake-{number}" for number in range(1_006))),
+            (ADMIN, "", ""),
+            (
+                "key AKIA of 'ann' (an admin) may not administer the lake: it is limited to the repositories lake-0, "
+                "lake-1, lake-2, lake-3, lake-4 and 1,001 more. Use a key for all repositories, or ask an admin to create "
+                "it (`graveler keys create`)"
+            ),
+        ),
+        (
+            Identity("AKIA", "ann", Role.WRITER, branches=("dev",)),
+            (WRITE, "lake", "main"),
+            (
+                "key AKIA of 'ann' (a writer) may not change branch 'main' of repository 'lake': it is limited to changes "
+                "of the branches dev. Use a key for that branch, or ask an admin to create it (`graveler keys create … "
+                "--branch main`)"
+            ),
+        ),
+        (
+            Identity("AKIA", "ann", Role.WRITER, branches=("dev",)),
+            (WRITE, "lake", ""),
+            (
+                "key AKIA of 'ann' (a writer) may not change repository 'lake': it is limited to changes of the branches "
+                "dev, and this change is not of one branch. Use a key for all branches, or ask an admin to create it "
+                "(`graveler keys create`)"
+            ),
+        ),
+    ],
+)
+def test_a_refusal_names_key_action_and_remedy(
+    identity: Identity, needed: tuple[Permission, str, str], sentence: str
+) -> None:
+    with pytest.raises(NotPermittedError) as refused:
+        identity.require(*needed)
+    permission, repository, branch = needed
+    assert str(refused.value) == sentence
+    assert fields_of(refused.value) == {
+        "key_id": identity.key_id,
+        "role": identity.role.value,
+        "permission": permission.value,
+        "repository": repository,
+        "branch": branch,
+    }
+
+
+def test_a_caller_without_a_key_is_named_so() -> None:
+    with pytest.raises(
+        NotPermittedError, match=r"^a caller without a key may not change repository 'lake': only a writer"
+    ):
+        Identity("", "", Role.READER).require(WRITE, "lake")

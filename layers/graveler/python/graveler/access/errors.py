@@ -26,11 +26,29 @@ class IdentityRefusedError(ForbiddenError):
 
 
 class NotPermittedError(ForbiddenError):
-    """The caller is authenticated, but not permitted to do this."""
+    """The caller is authenticated, but not permitted to do this. ``permission`` (``read``, ``write`` or ``admin``) is what the
+    request needs on ``repository`` and ``branch`` (empty: the whole lake, more than one branch); ``key_id`` and ``role`` are the
+    caller's. All are empty if a role is not the reason."""
 
     code = "not_permitted"
+    key_id: str
+    role: str
+    permission: str
+    repository: str
+    branch: str
 
-    def __init__(self, why: str) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        key_id: str = "",
+        role: str = "",
+        permission: str = "",
+        repository: str = "",
+        branch: str = "",
+    ) -> None:
+        self.key_id, self.role, self.permission = key_id, role, permission
+        self.repository, self.branch = repository, branch
         super().__init__(why)
 
 

@@ -5,6 +5,7 @@ matches slashes). Limits to branches concern changes only: a key that may read a
 can be reached from many branches.
 """
 
+import shlex
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Final
@@ -50,26 +51,80 @@ class Identity(Struct, frozen=True):
 
     def require(self, permission: Permission, repository: str = "", branch: str = "") -> None:
         """Raise :class:`NotPermittedError` unless :meth:`allows`. No request."""
-        if why := self._why_not(permission, repository, branch):
-            raise NotPermittedError(why)
+        if reason := self._why_not(permission, repository, branch):
+            raise NotPermittedError(
+                f"{self._described()} may not {_action(permission, repository, branch)}: {reason}",
+                key_id=self.key_id,
+                role=self.role.value,
+                permission=permission.value,
+                repository=repository,
+                branch=branch,
+            )
 
     def sees(self, repository: str) -> bool:
         """Return whether a list of repositories shows it this one."""
         return not self.repositories or _matches(repository, self.repositories)
 
     def _why_not(self, permission: Permission, repository: str, branch: str) -> str:
+        """Return the reason of a refusal, with its remedy; "" if this identity has the permission."""
         if permission not in _GRANTS[self.role]:
-            return f"a {self.role.value} cannot {permission.value}"
+            least = next(role for role in Role if permission in _GRANTS[role])
+            who = _with_article(least) + ("" if least is Role.ADMIN else " or an admin")
+            return f"only {who} may. {self._remedy(f'the role {least.value}', f'--role {least.value}')}"
         if self.repositories and not _matches(repository, self.repositories):
+            limit = f"it is limited to the repositories {_listed(self.repositories)}"
             if repository:
-                return f"key {self.key_id} is not for repository {repository!r}"
+                return f"{limit}. {self._remedy('that repository', f'--repository {shlex.quote(repository)}')}"
             if permission is not Permission.READ:
-                return f"key {self.key_id} is limited to some repositories"
+                return f"{limit}. {self._remedy('all repositories')}"
         if self.branches and permission is not Permission.READ and not _matches(branch, self.branches):
+            limit = f"it is limited to changes of the branches {_listed(self.branches)}"
             if branch:
-                return f"key {self.key_id} may not change branch {branch!r}"
-            return f"key {self.key_id} is limited to some branches"
+                return f"{limit}. {self._remedy('that branch', f'--branch {shlex.quote(branch)}')}"
+            return f"{limit}, and this change is not of one branch. {self._remedy('all branches')}"
         return ""
+
+    def _described(self) -> str:
+        """Return the caller in words: the key or rule, its holder, the role."""
+        if not self.key_id:
+            return "a caller without a key"
+        return f"{self._kind} {self.key_id} of {self.name!r} ({_with_article(self.role)})"
+
+    @property
+    def _kind(self) -> str:
+        """What admitted the caller: an access key, or a rule for AWS principals, whose IDs have a colon."""
+        return "rule" if ":" in self.key_id else "key"
+
+    def _remedy(self, scope: str, option: str = "") -> str:
+        """Return what helps: a key or rule for ``scope``, which an admin creates with ``option``."""
+        command = "graveler principals create" if self._kind == "rule" else "graveler keys create"
+        options = f" … {option}" if option else ""
+        return f"Use a {self._kind} for {scope}, or ask an admin to create it (`{command}{options}`)"
+
+
+_SHOWN: Final = 5
+"""The number of a key's patterns that a refusal lists."""
+
+
+def _action(permission: Permission, repository: str, branch: str) -> str:
+    """Return in words what a permission is needed for."""
+    lake = f"repository {repository!r}" if repository else "the lake"
+    match permission:
+        case Permission.READ:
+            return f"read {lake}"
+        case Permission.WRITE:
+            return f"change branch {branch!r} of {lake}" if branch else f"change {lake}"
+        case Permission.ADMIN:
+            return f"administer {lake}"
+
+
+def _listed(patterns: tuple[str, ...]) -> str:
+    more = f" and {len(patterns) - _SHOWN:,} more" if len(patterns) > _SHOWN else ""
+    return f"{', '.join(patterns[:_SHOWN])}{more}"
+
+
+def _with_article(role: Role) -> str:
+    return f"{'an' if role is Role.ADMIN else 'a'} {role.value}"
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
