@@ -221,12 +221,8 @@ def test_each_name_of_others_is_needed() -> None:
 
 def test_what_does_not_exist_is_noticed() -> None:
     page = (
-        "`graveler.lake.nowhere`, `Machine(lake).part(no_such_field=1)` and `graveler.open`, `NobodysName`
-"
-        "```py
-mine_x
-```
-`mine_x`"
+        "`graveler.lake.nowhere`, `Machine(lake).part(no_such_field=1)` and `graveler.open`, `NobodysName`\n"
+        "```py\nmine_x\n```\n`mine_x`"
     )
     assert set(unknown_names(page)) == {"graveler.lake.nowhere", "no_such_field", "NobodysName"}
     assert fault_of_command("graveler --lake x branch create lakefs://r/b --source main") == ""
