@@ -262,6 +262,14 @@ def test_uncommitted_changes_are_listed_with_sizes_of_what_is_there(call: Client
     assert call("GET", f"{BRANCHES}/nothing/diff").status == 404
 
 
+def test_refs_in_paths_may_say_how_long_ago(call: Client) -> None:
+    head = commit(call, "main", {"a": b"1"})
+    assert call("GET", f"{REPO}/commits/{segment('main@{0 seconds ago}')}").json()["id"] == head
+    assert call("GET", f"{REPO}/refs/{segment('main@{now}')}/objects/ls").json()["results"][0]["path"] == "a"
+    early = call("GET", f"{REPO}/commits/{segment('main@{1 hour ago}')}")
+    assert (early.status, "did not exist yet" in early.message) == (404, True)
+
+
 @pytest.mark.parametrize("ref", ["main~1", "main^1", "main@~1", "main~~0", "main^", "main@{1}"])
 def test_refs_in_paths_may_hold_any_step(call: Client, ref: str) -> None:
     first = commit(call, "main", {"a": b"1"})

@@ -10,6 +10,11 @@ from graveler.cli.times import parse_moment
 from graveler.errors import InvalidError
 from tests.cli.support import commit, done, make_conflict, put, run
 
+TIMES = (
+    "write a date (2026-06-01), a date with time (2026-06-01T12:00, local; with Z, UTC), how long ago (1 hour ago, 90m, 3d or "
+    "yesterday), or Unix seconds (@1780000000)"
+)
+
 
 @pytest.fixture
 def three(lake: Path) -> list[str]:
@@ -51,7 +56,11 @@ def test_a_log_of_the_first_parent_shows_what_merges_brought(lake: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--since", "yesterday"), 2, "--since 'yesterday' is not a time"),
+        (
+            ("--since", "tomorrow"),
+            2,
+            f"--since 'tomorrow' is not a time; {TIMES}",
+        ),
         (("--path", ""), 2, "path"),
         (("--graph", "--path", "a"), 2, "--graph draws the whole history"),
         (("--stop-at", "nowhere"), 3, "nowhere"),
@@ -75,12 +84,24 @@ def test_times(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(time, "time", lambda: 1_000_000.5)
         assert parse_moment("--since", "90m") == 1_000_000 - 5400
         assert parse_moment("--since", "2w") == 1_000_000 - 1_209_600
+        assert parse_moment("--since", "1 hour ago") == 1_000_000 - 3600
+        assert parse_moment("--since", "yesterday") == 1_000_000 - 86_400
     finally:
         monkeypatch.undo()
         time.tzset()
-    for wrong in ("", "now", "3", "3y", "-3d", "2026-13-01", "@", "12:00"):
+    for wrong in ("", "3", "3y", "-3d", "2026-13-01", "@", "12:00"):
         with pytest.raises(InvalidError, match=r"--since .* is not a time"):
             parse_moment("--since", wrong)
+
+
+def test_a_state_by_how_long_ago_it_was(three: list[str]) -> None:
+    assert done("show", "lakefs://lake/main@{now}", "--json").lines[0]["id"] == three[-1]
+    assert done("ls", "lakefs://lake/main@{0.seconds.ago}/").out.splitlines()[-1].endswith("top")
+    early = run("ls", "lakefs://lake/main@{1 hour ago}/")
+    assert (early.code, early.out) == (3, "")
+    assert early.err.startswith(
+        "error: ref 'main@{1 hour ago}' not found: branch 'main' did not exist yet: it was created"
+    )
 
 
 def test_blame_names_the_commit_that_made_an_object_what_it_is(three: list[str]) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, RefNotFoundError
+from graveler.history.ago import seconds_ago
 from graveler.history.expressions import RefExpression, Step, parse, resolve
 from graveler.history.past import Past, parse_past
 from graveler.history.reflog import KEEP_SECONDS, LogEntry
@@ -44,6 +45,8 @@ def at(time_ns: int) -> str:
         ("main@{1970-01-02}", RefExpression("main", True, (), Past("1970-01-02", time_ns=86_400 * SECOND))),
         ("a-b@{1970-01-01T01:00Z}^2", RefExpression("a-b", True, (Step("^", 2),), HOUR)),
         ("main@{1970-01-01 01:00+01:00}", RefExpression("main", True, (), Past("1970-01-01 01:00+01:00", time_ns=0))),
+        ("main@{1 hour ago}~1", RefExpression("main", True, (Step("~", 1),), Past("1 hour ago", ago=3600))),
+        ("main@{yesterday}", RefExpression("main", True, (), Past("yesterday", ago=86_400))),
         ("main@{1970-01-01T00:00:00.5}", RefExpression("main", True, (), Past("1970-01-01T00:00:00.5", time_ns=SECOND // 2))),
     ],
 )  # fmt: skip
@@ -57,8 +60,11 @@ def test_parse(text: str, expected: RefExpression) -> None:
     [
         ("@{1}", 1),
         ("main@{}", 7),
-        ("main@{yesterday}", 7),
+        ("main@{tomorrow}", 7),
         ("main@{-1}", 7),
+        ("main@{1 fortnight ago}", 7),
+        ("main@{hour ago}", 7),
+        ("main@{1234567890 days ago}", 7),
         ("main@{1234567890}", 7),
         ("main@{1969-12-31}", 7),
         ("main@{2026-13-01}", 7),
@@ -73,6 +79,8 @@ def test_what_is_no_time_is_refused_with_the_position(text: str, position: int) 
     with pytest.raises(InvalidError, match=f"at character {position}:") as refused:
         parse(text)
     assert repr(text) in str(refused.value)
+    if position == 7:
+        assert str(refused.value).endswith("or how long ago: 1 hour ago, 90m, 3d or yesterday")
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=12), st.integers(-55, 55))
@@ -153,3 +161,44 @@ def test_cost() -> None:
 def test_a_time_is_utc() -> None:
     for said in ("2026-06-01T12:00Z", "2026-06-01T12:00", "2026-06-01 14:00+02:00"):
         assert parse_past(said) == Past(said, time_ns=1_780_315_200 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("now", 0),
+        ("Yesterday", 86_400),
+        ("90m", 5400),
+        ("90 m", 5400),
+        ("1 second ago", 1),
+        ("2 Minutes Ago", 120),
+        ("1.hour.ago", 3600),
+        ("3d", 3 * 86_400),
+        ("3 days", 3 * 86_400),
+        ("2w ago", 14 * 86_400),
+        ("999999999 weeks ago", 999_999_999 * 7 * 86_400),
+        ("1", None),
+        ("1  hour ago", None),
+        ("1 hour  ago", None),
+        ("ago", None),
+        ("1.5 hours ago", None),
+        ("\u0661 hour ago", None),
+        ("1 month ago", None),
+        ("", None),
+    ],
+)
+def test_durations(text: str, seconds: int | None) -> None:
+    assert seconds_ago(text) == seconds
+
+
+def test_a_duration_counts_from_the_lookup_not_from_the_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    first, second = moved(world, [NOW, NOW + 1800 * SECOND])
+    for now, expected in ((NOW + 3600 * SECOND, first), (NOW + 5400 * SECOND, second), (NOW + 5401 * SECOND, second)):
+        monkeypatch.setattr(time, "time_ns", lambda now=now: now)
+        assert resolve("main@{1 hour ago}", world.refs, world.commits).commit_id == expected
+        assert resolve("main@{now}", world.refs, world.commits).commit_id == second
+    with pytest.raises(RefNotFoundError, match="did not exist yet"):
+        resolve("main@{3 days ago}", world.refs, world.commits)
+    with pytest.raises(RefNotFoundError, match="does not reach back to that time; it is kept for 90 days"):
+        resolve("main@{999999999 weeks ago}", world.refs, world.commits)

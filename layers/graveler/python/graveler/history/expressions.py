@@ -4,13 +4,14 @@
 
     expression := base [ at ] step*
     base       := name of a branch | name of a tag | commit ID | the first digits (4 or more) of one commit ID
-    at         := "@" | "@{N}" | "@{TIME}"
+    at         := "@" | "@{N}" | "@{TIME}" | "@{AGO}"
     step       := "~" | "~N" | "^" | "^N"
 
 If a base may mean several things, the first in this order counts. ``@`` stands only after a branch and means its commit, without
 its uncommitted changes. ``@{N}`` is where the branch was before its last N moves, ``@{TIME}`` where it was at that time,
-according to its reference log (:mod:`graveler.history.past`). ``~N`` is N steps along first parents, ``^N`` the N-th parent;
-without N, 1; with 0, the commit itself.
+``@{AGO}`` where it was that long ago (:mod:`graveler.history.ago`), according to its reference log
+(:mod:`graveler.history.past`). ``~N`` is N steps along first parents, ``^N`` the N-th parent; without N, 1; with 0, the commit
+itself.
 """
 
 from functools import lru_cache
@@ -19,6 +20,7 @@ from typing import Final, Literal, NoReturn
 from msgspec import Struct
 
 from graveler.errors import AmbiguousRefError, InvalidError, ParentNotFoundError, RefNotFoundError
+from graveler.history.ago import AGO_EXAMPLES
 from graveler.history.commits import ID_DIGITS, MIN_PREFIX_DIGITS, CommitStore, is_commit_id, is_hex
 from graveler.history.graph import first_parent_ancestor
 from graveler.history.names import broken_tag_rule, is_branch
@@ -78,7 +80,10 @@ def _parse(text: str) -> RefExpression:
             _refuse(text, brace + 1, "the brace is not closed")
         past = parse_past(text[brace + 2 : end - 1])
         if past is None:
-            why = "'@{…}' takes a number, or a time such as 2026-06-01 or 2026-06-01T12:00Z (UTC, unless another zone is given)"
+            why = (
+                "'@{…}' takes a number, a time such as 2026-06-01 or 2026-06-01T12:00Z (UTC, unless another zone is given), or "
+                f"how long ago: {AGO_EXAMPLES}"
+            )
             _refuse(text, brace + 2, why)
         at, base = True, text[:brace]
     else:

@@ -1,4 +1,5 @@
-"""A branch's past positions: ``main@{3}`` before its last three moves, ``main@{2026-06-01T12:00Z}`` at that time, as in Git.
+"""A branch's past positions: ``main@{3}`` before its last three moves, ``main@{2026-06-01T12:00Z}`` at that time,
+``main@{1 hour ago}`` that long ago, as in Git.
 
 The reference log has them (:mod:`graveler.history.reflog`), also for a deleted branch. Its rows are in the order of events; their
 times are by the clocks of the processes that wrote them. The newest row that is not later than the time counts, so a row with a
@@ -11,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import RefNotFoundError
+from graveler.history.ago import seconds_ago
 from graveler.history.refs import Refs
 from graveler.model import CommitID
 
@@ -20,21 +22,25 @@ _PAGE: Final = 1000
 
 
 class Past(Struct, frozen=True):
-    """The text in braces: ``moves`` back, or, with ``time_ns``, the Unix time in nanoseconds that ``text`` means."""
+    """The text in braces: ``moves`` back; or, with ``time_ns``, the Unix time in nanoseconds that ``text`` means; or, with
+    ``ago``, the seconds between that time and now, which is the time of the lookup."""
 
     text: str
     moves: int = 0
     time_ns: int | None = None
+    ago: int | None = None
 
     def __str__(self) -> str:
         return f"{{{self.text}}}"
 
 
 def parse_past(text: str) -> Past | None:
-    """Parse the text in braces: a number of at most nine digits, or a date, with or without a time, from 1970 to 2262, in UTC
-    unless it names another zone; None for anything else. No request."""
+    """Parse the text in braces: a number of at most nine digits; a date, with or without a time, from 1970 to 2262, in UTC
+    unless it names another zone; or a duration (:mod:`graveler.history.ago`); None for anything else. No request."""
     if text and len(text) <= _MAX_DIGITS and _DECIMAL.issuperset(text):
         return Past(text, moves=int(text))
+    if (ago := seconds_ago(text)) is not None:
+        return Past(text, ago=ago)
     from datetime import UTC, datetime, timedelta  # rarely needed, and kept off the path of a cold start
 
     try:
@@ -52,9 +58,11 @@ def commit_at(text: str, branch: str, past: Past, refs: Refs) -> CommitID:
 
     Requests: one for each thousand moves of the branch since, and one for its item if it did not move since.
     """
-    if past.time_ns is None:
-        return _before_moves(text, branch, past.moves, refs)
-    return _at_time(text, branch, past.time_ns, refs)
+    if past.ago is not None:
+        return _at_time(text, branch, time.time_ns() - past.ago * 1_000_000_000, refs)
+    if past.time_ns is not None:
+        return _at_time(text, branch, past.time_ns, refs)
+    return _before_moves(text, branch, past.moves, refs)
 
 
 def _before_moves(text: str, branch: str, moves: int, refs: Refs) -> CommitID:

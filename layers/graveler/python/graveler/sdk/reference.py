@@ -38,8 +38,8 @@ DiffType: TypeAlias = Literal["three_dot", "two_dot"]
 
 class Reference:
     """A branch, a tag, a commit ID or an abbreviated one, followed by any chain of ``~N`` and ``^N``; ``branch@`` is a branch
-    without its uncommitted changes, ``branch@{2026-06-01T12:00Z}`` its position at that time. A handle makes no request until a
-    verb is called, which then may raise :class:`RefNotFoundError`.
+    without its uncommitted changes, ``branch@{2026-06-01T12:00Z}`` or ``branch@{1 hour ago}`` its position at that time. A handle
+    makes no request until a verb is called, which then may raise :class:`RefNotFoundError`.
 
     A :class:`Listing` is lazy: each page is requested when it is reached. ``max_amount`` limits it, and it starts after the path
     ``after``.
