@@ -104,7 +104,7 @@ def sources() -> str:
         for path in (ROOT / folder).rglob(pattern)
         if "node_modules" not in path.parts and path.name != Path(__file__).name
     }
-    return "\n".join(f"{path.stem}\n{path.read_text()}" for path in sorted(files))
+    return "\n".join([Path(__file__).stem, *(f"{path.stem}\n{path.read_text()}" for path in sorted(files))])
 
 
 @cache
