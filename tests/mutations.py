@@ -1625,6 +1625,31 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
+        "a batch that cannot be processed is a retry of each of its records",
+        "functions/ingesting.py",
+        "    except GravelerError as error:\n        function",
+        "    except ZeroDivisionError as error:\n        function",
+        "functions/test_ingesting.py::test_a_batch_whose_rules_cannot_be_read_is_a_retry_of_each_record",
+    ),
+    Mutation(
+        "ingest",
+        "a killed run delays its events by minutes",
+        "functions/ingesting.py",
+        "_postpone(function, queues.incoming, records, ceil(of_event.left()))",
+        "pass",
+        "functions/test_ingesting.py::"
+        "test_a_fault_of_the_program_is_lambdas_to_count_and_each_record_comes_again_soon",
+    ),
+    Mutation(
+        "ingest",
+        "what lands in a lake without rules is no poison",
+        "ingest/results.py",
+        "if not any_rule:",
+        "if False:",
+        "functions/test_ingesting.py::test_what_lands_in_a_lake_without_any_rule_is_no_poison",
+    ),
+    Mutation(
+        "ingest",
         "no commit begins when the time is over",
         "ingest/ingester.py",
         "if pending.wants_commit(rule.commit, self._clock.now()) and go_on():",

@@ -47,7 +47,7 @@ _BATCH: Final = 480
 _YOUNG: Final = "2100-01-31T14:05:06Z"
 """A time of events that are younger than any rule, as those of a rule that has been there for a while: no bucket is asked."""
 _QUEUE_BATCH: Final = 10
-"""Messages that Lambda takes from a queue, or deletes, in one request."""
+"""Messages that Lambda takes from a queue or deletes, or that the function hides while it works, in one request."""
 
 
 class Meter:
@@ -207,7 +207,7 @@ def _of_ingest(served: Served, meter: Meter, repository: OpenRepository) -> Used
     assert answers == [{"batchItemFailures": []}]
     repository.reset("main")
     share = used * (1 / _BATCH)
-    return msgspec.structs.replace(share, requests=0, events=1, queue_requests=1 + 2 / _QUEUE_BATCH)
+    return msgspec.structs.replace(share, requests=0, events=1, queue_requests=1 + 3 / _QUEUE_BATCH)
 
 
 class _Nobody:

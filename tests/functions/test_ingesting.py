@@ -1,19 +1,22 @@
 """Ingest in a function: events of a real queue's shape, on S3 and DynamoDB."""
 
 import json
+import logging
 import os
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from moto.sqs.models import sqs_backends
 from msgspec.structs import replace
 
+from graveler.errors import UnavailableError
 from graveler.functions.configuration import read_configuration
 from graveler.functions.ingesting import (
     LONGEST_WAIT,
@@ -26,9 +29,10 @@ from graveler.functions.ingesting import (
     wait,
 )
 from graveler.functions.opening import open_deployed_lake
+from graveler.functions.sqs import SqsQueue
 from graveler.functions.traffic import Traffic
 from graveler.ingest.pending import decode_pending, pending_key
-from graveler.ingest.rules import PARTITION, CommitPolicy, Rule, RuleStore
+from graveler.ingest.rules import PARTITION, CommitPolicy, RepositoryRules, Rule, RuleStore
 from graveler.ingest.waiting import mark_write
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
@@ -36,6 +40,7 @@ from graveler.storage.tables import Key
 from tests.functions.test_maintenance import Context
 
 ROOT = Path(__file__).parents[2]
+ACCOUNT = "123456789012"
 FORBIDDEN: Any = {"Error": {"Code": "403", "Message": "Forbidden"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
 
 
@@ -76,32 +81,124 @@ def test_what_lands_is_committed_and_only_what_may_succeed_comes_again(lake: Lak
     assert handler({"source": "aws.scheduler"}, Context()) == {"batchItemFailures": []}
 
 
-def test_what_failed_comes_again_later_each_time(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def queue(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a queue as the stack makes it, which the function knows."""
+    url: str = boto3.client("sqs").create_queue(QueueName="events", Attributes={"VisibilityTimeout": "1805"})[
+        "QueueUrl"
+    ]
+    monkeypatch.setenv("GRAVELER_INGEST_QUEUE", url)
+    return url
+
+
+def received(queue: str, bodies: list[str], times: int) -> list[dict[str, Any]]:
+    """Messages with these bodies, sent and received, as Lambda hands over what it has received so many ``times``."""
     sqs = boto3.client("sqs")
-    queue = sqs.create_queue(QueueName="events", Attributes={"VisibilityTimeout": "1800"})["QueueUrl"]
-    monkeypatch.setenv("GRAVELER_INGEST_QUEUE", queue)
-    for number in range(11):  # more than one request may be about
-        sqs.send_message(QueueUrl=queue, MessageBody=f"nonsense {number}")
-    received: list[Any] = []
-    while len(received) < 11:
-        received += sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
-    records = [
+    for body in bodies:
+        sqs.send_message(QueueUrl=queue, MessageBody=body)
+    messages: list[Any] = []
+    while len(messages) < len(bodies):
+        messages += sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    return [
         {
             "messageId": message["MessageId"],
             "body": message["Body"],
             "receiptHandle": message["ReceiptHandle"],
-            "attributes": {"ApproximateReceiveCount": "3"},
+            "attributes": {"ApproximateReceiveCount": str(times)},
         }
-        for message in received
+        for message in messages
     ]
+
+
+def hidden() -> list[float]:
+    """For how many seconds from now each message of the queue stays hidden."""
+    now = time.time()
+    return [
+        message.visible_at / 1000 - now for message in sqs_backends[ACCOUNT]["us-east-1"].queues["events"]._messages
+    ]
+
+
+def test_what_failed_comes_again_later_each_time(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = received(queue, [f"nonsense {number}" for number in range(11)], 3)  # more than one request may be about
     answer = ingest_handler()({"Records": records}, Context())
     assert len(answer["batchItemFailures"]) == 11
-    held = sqs_backends["123456789012"]["us-east-1"].queues["events"]._messages
-    assert len(held) == 11
     # Half a minute or so from now, instead of half an hour.
-    assert all(time.time() < message.visible_at / 1000 <= time.time() + 40 for message in held)
+    assert [0 < seconds <= 40 for seconds in hidden()] == [True] * 11
     monkeypatch.setenv("GRAVELER_INGEST_QUEUE", queue + "-gone")  # then they come when the queue itself says so
     assert len(ingest_handler()({"Records": records}, Context())["batchItemFailures"]) == 11
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> list[float]:
+    """Have the rules' read fail; return the seconds for which messages are hidden while a batch is processed."""
+    during: list[float] = []
+
+    def failing(store: RuleStore) -> Iterator[RepositoryRules]:
+        during.extend(hidden())
+        raise error
+
+    monkeypatch.setattr(RuleStore, "all", failing)
+    return during
+
+
+def test_a_batch_whose_rules_cannot_be_read_is_a_retry_of_each_record(
+    queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that is killed meanwhile comes again after the time that it had."""
+    sqs = boto3.client("sqs")
+    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", dead)
+    first, again, last = (received(queue, [f"body {times}"], times)[0] for times in (1, 4, TRIES))
+    handler = ingest_handler()
+    with monkeypatch.context() as patched:
+        during = fail(patched, UnavailableError("the table cannot be reached"))
+        answer = handler({"Records": [first, again, last]}, Context(300))
+    assert answer == {"batchItemFailures": [{"itemIdentifier": each["messageId"]} for each in (first, again)]}
+    assert [300 < seconds <= 300 + LONGEST_WAIT for seconds in during] == [True] * 3
+    assert during[0] <= 311
+    assert [seconds <= longest for seconds, longest in zip(hidden(), (10, 80), strict=False)] == [True] * 2
+    (letter,) = sqs.receive_message(QueueUrl=dead, MessageAttributeNames=["All"])["Messages"]
+    assert letter["Body"] == "body 20"
+    assert letter["MessageAttributes"]["reason"]["StringValue"] == "the table cannot be reached"
+
+
+def test_a_fault_of_the_program_is_lambdas_to_count_and_each_record_comes_again_soon(
+    queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = received(queue, ["body"], 1)
+    during = fail(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        ingest_handler()({"Records": records}, Context(300))
+    assert [300 < seconds <= 311 for seconds in during] == [True]
+    assert [0 < seconds <= 10 for seconds in hidden()] == [True]
+
+
+def test_a_queue_that_cannot_be_reached_is_asked_once(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[str] = []
+
+    def unreachable(client: Any, operation: str, request: Any) -> Any:
+        requests.append(operation)
+        raise EndpointConnectionError(endpoint_url=queue)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", unreachable)
+    (reason,) = SqsQueue(queue).put_off({str(number): 5 for number in range(480)})
+    assert "Could not connect" in reason
+    assert requests == ["ChangeMessageVisibilityBatch"]
+
+
+def test_what_lands_in_a_lake_without_any_rule_is_no_poison(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new deployment's landing bucket sends events before anybody has made a rule: no alarm rings."""
+    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
+    landed = record("1", "in/a", "1", bucket="landing")
+    handler = ingest_handler()
+    assert handler({"Records": [landed]}, Context()) == {"batchItemFailures": [{"itemIdentifier": "1"}]}
+    (line,) = logged(caplog, "not ingested")
+    assert line["outcome"] == "poison"  # another bucket has a rule
+    caplog.clear()
+    RuleStore(lake.tables).remove(lake.repository("quick").repository, "r")
+    assert handler({"Records": [landed]}, Context()) == {"batchItemFailures": []}
+    assert [line for line in caplog.records if line.levelno >= logging.WARNING] == []
 
 
 def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:

@@ -244,6 +244,15 @@ def test_last_events_expire_and_not_where_overwrites_are_refused() -> None:
         assert [item.get("expires") for item in items] == [int(shore.clock.now()) + KEEP if expire else None]
 
 
+def test_without_any_rule_every_event_is_skipped_and_whoever_names_a_repository_is_told() -> None:
+    shore = Shore()
+    event = shore.bucket.put("in/a")
+    (result,) = shore.ingester().process([event]).results
+    assert (result.outcome, "there is no rule" in result.reason) == (Outcome.SKIPPED, True)
+    (result,) = shore.ingester().process([event], shore.repository().repository).results
+    assert (result.outcome, "no rule applies to" in result.reason) == (Outcome.POISON, True)
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_rules_of_a_repository_that_is_gone_are_none(again: bool) -> None:
     """Also where another one has its name: the event waits among the dead letters for whoever wants it."""

@@ -195,6 +195,10 @@ def test_replaying_lines(drop: Path, tmp_path: Path) -> None:
     result = run("ingest", "replay", file)
     assert "line 3: poison: the message is not a JSON object" in result.out
     assert "1 stale" in result.out
+    file.write_text(json.dumps({**line, "address": "s3://landing/a"}))
+    assert run("ingest", "replay", file, "--json").lines[0]["outcome"] == "poison"
+    done("ingest", "rules", "remove", "quick", "drop")  # the last one
+    assert "1 skipped" in done("ingest", "replay", file).out
 
 
 def test_rules_are_shown_and_removed(drop: Path) -> None:

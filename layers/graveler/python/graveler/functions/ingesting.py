@@ -3,19 +3,26 @@
 A message that cannot succeed goes to the queue of dead letters at once, and one that failed too often when it comes for the last
 time, with its reason as the attribute ``reason``: so an operator sees why, and nothing is tried in vain. If that queue is not
 configured, or cannot be reached, the message comes again, and ends there by itself. A message that may succeed later comes again
-after a while, each time a longer one.
+after a while, each time a longer one; so does each message of a batch that fails as a whole.
+
+Before a batch is processed, its messages are hidden for the time that this run has left, and for that while: so a run that is
+killed, or runs out of time, delays them by minutes, not by the queue's own interval. That is six times a function's time, which
+Lambda needs to try again if the function is throttled
+(https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html). A killed run takes longer than one that fails, so no
+message becomes a dead letter sooner by it.
 """
 
 import random
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import ceil
 from typing import Any, Final
 
 import msgspec
 
 from graveler.api.ingest_commits import OperationCommits
-from graveler.errors import UnavailableError
+from graveler.errors import GravelerError, UnavailableError
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Context, Event, Function, initialise
 from graveler.functions.queue import Queue
@@ -109,8 +116,13 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
         try:
             if "Records" in event:
                 records = msgspec.convert(event["Records"], list[_Record])
+                _postpone(function, queues.incoming, records, ceil(of_event.left()))
                 messages = [Message(record.message_id, record.body) for record in records]
-                results, batch = ingester.process_messages(messages, go_on=go_on)
+                try:
+                    results, batch = _processed(function, ingester, messages, go_on)
+                except BaseException:  # a fault of the program, which Lambda counts
+                    _postpone(function, queues.incoming, records)
+                    raise
                 for record, message, result in zip(records, messages, results, strict=True):
                     counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
                     if result.outcome is Outcome.STAGED and result.reason:
@@ -120,7 +132,7 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
                         continue
                     if not _buried(function, queues.dead_letters, message, result, last=last):
                         failed.append(record)
-                _put_off(function, queues.incoming, failed)
+                _postpone(function, queues.incoming, failed)
             else:
                 batch = ingester.commit_due(go_on=go_on)
             _tell(function, batch)
@@ -154,13 +166,27 @@ def _buried(function: Function, dead_letters: Queue | None, message: Message, re
     return True
 
 
-def _put_off(function: Function, incoming: Queue | None, failed: Sequence[_Record]) -> None:
-    """Make messages come again after :func:`wait`. One that cannot be put off comes at the queue's own interval."""
-    if incoming is None or not failed:
+def _processed(
+    function: Function, ingester: Ingester, messages: Sequence[Message], go_on: Callable[[], bool]
+) -> tuple[list[Result], Batch]:
+    """Process messages. If that fails for all of them, as when the rules cannot be read, each may succeed later."""
+    try:
+        return ingester.process_messages(messages, go_on=go_on)
+    except GravelerError as error:
+        function.telemetry.logger.error("a batch cannot be ingested", extra={"reason": str(error)})
+        return [Result(Outcome.RETRY, str(error)) for _ in messages], Batch(())
+
+
+def _postpone(function: Function, incoming: Queue | None, records: Sequence[_Record], seconds: int = 0) -> None:
+    """Hide messages for ``seconds`` and :func:`wait`. One request for ten. A message for which that fails comes again at the
+    queue's own interval."""
+    if incoming is None or not records:
         return
-    waits = {record.receipt_handle: wait(int(record.attributes.received), random.random()) for record in failed}
+    waits = {
+        record.receipt_handle: seconds + wait(int(record.attributes.received), random.random()) for record in records
+    }
     for reason in incoming.put_off(waits):
-        function.telemetry.logger.warning("a message cannot be postponed", extra={"reason": reason})
+        function.telemetry.logger.warning("messages cannot be postponed", extra={"reason": reason})
 
 
 def wait(received: int, chance: float) -> int:

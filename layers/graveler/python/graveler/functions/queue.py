@@ -22,8 +22,9 @@ class Queue(Protocol):
         ...
 
     def put_off(self, seconds: Mapping[str, int]) -> list[str]:
-        """Make messages come again after so many seconds each, by their receipt handles; return the reasons of failures. One
-        request for ten. Raises nothing: a message that cannot be put off comes at the queue's own interval."""
+        """Make messages come again after so many seconds each (from now, at most 12 hours after they came), by their receipt
+        handles; return the reasons of failures. One request for ten, and no more once the queue cannot be reached. Raises
+        nothing: a message that cannot be put off comes at the queue's own interval."""
         ...
 
 

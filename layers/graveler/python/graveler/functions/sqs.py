@@ -31,7 +31,9 @@ class SqsQueue:
 
     def put_off(self, seconds: Mapping[str, int]) -> list[str]:
         """Make messages come again after so many seconds each, by their receipt handles; return the reasons of failures. One
-        request for ten."""
+        request for ten. A request that fails as a whole is the last one: each further one could take as long.
+
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html"""
         refused: list[str] = []
         waits = iter(seconds.items())
         while some := list(islice(waits, _AT_ONCE)):
@@ -42,9 +44,8 @@ class SqsQueue:
             try:
                 response = self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
             except (BotoCoreError, ClientError) as error:
-                refused.append(str(error))
-            else:
-                refused += (each.get("Message", "") for each in response.get("Failed", ()))
+                return [*refused, str(error)]
+            refused += (each.get("Message", "") for each in response.get("Failed", ()))
         return refused
 
     @cached_property

@@ -7,7 +7,7 @@ events concerned, and is named in their results; the others proceed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Final
@@ -79,7 +79,8 @@ class Ingester:
         repository. Raises nothing for a failing event; :class:`UnavailableError`, :class:`BusyError` if not even the rules can be
         read. Once ``go_on`` returns False, no more commits are begun: all events are still staged, and due commits are left to
         :meth:`commit_due`. An event that an unreadable rule may concern must be delivered again; with ``of``,
-        :class:`CorruptError` for such a rule.
+        :class:`CorruptError` for such a rule. In a lake without any rule, all events are skipped; with ``of``, whoever names a
+        repository without a rule is told.
 
         Windows that are over when their objects arrive, as in a backfill, become separate commits, oldest first, up to
         :data:`WINDOWS_APART`; the rest becomes one commit. If objects of a window that is not over are waiting, these join it.
@@ -114,7 +115,7 @@ class Ingester:
                 for at, event in good:
                     if damaged.may_take(event.address):
                         notes.note(at, Result(Outcome.RETRY, damaged.reason))
-        return notes.finished(events, opened.buckets)
+        return notes.finished(events, opened.buckets, any_rule=of is not None or _is_used(current))
 
     def process_messages(
         self, messages: Sequence[Message], of: Repository | None = None, go_on: Callable[[], bool] = lambda: True
@@ -318,6 +319,11 @@ class _Opened(Struct):
     found: dict[RepositoryUID, OpenRepository]
     failed: dict[RepositoryUID, GravelerError]
     buckets: set[str]
+
+
+def _is_used(every_rule: Iterable[RepositoryRules]) -> bool:
+    """Return whether there is any rule, readable or not, also of a repository that is gone."""
+    return any(rules.rules or rules.damaged for rules in every_rule)
 
 
 def _unsure(repository: OpenRepository, rule: Rule, state: Pending) -> float:

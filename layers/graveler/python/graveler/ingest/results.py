@@ -93,11 +93,15 @@ class Notes:
         if told not in self._unread:
             self._unread.append(told)
 
-    def finished(self, events: Sequence[ObjectEvent], buckets: set[str]) -> Batch:
-        """Return all results; ``buckets`` are those that have rules."""
+    def finished(self, events: Sequence[ObjectEvent], buckets: set[str], *, any_rule: bool) -> Batch:
+        """Return all results; ``buckets`` are those that have rules, and ``any_rule`` as of :func:`unwanted`."""
         results = [
             self._results.get(at)
-            or (Result(Outcome.SKIPPED, "no rule applies to it") if event.bucket in buckets else unwanted(event))
+            or (
+                Result(Outcome.SKIPPED, "no rule applies to it")
+                if event.bucket in buckets
+                else unwanted(event, any_rule=any_rule)
+            )
             for at, event in enumerate(events)
         ]
         return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread))
@@ -127,8 +131,13 @@ def by_message(
     return of_messages, batch
 
 
-def unwanted(event: ObjectEvent) -> Result:
-    """Return the result of an event from a source that no rule is about."""
+def unwanted(event: ObjectEvent, *, any_rule: bool) -> Result:
+    """Return the result of an event from a source that no rule is about: poison in a lake with ``any_rule``, since somebody may
+    have forgotten one, but nothing to report while ingest is not used at all."""
+    if not any_rule:
+        return Result(
+            Outcome.SKIPPED, "there is no rule; once there is one, reconcile it to take what is there already"
+        )
     return Result(Outcome.POISON, f"no rule applies to {event.bucket!r}, where {event.address!r} comes from")
 
 

@@ -86,7 +86,9 @@ class RemoteIngest:
         results: list[Result | None] = [None] * len(events)
         made: list[Made] = []
         not_made: list[NotMade] = []
+        any_rule = False
         for repository, rules in self.all_rules():
+            any_rule = True
             buckets = {rule.bucket for rule in rules}
             chosen = iter([at for at, event in enumerate(events) if event.bucket in buckets])
             while some := list(islice(chosen, _TOGETHER)):
@@ -96,7 +98,7 @@ class RemoteIngest:
                     results[at] = result if there is None else worst(there, result)
                 made += found.commits
                 not_made += found.commits_failed
-        told = [result or unwanted(event) for result, event in zip(results, events, strict=True)]
+        told = [result or unwanted(event, any_rule=any_rule) for result, event in zip(results, events, strict=True)]
         return Batch(tuple(told), tuple(made), tuple(not_made))
 
     def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
