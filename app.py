@@ -9,6 +9,7 @@ from aws_cdk import App, Tags, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from infra.api import ApiStack
+from infra.budget import BudgetStack
 from infra.ingest import IngestStack
 from infra.layer import LayerError
 from infra.network import NetworkStack
@@ -81,7 +82,7 @@ def main() -> int:
         if settings.spark
         else None
     )
-    ObservabilityStack(
+    observability = ObservabilityStack(
         app,
         f"{settings.name}-observability",
         settings,
@@ -91,6 +92,8 @@ def main() -> int:
         spark=spark,
         table=stateful.table,
     )
+    if settings.monthly_budget:
+        BudgetStack(app, f"{settings.name}-budget", settings, topic=observability.topic)
     Tags.of(app).add(TAG, settings.name)
     app.synth()
     return 0

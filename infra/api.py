@@ -1,4 +1,4 @@
-"""The front door: an HTTP API whose routes are the API's own, the functions behind it, and what runs by the clock."""
+"""The front door: an HTTP API, the functions behind it, and what runs by the clock."""
 
 import json
 from collections.abc import Mapping
@@ -15,9 +15,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_lambda_event_sources as sources
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
@@ -35,14 +33,14 @@ from infra.functions import (
     Duty,
     Functions,
     Needs,
-    retention,
     start,
 )
 from infra.network import NetworkStack
 from infra.queues import consume, dead_letters, send, work_queue
-from infra.routes import CATCH_ALL, FALLBACK_PATH, FALLBACKS, api_routes
+from infra.routes import CATCH_ALL, FUNCTION_OF, GatewayRoute, gateway_routes
 from infra.settings import Settings, SettingsError
 from infra.stateful import lake_table
+from infra.vended_logs import vended_log
 
 SWEEP_MINUTES: Final = 15
 OWN_NAME: Final = "endpoint"
@@ -118,7 +116,7 @@ class ApiStack(Stack):
         bucket: s3.IBucket,
         table: dynamodb.ITable,
         landing: s3.IBucket,
-        first_key: secretsmanager.CfnSecret,
+        first_key: str,
         sealing_key: kms.IKey,
         encryption_key: kms.IKey | None,
         machine: states.IStateMachine,
@@ -137,7 +135,7 @@ class ApiStack(Stack):
             table=table,
             landing=landing,
             duties=DUTIES,
-            needs=self._needs(machine, first_key.ref),
+            needs=self._needs(machine, first_key),
             sealing_key=sealing_key,
             encryption_key=encryption_key,
             network=network,
@@ -237,19 +235,16 @@ class ApiStack(Stack):
             for verb, function in self._called.items()
             if verb not in _NOT_ASKED
         }
+        limits = settings.throttled()
+        if unknown := sorted(set(limits) - set(FUNCTION_OF)):
+            raise SettingsError(
+                f"throttles: {', '.join(unknown)}: no operation of the API; docs/openapi.json has them all"
+            )
         routes = {
-            route.operation: self._route(
-                api.HttpRouteKey.with_(route.path, api.HttpMethod[route.method]), route.operation, behind[route.verb]
+            route: self._route(
+                api.HttpRouteKey.with_(route.path, api.HttpMethod[route.method]), route.name, behind[route.verb]
             )
-            for route in api_routes()
-        }
-        fallbacks = {
-            method: self._route(
-                api.HttpRouteKey.with_(FALLBACK_PATH, api.HttpMethod[method]),
-                f"Fallback{method.capitalize()}",
-                behind[verb],
-            )
-            for method, verb in FALLBACKS.items()
+            for route in gateway_routes(limits)
         }
         self._route(api.HttpRouteKey.DEFAULT, "CatchAll", behind[CATCH_ALL])
         # The integration's own permission is for stage/method/path, which this route is not:
@@ -265,12 +260,7 @@ class ApiStack(Stack):
                 service="execute-api", resource=self.api.api_id, resource_name=f"*/{api.HttpRouteKey.DEFAULT.key}"
             ),
         )
-        self.access_log = logs.LogGroup(
-            self,
-            "AccessLog",
-            retention=retention(settings.log_days),
-            removal_policy=RemovalPolicy.RETAIN if settings.removal == "retain" else RemovalPolicy.DESTROY,
-        )
+        self.access_log = vended_log(self, "AccessLog", settings, "apigateway")
         stage = api.HttpStage(
             self,
             "Stage",
@@ -284,7 +274,7 @@ class ApiStack(Stack):
         resource.access_log_settings = api.CfnStage.AccessLogSettingsProperty(
             destination_arn=self.access_log.log_group_arn, format=json.dumps(_LINE)
         )
-        self._throttle(resource, routes, fallbacks)
+        _throttle(resource, routes)
         if settings.web_acl:
             self._close_the_way_around()
         elif settings.domain:
@@ -297,33 +287,6 @@ class ApiStack(Stack):
         for verb in asked:
             self.functions[verb].add_environment("GRAVELER_FRONT_DOOR", ",".join(keys))
         give_front_door(self, self._settings, self.api, keys[0], [self._called[verb] for verb in asked])
-
-    def _throttle(
-        self, stage: api.CfnStage, routes: Mapping[str, api.HttpRoute], fallbacks: Mapping[str, api.HttpRoute]
-    ) -> None:
-        """Lower limits for single routes, which must be there before the stage names them. The fallback of a method
-        has the lowest ones of the operations that also come by it, so that a slash in a name is no way around them."""
-        limits = self._settings.throttled()
-        if unknown := sorted(set(limits) - set(routes)):
-            raise SettingsError(
-                f"throttles: {', '.join(unknown)}: no operation of the API; docs/openapi.json has them all"
-            )
-        by_key: dict[str, tuple[int, int]] = {}
-        for route in api_routes():
-            if (limit := limits.get(route.operation)) is None:
-                continue
-            by_key[f"{route.method} {route.path}"] = limit
-            stage.node.add_dependency(routes[route.operation])
-            if route.is_joined:
-                key = f"{route.method} {FALLBACK_PATH}"
-                rate, burst = by_key.get(key, limit)
-                by_key[key] = min(rate, limit[0]), min(burst, limit[1])
-                stage.node.add_dependency(fallbacks[route.method])
-        if by_key:
-            stage.route_settings = {
-                key: {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
-                for key, (rate, burst) in by_key.items()
-            }
 
     def _let_aws_in(self) -> None:
         """Tell the function that logs in which names its clients sign. It needs no right: AWS is asked with the clients' own
@@ -343,6 +306,18 @@ class ApiStack(Stack):
             "Keys and tokens are checked inside of the functions: an authorizer could only say 403, and clients want 401.",
         )
         return route
+
+
+def _throttle(stage: api.CfnStage, routes: Mapping[GatewayRoute, api.HttpRoute]) -> None:
+    """Give routes their limits. They must be there before the stage names them."""
+    settings = {}
+    for route, resource in routes.items():
+        if route.limit is not None:
+            rate, burst = route.limit
+            settings[f"{route.method} {route.path}"] = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
+            stage.node.add_dependency(resource)
+    if settings:
+        stage.route_settings = settings
 
 
 def _cors(settings: Settings) -> api.CorsPreflightOptions | None:

@@ -1,13 +1,11 @@
 """The log of a state machine: every event of every execution, without what went in and came out."""
 
-from aws_cdk import Fn, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
-from infra.functions import retention
 from infra.settings import Settings
+from infra.vended_logs import vended_log
 
 _DELIVERY = (
     "logs:CreateLogDelivery",
@@ -24,20 +22,8 @@ https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html"""
 
 
 def execution_log(scope: Construct, name: str, settings: Settings) -> states.LogOptions:
-    """A log group for a state machine of this scope's stack, whose role needs :func:`log_rights`.
-
-    Its name begins as AWS asks, lest the account's policy for deliveries grows too long
-    (https://docs.aws.amazon.com/step-functions/latest/dg/bp-cwl.html), and has the stack's own ID: a group that outlived an
-    earlier stack is in nobody's way."""
-    stack = Stack.of(scope)
-    unique = Fn.select(2, Fn.split("/", stack.stack_id))
-    group = logs.LogGroup(
-        scope,
-        name,
-        log_group_name=f"/aws/vendedlogs/states/{stack.stack_name}-{unique}",
-        retention=retention(settings.log_days),
-        removal_policy=RemovalPolicy.RETAIN if settings.removal == "retain" else RemovalPolicy.DESTROY,
-    )
+    """A log for a state machine of this scope's stack, whose role needs :func:`log_rights`."""
+    group = vended_log(scope, name, settings, "states")
     return states.LogOptions(destination=group, level=states.LogLevel.ALL, include_execution_data=False)
 
 

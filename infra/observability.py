@@ -4,7 +4,6 @@ from functools import partial
 from typing import Final
 
 from aws_cdk import Duration, Stack
-from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_dynamodb as dynamodb
@@ -17,7 +16,7 @@ from constructs import Construct
 from infra.api import ApiStack
 from infra.ingest import IngestStack
 from infra.operations import OperationsStack
-from infra.settings import TAG, Settings
+from infra.settings import Settings
 from infra.spark import SparkStack
 from infra.stateful import lake_table
 
@@ -32,7 +31,7 @@ _WORKERS: Final = ("maintain", "operate", "ingest")
 
 
 class ObservabilityStack(Stack):
-    """Dashboard, alarms, budget."""
+    """Dashboard, alarms, and the topic that they notify."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class ObservabilityStack(Stack):
         spark: SparkStack | None,
         table: dynamodb.ITable,
     ) -> None:
-        super().__init__(scope, name, description="graveler: dashboard, alarms, budget")
+        super().__init__(scope, name, description="graveler: dashboard, alarms")
         table = lake_table(self, settings, table)
         self._served = served
         self._machine = operations.machine
@@ -58,26 +57,26 @@ class ObservabilityStack(Stack):
             "operate": operations.function,
             **({} if ingest is None else {"ingest": ingest.function}),
         }
-        self._topic = sns.Topic(self, "Alarms", enforce_ssl=True)
+        self.topic = sns.Topic(self, "Alarms", enforce_ssl=True)
         if settings.alarm_email:
-            self._topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
-        self._let_alarms_publish()
+            self.topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
+        self.export_value(self.topic.topic_arn)  # also while there is no budget: so its stack can come and go
+        self._let_publish("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if settings.monthly_budget else []))
         self._alarms = self._all_alarms(table)
         self._dashboard(settings, table)
-        if settings.monthly_budget:
-            self._budget(settings)
 
-    def _let_alarms_publish(self) -> None:
+    def _let_publish(self, *services: str) -> None:
         """A topic with a policy of its own lets nobody publish whom that does not name, CloudWatch neither:
         https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html"""
-        self._topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                actions=["sns:Publish"],
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                resources=[self._topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": self.account}},
+        for service in services:
+            self.topic.add_to_resource_policy(
+                iam.PolicyStatement(
+                    actions=["sns:Publish"],
+                    principals=[iam.ServicePrincipal(service)],
+                    resources=[self.topic.topic_arn],
+                    conditions={"StringEquals": {"aws:SourceAccount": self.account}},
+                )
             )
-        )
 
     def _all_alarms(self, table: dynamodb.ITable) -> list[cloudwatch.Alarm]:
         served = self._served
@@ -236,7 +235,7 @@ class ObservabilityStack(Stack):
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"graveler: {description}; docs/deploy.md says what to do",
         )
-        alarm.add_alarm_action(actions.SnsAction(self._topic))
+        alarm.add_alarm_action(actions.SnsAction(self.topic))
         return alarm
 
     def _dashboard(self, settings: Settings, table: dynamodb.ITable) -> None:
@@ -311,43 +310,6 @@ class ObservabilityStack(Stack):
                 _graph("Ingest: age of the oldest (s)", [queue.metric_approximate_age_of_oldest_message()]),
                 _graph("Ingest: dead letters", [given_up.metric_approximate_number_of_messages_visible()]),
             )
-
-    def _budget(self, settings: Settings) -> None:
-        self._topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                actions=["sns:Publish"],
-                principals=[iam.ServicePrincipal("budgets.amazonaws.com")],
-                resources=[self._topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": self.account}},
-            )
-        )
-        told = budgets.CfnBudget.SubscriberProperty(subscription_type="SNS", address=self._topic.topic_arn)
-        budgets.CfnBudget(
-            self,
-            "Budget",
-            budget=budgets.CfnBudget.BudgetDataProperty(
-                budget_type="COST",
-                time_unit="MONTHLY",
-                budget_limit=budgets.CfnBudget.SpendProperty(amount=settings.monthly_budget, unit="USD"),
-                filter_expression=_tagged(settings) if settings.budget_by_tag else None,
-            ),
-            notifications_with_subscribers=[
-                budgets.CfnBudget.NotificationWithSubscribersProperty(
-                    notification=budgets.CfnBudget.NotificationProperty(
-                        notification_type=kind, comparison_operator="GREATER_THAN", threshold=percent
-                    ),
-                    subscribers=[told],
-                )
-                for kind, percent in (("ACTUAL", 80), ("FORECASTED", 100))
-            ],
-        )
-
-
-def _tagged(settings: Settings) -> budgets.CfnBudget.ExpressionProperty:
-    """What app.py tags: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/activating-tags.html"""
-    return budgets.CfnBudget.ExpressionProperty(
-        tags=budgets.CfnBudget.TagValuesProperty(key=TAG, values=[settings.name], match_options=["EQUALS"])
-    )
 
 
 def _graph(title: str, metrics: list[cloudwatch.Metric]) -> cloudwatch.GraphWidget:

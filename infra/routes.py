@@ -1,13 +1,14 @@
-"""Which function answers which operation of the API: the one place that says so.
+"""Functions of the operations of the API, and the routes of the gateway to them: the one place that says so.
 
-Paths and methods come from docs/openapi.json, which is made from the API's routes. An HTTP API decodes a path before it looks for
-its route, so a slash in a name hides it. For such paths each method has a fallback (docs/design/0015-refs-in-addresses.md). What
-is not implemented has no route of its own: a fallback, or the catch-all, takes it to a function that answers 501, and 404 or 405
-for all that is no operation.
+Paths and methods come from docs/openapi.json, which is made from the API's routes. Each method has a route for all paths below
+BASE (FALLBACKS). Beside these, only operations have a route of their own that another function answers, or that have a limit of
+their own (docs/design/0010-a-route-for-each-operation.md). A function routes what it gets by itself: it answers 501 what is not
+implemented, and 404 or 405 what is no operation.
 """
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -28,7 +29,9 @@ FALLBACKS: Final[dict[str, Verb]] = {
     "PATCH": "write",
     "DELETE": "write",
 }
-"""The function of each method for paths below BASE that no route of an operation matches."""
+"""The function of each method for paths below BASE that no other route matches: a full match counts first, then the greedy route
+with the most segments, then ``$default``
+(https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html#http-api-develop-routes.evaluation)."""
 METHODS: Final = tuple(method.lower() for method in FALLBACKS)
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _NOT_IMPLEMENTED: Final = "not implemented"
@@ -85,9 +88,13 @@ FUNCTION_OF: Final[dict[str, Verb]] = {
 }
 
 
+Limit = tuple[int, int]
+"""Requests a second, and how many at once."""
+
+
 @dataclass(frozen=True)
 class ApiRoute:
-    """A route of API Gateway."""
+    """An operation of the API, and the function that answers it."""
 
     method: str
     path: str
@@ -96,12 +103,30 @@ class ApiRoute:
 
     @property
     def is_joined(self) -> bool:
-        """Whether a name in the path may hold a slash, so that requests can also come by the fallback of the method."""
+        """Whether a name in the path may hold a slash, so that the decoded path of a request may match no route of its own."""
         return not JOINED.isdisjoint(_PARAMETER.findall(self.path))
+
+    @property
+    def greedy_path(self) -> str:
+        """The path that matches all requests for the operation, with and without slashes in names: its segments before the first
+        name that may hold one."""
+        fixed = re.split(rf"\{{(?:{'|'.join(sorted(JOINED))})\}}", self.path, maxsplit=1)[0]
+        return f"{fixed}{{proxy+}}"
+
+
+@dataclass(frozen=True)
+class GatewayRoute:
+    """A route of API Gateway: ``name`` in the template, the function behind it, and perhaps a limit."""
+
+    method: str
+    path: str
+    name: str
+    verb: Verb
+    limit: Limit | None = None
 
 
 def api_routes(document: Path = DOCUMENT) -> list[ApiRoute]:
-    """The routes of everything that is implemented, by path and method. :class:`KeyError` for an operation that no function
+    """Return all operations that are implemented, by path and method. :class:`KeyError` for an operation that no function
     has."""
     routes = []
     for path, methods in json.loads(document.read_text())["paths"].items():
@@ -115,3 +140,41 @@ def api_routes(document: Path = DOCUMENT) -> list[ApiRoute]:
                     )
                 routes.append(ApiRoute(method.upper(), BASE + path, operation, FUNCTION_OF[operation]))
     return sorted(routes, key=lambda route: (route.path, route.method))
+
+
+def gateway_routes(limits: Mapping[str, Limit]) -> list[GatewayRoute]:
+    """Return the routes of the gateway, besides ``$default``, with these ``limits`` of operations.
+
+    A slash in a name takes a request past the route of its operation, but not past its limit: an operation with one whose names
+    may hold slashes also has a greedy route, with that limit; the lowest one, if it is there for several. Operations that would
+    otherwise come by that route get routes of their own."""
+    operations = api_routes()
+    greedy: dict[tuple[str, str], Limit] = {}
+    for operation in operations:
+        limit = limits.get(operation.operation)
+        if limit is not None and operation.is_joined:
+            place = operation.method, operation.greedy_path
+            lowest = greedy.get(place, limit)
+            greedy[place] = min(limit[0], lowest[0]), min(limit[1], lowest[1])
+    beginnings = {(method, path.removesuffix("{proxy+}")) for method, path in greedy}
+    explicit = [
+        GatewayRoute(each.method, each.path, each.operation, each.verb, limits.get(each.operation))
+        for each in operations
+        if each.verb != FALLBACKS[each.method]
+        or each.operation in limits
+        or any(each.method == method and each.path.startswith(beginning) for method, beginning in beginnings)
+    ]
+    fallbacks = [
+        GatewayRoute(method, FALLBACK_PATH, f"Fallback{method.capitalize()}", verb)
+        for method, verb in FALLBACKS.items()
+    ]
+    limited = [
+        GatewayRoute(method, path, _greedy_name(method, path), FALLBACKS[method], limit)
+        for (method, path), limit in greedy.items()
+    ]
+    return [*explicit, *fallbacks, *limited]
+
+
+def _greedy_name(method: str, path: str) -> str:
+    words = re.findall("[a-z]+", path.removeprefix(BASE).removesuffix("{proxy+}"))
+    return "".join(["Greedy", method.capitalize(), *map(str.capitalize, words)])

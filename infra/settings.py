@@ -126,11 +126,9 @@ class Settings:
     """Lambda's own tracing by X-Ray."""
     alarm_email: str = ""
     """Who gets the alarms. Without it they only change colour."""
-    monthly_budget: int = 50
-    """US dollars, of the whole account, after which the topic of the alarms says so; 0 for none."""
-    budget_by_tag: bool = False
-    """Whether the budget is of what has the tag ``graveler`` of this deployment. Until somebody has activated the tag for cost
-    allocation, that is nothing, and the budget never says a word."""
+    monthly_budget: int = 0
+    """US dollars of what has the tag ``graveler`` of this deployment, after which the topic of the alarms says so; 0 for none.
+    Until somebody has activated the tag for cost allocation, the budget counts nothing."""
 
     def __post_init__(self) -> None:
         _check("architecture", self.architecture, ARCHITECTURES)

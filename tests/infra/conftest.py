@@ -101,7 +101,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             certificate=CERTIFICATE,
             hosted_zone="Z0EXAMPLE",
             throttles=["mergeIntoBranch=20/40", "createRepository=1/2"],
-            budget_by_tag=True,
+            monthly_budget=50,
             aws_login=["endpoint", "lake.example.org"],
             api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",
         )
@@ -191,7 +191,7 @@ def names() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """A deployment for all tests. Budgets, and expressions in alarms, are what the emulator does not know."""
+    """A deployment for all tests. Expressions in alarms are what the emulator does not know."""
     require_tools()
     folder = shared_folder(tmp_path_factory)
 
@@ -202,7 +202,6 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             synthesised(
                 into,
                 architecture=machine,
-                monthly_budget=0,
                 alarm_email="on-call@example.org",
                 data_buckets=[DATA_BUCKET],
                 request_records=60,

@@ -190,9 +190,26 @@ def ends(template: Template) -> Iterator[str]:
                 yield f"{name}: it gives up after {waits_for} s, no later than the gateway"
 
 
+_VENDED: Final = "/aws/vendedlogs/"
+
+
+def delivered(template: Template) -> Iterator[str]:
+    """A group that a service delivers to, which is each one but those of functions, shares an entry of the account's policy with
+    all such groups, if its name begins as AWS asks: https://docs.aws.amazon.com/step-functions/latest/dg/bp-cwl.html"""
+    of_functions = {
+        function["Properties"].get("LoggingConfig", {}).get("LogGroup", {}).get("Ref")
+        for function in resources(template, "AWS::Lambda::Function").values()
+    }
+    for name, group in resources(template, "AWS::Logs::LogGroup").items():
+        named = group["Properties"].get("LogGroupName", "")
+        beginning = named if isinstance(named, str) else named["Fn::Join"][1][0]
+        if name not in of_functions and not beginning.startswith(_VENDED):
+            yield f"{name}: a service delivers to it, and its name does not begin with {_VENDED}"
+
+
 _SNAPSHOTS: Final = re.compile(r"python3\.(1[2-9]|[2-9]\d)")
 
-FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, given_up, starts, ends)
+FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, given_up, starts, ends, delivered)
 
 
 def findings(template: Template) -> list[str]:

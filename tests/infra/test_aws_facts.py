@@ -113,7 +113,7 @@ def test_whoever_notifies_may_publish(variant: Templates) -> None:
     """A topic's own policy replaces the one that let its account publish."""
     observability = variant["observability"]
     needed = {"cloudwatch.amazonaws.com"}
-    if resources(observability, "AWS::Budgets::Budget"):
+    if "budget" in variant:
         needed.add("budgets.amazonaws.com")
     (topic,) = resources(observability, "AWS::SNS::Topic")
     for service in needed:
@@ -430,6 +430,20 @@ def _gone_before_it_is_given_up(template: Template) -> None:
         queue["Properties"]["MessageRetentionPeriod"] = 20_000
 
 
+def _in_a_group_without_a_name(template: Template) -> None:
+    del _properties_of(template, "AccessLog")["LogGroupName"]
+
+
+def _in_a_group_of_another_folder(template: Template) -> None:
+    _properties_of(template, "AccessLog")["LogGroupName"] = "/aws/apigateway/graveler"
+
+
+def _properties_of(template: Template, prefix: str) -> dict[str, Any]:
+    (properties,) = (each["Properties"] for name, each in template["Resources"].items() if name.startswith(prefix))
+    assert isinstance(properties, dict)
+    return properties
+
+
 def _huge(template: Template) -> None:
     template["Description"] = "x" * 1_000_000
 
@@ -549,6 +563,8 @@ def test_a_fault_of_starts_and_ends_that_was_planted_is_found(
         (_too_often, "MaximumRetryAttempts must be at most 2"),
         (_too_long, "MessageRetentionPeriod 1209601 must be 60 to 1209600"),
         (_gone_before_it_is_given_up, "tries take up to 27000 s, and it keeps messages for 20000"),
+        (_in_a_group_without_a_name, "does not begin with /aws/vendedlogs/"),
+        (_in_a_group_of_another_folder, "does not begin with /aws/vendedlogs/"),
         (_huge, "bytes, and a template has at most 1,000,000"),
     ],
 )
