@@ -5,6 +5,9 @@ Its input says which job, with which arguments, and what to call afterwards::
     {"job": "import_", "arguments": ["--repository", "sales", "--branch", "feed", "--prefix", "s3://bucket/tables/"],
      "calls": [{"method": "POST", "path": "/repositories/sales/refs/feed/merge/main", "body": {"message": "Nightly"}}]}
 
+A call is repeated if its answer is lost, so each has an ``Idempotency-Key`` of its own: the API then takes a POST once, and gives
+the first answer again.
+
 Nothing here knows the CDK. It holds no null: the CDK would leave the field out.
 """
 
@@ -24,6 +27,15 @@ FINAL_CODES: Final = (2, 3, 4, 5, 6, 8)
 Serverless tells the code in the failed run's StateDetails, as "ExitCode: 2." What tells none is tried again."""
 ATTEMPTS: Final = 3
 """How often a job is run at most."""
+
+CALL_KEY: Final = "States.Hash(States.Format('{} {} {}', $$.Execution.Id, $$.Execution.StartTime, $.number), 'SHA-256')"
+"""The ``Idempotency-Key`` of a call: the same for each of its repetitions, also after the execution is redriven, and for no other
+call. An execution's name alone may come again, and may hold characters that no header can:
+https://docs.aws.amazon.com/step-functions/latest/dg/input-output-contextobject.html"""
+
+STATUS: Final = "States.Http.StatusCode."
+"""Begins the name of the error of an answer that is none of success: its status follows. Names are compared as a whole, so there
+is no wildcard for several of them: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html"""
 
 CATALOG: Final = {"spark.sql.catalogImplementation": "in-memory"}
 """Jobs use no tables by name, so they need no metastore, and their role no right to AWS Glue's:
@@ -122,6 +134,7 @@ def flow(
         states["Calls"] = {
             "Type": "Map",
             "ItemsPath": "$.calls",
+            "ItemSelector": {"call.$": "$$.Map.Item.Value", "number.$": "$$.Map.Item.Index"},
             "MaxConcurrency": 1,
             "ItemProcessor": {
                 "ProcessorConfig": {"Mode": "INLINE"},
@@ -131,9 +144,10 @@ def flow(
                         "Type": "Task",
                         "Resource": f"arn:{partition}:states:::http:invoke",
                         "Parameters": {
-                            "ApiEndpoint.$": f"States.Format('{endpoint}/api/v1{{}}', $.path)",
-                            "Method.$": "$.method",
-                            "RequestBody.$": "$.body",
+                            "ApiEndpoint.$": f"States.Format('{endpoint}/api/v1{{}}', $.call.path)",
+                            "Method.$": "$.call.method",
+                            "Headers": {"Idempotency-Key.$": CALL_KEY},
+                            "RequestBody.$": "$.call.body",
                             "Authentication": {"ConnectionArn": connection},
                         },
                         "ResultSelector": {"status.$": "$.StatusCode"},
@@ -141,7 +155,7 @@ def flow(
                         # 429: it goes on as a long operation, and the same request joins it.
                         "Retry": [
                             {
-                                "ErrorEquals": ["States.Http.StatusCode.429", "States.Http.StatusCode.503"],
+                                "ErrorEquals": [f"{STATUS}429", f"{STATUS}503"],
                                 "IntervalSeconds": 5,
                                 "BackoffRate": 1.5,
                                 "MaxDelaySeconds": 60,
@@ -149,10 +163,15 @@ def flow(
                                 "JitterStrategy": "FULL",
                             },
                             {
-                                "ErrorEquals": ["States.Timeout", "States.Http.Socket"],
+                                "ErrorEquals": [
+                                    "States.Timeout",
+                                    "States.Http.Socket",
+                                    *(f"{STATUS}{status}" for status in range(500, 600) if status != 503),
+                                ],
                                 "IntervalSeconds": 5,
                                 "BackoffRate": 2,
-                                "MaxAttempts": 5,
+                                "MaxDelaySeconds": 60,
+                                "MaxAttempts": 10,
                                 "JitterStrategy": "FULL",
                             },
                         ],

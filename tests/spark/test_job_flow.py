@@ -9,6 +9,8 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from random import Random
 from shutil import copytree
@@ -19,6 +21,7 @@ from urllib.error import HTTPError
 import pytest
 from pyspark.sql import SparkSession
 
+from graveler.api.call import MAX_KEY
 from graveler.errors import BusyError, UnavailableError
 from graveler.spark.jobs import export, gc, import_
 from graveler.spark.jobs.frame import EXIT_CODES, parser_of
@@ -26,7 +29,7 @@ from infra.job_flow import ARCHIVE, ATTEMPTS, FINAL_CODES, JOBS, flow
 from infra.spark_package import SOURCES
 from tests.spark.listings import BASE, frame_of, latest, rows_of
 from tests.spark.test_served import Scene, scene
-from tests.support.proxy import FaultyProxy, Reply, Trouble
+from tests.support.proxy import FaultyProxy, Lost, Reply, Trouble
 
 __all__ = ["scene"]
 
@@ -44,7 +47,16 @@ class TaskError(Exception):
 Tasks = Mapping[str, Callable[[Any], Any]]
 
 
-def execute(machine: Mapping[str, Any], value: Any, tasks: Tasks) -> Any:
+CONTEXT: Mapping[str, Any] = {
+    "Execution": {
+        "Id": "arn:aws:states:eu-west-1:111122223333:execution:flow:nächtlich",
+        "StartTime": "2026-01-31T02:00:00.000Z",
+    }
+}
+"""What Step Functions tells of an execution, whose name may have any letters."""
+
+
+def execute(machine: Mapping[str, Any], value: Any, tasks: Tasks, context: Mapping[str, Any] = CONTEXT) -> Any:
     """Run a state machine: as much of the language as the flow uses. Pauses are left out."""
     name = machine["StartAt"]
     while True:
@@ -60,14 +72,20 @@ def execute(machine: Mapping[str, Any], value: Any, tasks: Tasks) -> Any:
             name = state["Next"]
             continue
         if state["Type"] == "Pass":
-            done = state["Result"] if "Result" in state else filled(state["Parameters"], value)
+            done = state["Result"] if "Result" in state else filled(state["Parameters"], value, context)
         elif state["Type"] == "Map":
             assert state["MaxConcurrency"] == 1
-            done = [execute(state["ItemProcessor"], item, tasks) for item in look(state["ItemsPath"], value)]
+            done = []
+            for index, item in enumerate(look(state["ItemsPath"], value)):
+                of_item = {**context, "Map": {"Item": {"Index": index, "Value": item}}}  # for the selector alone
+                done.append(
+                    execute(state["ItemProcessor"], filled(state["ItemSelector"], value, of_item), tasks, context)
+                )
         else:
             assert state["Type"] == "Task"
             try:
-                done = attempt(state, tasks[state["Resource"].partition(":::")[2]], filled(state["Parameters"], value))
+                parameters = filled(state["Parameters"], value, context)
+                done = attempt(state, tasks[state["Resource"].partition(":::")[2]], parameters)
             except TaskError as error:
                 (caught,) = state.get("Catch", [None])
                 if caught is None:
@@ -107,19 +125,23 @@ def is_met(rule: Mapping[str, Any], value: Any) -> bool:
     return fnmatchcase(given, rule["StringMatches"])
 
 
-def filled(template: Any, value: Any) -> Any:
-    """A template's fields; those whose name ends with ``.$`` are paths, or the one function that there is."""
+def filled(template: Any, value: Any, context: Mapping[str, Any] = CONTEXT) -> Any:
+    """A template's fields; those whose name ends with ``.$`` are paths, or one of the functions that there are."""
     if not isinstance(template, dict):
         return template
     return {
-        name.removesuffix(".$"): look(part, value) if name.endswith(".$") else filled(part, value)
+        name.removesuffix(".$"): look(part, value, context) if name.endswith(".$") else filled(part, value, context)
         for name, part in template.items()
     }
 
 
-def look(path: str, value: Any) -> Any:
-    if formatted := re.fullmatch(r"States\.Format\('(.*)', (\$\.\w+)\)", path):
-        return formatted[1].replace("{}", look(formatted[2], value))
+def look(path: str, value: Any, context: Mapping[str, Any] = CONTEXT) -> Any:
+    if path.startswith("$$."):
+        return look(path.removeprefix("$"), context)
+    if hashed := re.fullmatch(r"States\.Hash\((.*), 'SHA-256'\)", path):
+        return sha256(look(hashed[1], value, context).encode()).hexdigest()
+    if formatted := re.fullmatch(r"States\.Format\('(.*)'((?:, \$[\w.$]+)+)\)", path):
+        return formatted[1].format(*(look(part, value, context) for part in formatted[2].split(", ")[1:]))
     if added := re.fullmatch(r"States\.MathAdd\((\$\.[\w.]+), (-?\d+)\)", path):
         return look(added[1], value) + int(added[2])
     if shown := re.fullmatch(r"States\.JsonToString\((\$\.\w+)\)", path):
@@ -144,6 +166,8 @@ class Cloud:
         self._capfd = capfd
         self.runs: list[dict[str, Any]] = []
         self.started = 0
+        self.keys: list[str] = []
+        """Those of the calls, in their order."""
 
     def run_job(self, given: Any) -> Any:
         self.started += 1
@@ -176,12 +200,18 @@ class Cloud:
         )
         request.add_header("content-type", "application/json")
         request.add_header("authorization", f"Basic {b64encode(':'.join(self._key).encode()).decode()}")
+        for name, text in given["Headers"].items():
+            assert text.isascii()
+            request.add_header(name, text)
+        self.keys.append(given["Headers"]["Idempotency-Key"])
         try:
             with urllib.request.urlopen(request) as answer:
                 return {"StatusCode": answer.status, "ResponseBody": json.load(answer)}
         except HTTPError as error:
             with error:
                 raise TaskError(f"States.Http.StatusCode.{error.code}", error.read().decode()) from None
+        except (OSError, HTTPException) as error:
+            raise TaskError("States.Http.Socket", str(error)) from None
 
 
 @pytest.fixture
@@ -191,7 +221,7 @@ def bucket(tmp_path: Path) -> Path:
     return tmp_path / "bucket"
 
 
-def test_the_flow_imports_and_merges(
+def test_the_flow_imports_and_merges_once_also_if_the_answer_is_lost(
     spark: SparkSession, scene: Scene, bucket: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rows = rows_of(Random(31), 40)
@@ -200,12 +230,14 @@ def test_the_flow_imports_and_merges(
     cloud = Cloud(bucket, scene.keys["writer"], capfd)
     asked: list[str] = []
 
-    def busy_at_first(operation: str, ordinal: int) -> Trouble:
+    troubles = [Reply(429, b'{"message": "it goes on"}'), Reply(502, b"{}"), Lost(), Reply(504, b"{}")]
+
+    def in_trouble_at_first(operation: str, ordinal: int) -> Trouble:
         asked.append(operation)
-        return Reply(429, b'{"message": "it goes on"}') if ordinal < 2 else None
+        return troubles[ordinal] if ordinal < len(troubles) else None
 
     with FaultyProxy(scene.server.url) as proxy:
-        proxy.begin(busy_at_first)
+        proxy.begin(in_trouble_at_first)
         machine = flow(
             application="app",
             role="role",
@@ -222,10 +254,12 @@ def test_the_flow_imports_and_merges(
         tasks: Tasks = {"emr-serverless:startJobRun.sync": cloud.run_job, "http:invoke": cloud.call}
         ended = execute(machine, {"job": "import_", "arguments": arguments, "calls": calls}, tasks)
         assert ended == [{"status": 200}]
-        assert len(asked) == 3
+        assert len(asked) == 5
+        assert len(set(cloud.keys)) == 1
         assert cloud.runs[0]["objects"] == len(latest(rows))
         merged = scene.repository.commit_of("main")
         assert merged.message == "Nightly"
+        assert "Nightly" not in {commit.message for commit in scene.repository.log(merged.parents[0]).results}
         assert len(list(scene.repository.objects("main", "feed/"))) == len(latest(rows))
         wrong = [*arguments[:3], "nowhere", *arguments[4:]]
         with pytest.raises(TaskError, match=r"States\.TaskFailed: .*error: import: ref 'nowhere' not found"):
@@ -279,6 +313,61 @@ def test_a_job_that_recovers_goes_on_to_its_calls() -> None:
     given = {"job": "gc", "arguments": [], "calls": [{"method": "POST", "path": "/x", "body": {}}]}
     assert execute(machine, given, tasks) == [{"status": 200}]
     assert done == ["job", "job", "call"]
+
+
+def called(items: int, context: Mapping[str, Any], failure: str = "") -> tuple[list[str], list[str]]:
+    """Run a flow whose calls fail twice each, if there is a ``failure``: the keys of all requests, and of those that
+    succeeded."""
+    machine = flow(
+        application="app",
+        role="role",
+        artifacts=ARTIFACTS,
+        environment={},
+        region="eu-west-1",
+        conf={},
+        endpoint="https://lake",
+        connection="c",
+    )
+    requests: list[str] = []
+    done: list[str] = []
+
+    def call(parameters: Any) -> Any:
+        key = parameters["Headers"]["Idempotency-Key"]
+        requests.append(key)
+        if failure and requests.count(key) < 3:
+            raise TaskError(failure, "")
+        done.append(key)
+        return {"StatusCode": 200}
+
+    tasks: Tasks = {"emr-serverless:startJobRun.sync": lambda _: {}, "http:invoke": call}
+    given = {"job": "gc", "arguments": [], "calls": [{"method": "POST", "path": "/x", "body": {}}] * items}
+    execute(machine, given, tasks, context)
+    return requests, done
+
+
+def test_each_call_of_each_execution_has_a_key_of_its_own_that_its_repetitions_share() -> None:
+    requests, done = called(3, CONTEXT, "States.Http.Socket")
+    assert requests == [key for key in done for _ in range(3)]
+    another = {"Execution": {**CONTEXT["Execution"], "StartTime": "2026-02-01T02:00:00.000Z"}}
+    keys = done + called(3, another)[1]
+    assert len(set(keys)) == 6
+    assert called(3, CONTEXT)[1] == done  # also after a redrive
+    for key in keys:
+        assert len(key) <= MAX_KEY
+        assert key.isascii()
+        assert key.isprintable()
+
+
+def test_every_error_of_the_server_is_repeated() -> None:
+    for status in (429, *range(500, 600)):
+        requests, done = called(1, CONTEXT, f"States.Http.StatusCode.{status}")
+        assert (len(requests), len(done)) == (3, 1)
+
+
+def test_what_is_wrong_with_a_call_is_told_at_once() -> None:
+    for status in (400, 401, 403, 404, 409, 412):
+        with pytest.raises(TaskError, match=str(status)):
+            called(1, CONTEXT, f"States.Http.StatusCode.{status}")
 
 
 def test_what_schedules_name_are_jobs_and_their_arguments() -> None:
