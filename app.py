@@ -1,21 +1,25 @@
 """The CDK app: ``cdk deploy --all`` brings graveler to an AWS account; ``python app.py`` only writes the templates.
 
-No account or region is looked up, and no Docker is needed. docs/deploy.md tells the way.
+The templates fit any account and region, and no Docker is needed. Where the CDK's command has credentials, the settings are first
+compared with those of the deployed stacks. docs/deploy.md tells the way.
 """
 
+import os
 import sys
 
 from aws_cdk import App, Tags, Validations
+from aws_cdk import aws_iam as iam
 from cdk_nag import AwsSolutionsChecks
 
 from infra.api import ApiStack
 from infra.budget import BudgetStack
+from infra.deployed import CONFIRM, OPTIONAL_STACKS, QUALIFIER, DeployedStacks, check_settings, left_out
 from infra.ingest import IngestStack
 from infra.layer import LayerError
 from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
 from infra.operations import OperationsStack
-from infra.settings import TAG, SettingsError, read_settings
+from infra.settings import PREFIX, TAG, Settings, SettingsError, read_file, read_settings, settings_path
 from infra.spark import SparkStack
 from infra.stateful import StatefulStack
 
@@ -25,7 +29,7 @@ def main() -> int:
     app = App()
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     try:
-        settings = read_settings(app.node.try_get_context)
+        settings, stacks = _settings(app)
         stateful = StatefulStack(app, f"{settings.name}-stateful", settings)
         network = NetworkStack(app, f"{settings.name}-network") if settings.shared_cache else None
         operations = OperationsStack(
@@ -95,8 +99,34 @@ def main() -> int:
     if settings.monthly_budget:
         BudgetStack(app, f"{settings.name}-budget", settings, topic=observability.topic)
     Tags.of(app).add(TAG, settings.name)
+    if settings.permissions_boundary:
+        boundary = iam.ManagedPolicy.from_managed_policy_arn(
+            stateful, "PermissionsBoundary", settings.permissions_boundary
+        )
+        iam.PermissionsBoundary.of(app).apply(boundary)
+    absent = [suffix for suffix in OPTIONAL_STACKS if app.node.try_find_child(f"{settings.name}-{suffix}") is None]
+    _remark(left_out(stacks, settings.name, absent))
     app.synth()
     return 0
+
+
+def _settings(app: App) -> tuple[Settings, DeployedStacks]:
+    """Return the settings, and the stacks that they were compared with. :class:`SettingsError`."""
+    context = app.node.try_get_context
+    path = settings_path(context)
+    settings = read_settings(context, None if path is None else read_file(path))
+    stacks = DeployedStacks(
+        settings.name, os.environ, qualifier=context("@aws-cdk/core:bootstrapQualifier") or QUALIFIER
+    )
+    confirmed = [name for name in str(context(f"{PREFIX}:{CONFIRM}") or "").split(",") if name]
+    source = "no settings file was read" if path is None else f"from {path}"
+    _remark(check_settings(stacks, settings, confirmed, source))
+    return settings, stacks
+
+
+def _remark(lines: list[str]) -> None:
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 sys.exit(main())

@@ -24,7 +24,8 @@ def acknowledge_wildcards(
     """Let pass that these statements of a policy name resources with a ``*``, each of those resources by itself: another one is a
     new finding. ``shared`` are buckets of another stack."""
     stack = Stack.of(policy)
-    imported = {_told(stack.resolve(bucket.bucket_arn)): _imported(bucket) for bucket in shared}
+    created = [bucket for bucket in shared if bucket.node.default_child is not None]  # an adopted one is no import
+    imported = {_told(stack.resolve(bucket.bucket_arn)): _imported(bucket) for bucket in created}
     names = {_told(stack.resolve(resource)) for statement in statements for resource in statement.resources}
     for name in sorted(name for name in names if "*" in name):
         arn, slash, keys = name.partition("/")

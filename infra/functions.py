@@ -17,7 +17,7 @@ from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
-from infra.encryption import DECRYPT, through
+from infra.encryption import DECRYPT, former_keys, through
 from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
@@ -300,9 +300,6 @@ class Functions(Construct):
         """To have buckets, table and queues decrypt what they keep, and encrypt what they get. DynamoDB asks for the same to read
         and to write: items are encrypted by a key of the table, which the account's own has encrypted
         (https://docs.aws.amazon.com/kms/latest/developerguide/services-dynamodb.html)."""
-        key = self._encryption_key
-        if key is None:
-            return []
         asked = {action for statement in needs.statements for action in statement.actions}
         writes = [
             *(["s3"] if "s3:PutObject" in duty.objects else []),
@@ -314,9 +311,10 @@ class Functions(Construct):
         if asked & {"sqs:SendMessage", "sqs:ReceiveMessage"}:
             reads.append("sqs")
         stack = Stack.of(self)
-        rights = [through(key, stack, DECRYPT, reads)]
+        present = [] if self._encryption_key is None else [self._encryption_key.key_arn]
+        rights = [through(key, stack, DECRYPT, reads) for key in (*present, *former_keys(self._settings))]
         if writes:
-            rights.append(through(key, stack, ["kms:GenerateDataKey"], writes))
+            rights += [through(key, stack, ["kms:GenerateDataKey"], writes) for key in present]
         return rights
 
     def _use_keys(self, duty: Duty) -> iam.PolicyStatement:

@@ -1,16 +1,24 @@
-"""What the one who deploys decides: the values under ``graveler`` in cdk.json, each of which ``-c graveler:<name>=<value>``
-replaces."""
+"""Settings of a deployment: defaults under ``graveler`` in cdk.json, the deployment's own in ``deployments/<name>.json``, and
+``-c graveler:<name>=<value>``, which replaces both."""
 
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Final
 
 PREFIX: Final = "graveler"
+DEPLOYMENTS: Final = Path(__file__).resolve().parent.parent / "deployments"
+"""Folder of the settings files. Git ignores it: they belong to accounts, not to the project."""
+DEPLOYMENT: Final = "deployment"
+"""Context value that names the settings file: its name in :data:`DEPLOYMENTS` without ``.json``, a path that ends in ``.json``,
+or ``none`` to read no file."""
 ARCHITECTURES: Final = ("arm64", "x86_64")
 TAG: Final = "graveler"
 """Of all resources; its value is the name of the deployment."""
+SETTING_TAG: Final = "graveler-setting"
+"""Of what outlives its deployment; its value is the name of the setting by which a later deployment adopts it."""
 REMOVALS: Final = ("retain", "destroy")
 
 NEW_TABLE_READS: Final = 12_000
@@ -44,8 +52,17 @@ class Settings:
     architecture: str = "arm64"
     removal: str = "retain"
     """What becomes of bucket, table and logs when their stack is deleted: ``retain``, or ``destroy`` for experiments."""
+    bucket: str = ""
+    """Name of an existing bucket for objects and trees. Without it, the stateful stack creates one."""
+    landing_bucket: str = ""
+    """Name of an existing bucket for what is to be ingested. Without it, the stateful stack creates one."""
     table: str = ""
-    """Name of the table that the lake is in, if it is another one than the stack's own: one that was restored to a moment."""
+    """Name of an existing table that the lake is in: one that was restored to a moment, beside the stack's own; or, with
+    ``sealing_key``, one that an earlier deployment left, and then the stack creates none."""
+    sealing_key: str = ""
+    """ARN of the KMS key that wrapped the sealing key of ``table``. Without it, the stateful stack creates a key."""
+    first_key: str = ""
+    """ARN of the secret in which the first access key of ``table`` is. Without it, the stateful stack creates a secret."""
     data_buckets: tuple[str, ...] = ()
     """More buckets, or folders in them (``bucket/folder/``): repositories may have their namespaces there, and imports may come
     from there."""
@@ -84,6 +101,9 @@ class Settings:
     encryption_key: str = ""
     """Which KMS key encrypts the deployment's own buckets, table and queues: the ARN of one of the account's, or ``own`` for one
     that is made. Without it, keys of AWS's own do."""
+    former_encryption_keys: tuple[str, ...] = ()
+    """Earlier values of ``encryption_key``: what they encrypted can still be read. ``own`` keeps the key that the deployment
+    made."""
     kms_keys: tuple[str, ...] = ()
     """ARNs of the customer's own keys, by which buckets that Spark jobs read or write are encrypted."""
     spark_jobs: Mapping[str, "SparkJob"] = field(default_factory=dict)
@@ -119,6 +139,8 @@ class Settings:
     """Functions of which some processes are always kept ready: ``function=processes``, such as ``read=2``."""
     shared_cache: bool = False
     """A file system (EFS), in a network of its own, where all functions keep files of trees together."""
+    permissions_boundary: str = ""
+    """ARN of a managed policy that bounds what any role of the stacks may do."""
     reserved_concurrency: int = 0
     """How many copies of each function may run at once; 0 reserves nothing, as new accounts have little to reserve from."""
     log_days: int = 30
@@ -137,6 +159,7 @@ class Settings:
             raise SettingsError(f"name {self.name!r} must be 1 to 20 small letters, digits and hyphens, a letter first")
         if self.table and not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", self.table):
             raise SettingsError(f"table {self.table!r} must be the name of a table: 3 to 255 letters, digits, _ . -")
+        self._check_adopted()
         if self.ingest_buckets and not self.ingest:
             raise SettingsError("ingest_buckets are named, but ingest is false; leave one of them out")
         if self.spark_jobs and not self.spark:
@@ -172,6 +195,11 @@ class Settings:
                 f"encryption_key {self.encryption_key!r} must be {OWN_KEY}, or the ARN of a key, not of an alias: "
                 "arn:aws:kms:…:key/…"
             )
+        self._check_former_keys()
+        if self.permissions_boundary and not _POLICY.fullmatch(self.permissions_boundary):
+            raise SettingsError(
+                f"permissions_boundary {self.permissions_boundary!r} must be the ARN of a managed policy: arn:aws:iam::…:policy/…"
+            )
         for key in self.kms_keys:
             if not _KEY.fullmatch(key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
@@ -187,6 +215,46 @@ class Settings:
             )
         if self.log_days not in LOG_DAYS:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
+
+    @property
+    def adopts_table(self) -> bool:
+        """Whether ``table`` takes the place of the stack's own, which is then not created."""
+        return bool(self.table and self.sealing_key)
+
+    def _check_adopted(self) -> None:
+        for name in ("bucket", "landing_bucket"):
+            value = getattr(self, name)
+            if value and not _BUCKET.fullmatch(value):
+                raise SettingsError(f"{name} {value!r} must be the name of a bucket")
+        if self.bucket and self.bucket == self.landing_bucket:
+            raise SettingsError(f"bucket and landing_bucket are both {self.bucket!r}; they must be two buckets")
+        if self.sealing_key and not _KEY.fullmatch(self.sealing_key):
+            raise SettingsError(
+                f"sealing_key {self.sealing_key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…"
+            )
+        if self.sealing_key and not self.table:
+            raise SettingsError("sealing_key is given, but no table whose secrets it sealed; name one, or leave it out")
+        if self.first_key and not _SECRET.fullmatch(self.first_key):
+            raise SettingsError(
+                f"first_key {self.first_key!r} must be the ARN of a secret: arn:aws:secretsmanager:…:secret:…"
+            )
+        if self.first_key and not self.adopts_table:
+            raise SettingsError("first_key is given without table and sealing_key; a new lake gets a key of its own")
+        if self.adopts_table and (self.warm_reads or self.warm_writes):
+            raise SettingsError(
+                "warm_reads and warm_writes are for a table that is created; leave them out with sealing_key"
+            )
+
+    def _check_former_keys(self) -> None:
+        for key in self.former_encryption_keys:
+            if key != OWN_KEY and not _KEY.fullmatch(key):
+                raise SettingsError(
+                    f"former_encryption_keys: {key!r} must be {OWN_KEY}, or the ARN of a key: arn:aws:kms:…:key/…"
+                )
+        if self.encryption_key and self.encryption_key in self.former_encryption_keys:
+            raise SettingsError(f"former_encryption_keys: {self.encryption_key!r} is also the encryption_key")
+        if len(self.former_encryption_keys) > _FORMER_KEYS:
+            raise SettingsError(f"former_encryption_keys names more than {_FORMER_KEYS} keys")
 
     def _check_domain(self) -> None:
         if self.front_door_key != 1 and not self.web_acl:
@@ -324,6 +392,11 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 OWN_KEY: Final = "own"
 """As ``encryption_key``: a key that the deployment makes."""
 _KEY: Final = re.compile(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+")
+_SECRET: Final = re.compile(r"arn:[^:]+:secretsmanager:[^:]+:[^:]*:secret:[\w/+=.@-]+")
+_POLICY: Final = re.compile(r"arn:[^:]+:iam::[^:]*:policy/[\w+=,.@/-]+")
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_FORMER_KEYS: Final = 4
+"""Each adds a statement to the policies of all roles."""
 _DOMAIN: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
 _THROTTLE: Final = re.compile(r"([A-Za-z]+)=(\d{1,6})/(\d{1,6})")
 _PROVISIONED: Final = re.compile(r"([a-z]+)=([1-9]\d{0,3})")
@@ -339,18 +412,49 @@ LOG_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731
 """Retentions that CloudWatch knows."""
 
 
-def read_settings(context: Callable[[str], Any]) -> Settings:
-    """The settings that a CDK node's ``try_get_context`` tells. :class:`SettingsError` for unknown names and bad values."""
-    given = dict(context(PREFIX) or {})
+def read_settings(context: Callable[[str], Any], file: Mapping[str, Any] | None = None) -> Settings:
+    """Return the settings that a CDK node's ``try_get_context`` has, with those of a settings ``file`` before the defaults of
+    cdk.json. :class:`SettingsError` for unknown names and bad values."""
+    values = {**dict(context(PREFIX) or {}), **(file or {})}
     known = {field.name: field for field in fields(Settings)}
     for name in known:
-        alone = context(f"{PREFIX}:{name}")
-        if alone is not None:
-            given[name] = alone
-    unknown = sorted(set(given) - set(known))
+        value = context(f"{PREFIX}:{name}")
+        if value is not None:
+            values[name] = value
+    unknown = sorted(set(values) - set(known))
     if unknown:
         raise SettingsError(f"{', '.join(unknown)}: unknown; known are {', '.join(known)}")
-    return Settings(**{name: _parsed(name, known[name].default, value) for name, value in given.items()})
+    return Settings(**{name: _parsed(name, known[name].default, value) for name, value in values.items()})
+
+
+def settings_path(context: Callable[[str], Any], folder: Path = DEPLOYMENTS) -> Path | None:
+    """Return the settings file that the context names, or else that of the deployment's name if there is one.
+    :class:`SettingsError` if the named one does not exist."""
+    deployment = context(f"{PREFIX}:{DEPLOYMENT}")
+    if deployment == "none":
+        return None
+    if deployment is not None:
+        path = Path(deployment) if deployment.endswith(".json") else folder / f"{deployment}.json"
+        if not path.is_file():
+            raise SettingsError(f"{DEPLOYMENT} {deployment!r}: there is no file {path}")
+        return path
+    name = context(f"{PREFIX}:name") or dict(context(PREFIX) or {}).get("name", Settings.name)
+    path = folder / f"{name}.json"
+    return path if path.is_file() else None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the settings in a file: an object of JSON, with the names of :class:`Settings`. :class:`SettingsError`."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path} must hold an object of JSON: names of settings and their values")
+    unknown = sorted(set(values) - {field.name for field in fields(Settings)})
+    if unknown:
+        raise SettingsError(f"{path}: {', '.join(unknown)}: unknown; docs/deploy.md has all settings")
+    return values
 
 
 def _parsed(name: str, default: object, value: Any) -> Any:

@@ -18,7 +18,7 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.buckets import private_bucket
-from infra.encryption import DECRYPT, key_in, through
+from infra.encryption import DECRYPT, former_keys, key_in, through
 from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS, WRITE_TABLE
@@ -122,9 +122,10 @@ class SparkStack(Stack):
             rights.append(iam.PolicyStatement(actions=list(USE_KEY), resources=list(settings.kms_keys)))
         if self._key is not None:
             rights += [
-                through(self._key, self, DECRYPT, ["s3", "dynamodb"]),
-                through(self._key, self, ["kms:GenerateDataKey"], ["s3"]),
+                through(self._key.key_arn, self, DECRYPT, ["s3", "dynamodb"]),
+                through(self._key.key_arn, self, ["kms:GenerateDataKey"], ["s3"]),
             ]
+        rights += [through(key, self, DECRYPT, ["s3", "dynamodb"]) for key in former_keys(settings)]
         policy = iam.Policy(self, "JobPolicy", roles=[role], statements=rights)
         acknowledge_wildcards(policy, rights, "Keys are chosen by repositories and jobs.", shared=(bucket, landing))
         role.node.add_dependency(self.application)

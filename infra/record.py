@@ -1,0 +1,31 @@
+"""The record that a deployment keeps of its settings: with it, ``infra/deployed.py`` compares what is asked next."""
+
+import json
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any, Final
+
+from aws_cdk import CfnWaitConditionHandle, Stack
+
+from infra.settings import Settings
+
+KIND: Final = "AWS::CloudFormation::WaitConditionHandle"
+METADATA: Final = "graveler:settings"
+
+
+def record_settings(stack: Stack, settings: Settings) -> None:
+    """Add the settings to ``stack``, as metadata of a resource that is nothing and costs nothing.
+
+    The resource is named after the settings: others are another resource, so that CloudFormation has a change to make, which it
+    would not have for metadata alone
+    (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html).
+    """
+    values = recorded(settings)
+    digest = sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+    CfnWaitConditionHandle(stack, f"Settings{digest}").add_metadata(METADATA, values)
+
+
+def recorded(settings: Settings) -> dict[str, Any]:
+    """Return all settings as values of JSON."""
+    values: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
+    return values
