@@ -211,3 +211,45 @@ def test_only_files_are_replaced(tmp_path: Path, form: str) -> None:
         assert (result.code, "is not a file" in result.err) == (2, True)
     assert pipe.is_fifo()
     assert list(folder.iterdir()) == [pipe]
+
+
+@pytest.mark.usefixtures("sales")
+def test_a_relative_path_that_is_here_and_in_the_lake_is_ambiguous(working_folder: Path) -> None:
+    (working_folder / "t").mkdir()
+    (working_folder / "t/a.csv").write_text("id,amount\n9,9\n")
+    (working_folder / "only.csv").write_text("id,amount\n9,9\n")
+    assert done("sql", "SELECT id FROM 't/a.csv'", "--format", "csv").out == "id\n9\n"
+    done("use", PATH)
+    either = "write './{0}' or 'lakefs://lake/main/{0}'"
+    for query, name in (
+        ("SELECT id FROM 't/a.csv'", "t/a.csv"),
+        ('SELECT id FROM "t/a.csv"', "t/a.csv"),
+        ("FROM read_csv(['only.csv', 't/a.csv'], header=true)", "t/a.csv"),
+        ("FROM read_csv('t/*.csv')", "t/*.csv"),
+    ):
+        refused = run("sql", query)
+        assert (refused.code, refused.out) == (ExitCode.INVALID, ""), refused
+        assert f"'{name}' is ambiguous" in refused.err
+        assert either.format(name) in refused.err
+    for query, ids in (
+        ("SELECT id FROM './t/a.csv'", "id\n9\n"),
+        ("SELECT id FROM 'lakefs://lake/main/t/a.csv'", "id\n1\n2\n"),
+        ("SELECT id FROM 'only.csv'", "id\n9\n"),
+        ("SELECT 't/a.csv' AS id", "id\nt/a.csv\n"),
+    ):
+        assert done("sql", query, "--format", "csv").out == ids
+    done("sql", "COPY (SELECT 1 AS id) TO 't/a.csv'")
+    assert (working_folder / "t/a.csv").read_text() == "id\n1\n"
+
+
+@pytest.mark.usefixtures("sales")
+def test_a_path_that_only_the_lake_has_is_named_in_full() -> None:
+    assert "default branch" not in run("sql", "FROM 't/b.csv'").err
+    done("use", PATH)
+    refused = run("sql", "FROM 't/b.csv'")
+    assert refused.code == ExitCode.NOT_FOUND
+    assert (
+        "no file of this machine is called 't/b.csv'; the one on the default branch is 'lakefs://lake/main/t/b.csv'"
+        in (refused.err)
+    )
+    assert "default branch" not in run("sql", "FROM 't/none.csv'").err

@@ -38,10 +38,11 @@ def repository(folder: Path) -> Iterator[OpenRepository]:
 def test_an_address_is_parsed_as_it_is_printed(tag: str) -> None:
     address = Address("sales", f"{tag}~1", PATH)
     assert parse_uri(str(address)) == address
+    assert parse_uri(str(address).replace("lakefs://", "graveler://", 1)) == address
 
 
 @pytest.mark.parametrize(
-    "uri", ["sales/main/x", "graveler://sales/main/x", "lakefs://", "lakefs://sales", "lakefs:///main/x"]
+    "uri", ["sales/main/x", "s3://sales/main/x", "graveler://", "lakefs://", "lakefs://sales", "lakefs:///main/x"]
 )
 def test_what_names_no_ref_is_refused(uri: str) -> None:
     with pytest.raises(InvalidError, match="does not name objects"):

@@ -1,4 +1,5 @@
-"""Addresses of what is in a lake: ``repository/ref/path``, which every interface writes behind a scheme of its own.
+"""Addresses of what is in a lake: ``repository/ref/path``, behind ``lakefs://`` or ``graveler://``, which mean the same in every
+interface.
 
 The ref is one segment. A slash in it is written ``%2F``, and a percent sign ``%25``::
 
@@ -20,11 +21,24 @@ if TYPE_CHECKING:
     from graveler.model import Page, Tag
 
 SCHEME: Final = "lakefs://"
+"""The scheme of addresses that are shown."""
+SCHEMES: Final = (SCHEME, "graveler://")
+"""All schemes that an address may have."""
 
 _ESCAPED: Final = re.compile("%(?:2[Ff]|25)")
 _NOT_IN_TAGS: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 _TAGS: Final = 1000
 """The number of tags among which a misread one is looked for."""
+
+
+def scheme_of(text: str) -> str:
+    """Return the scheme with which an address begins; "" if it has none."""
+    return next((scheme for scheme in SCHEMES if text.startswith(scheme)), "")
+
+
+def without_scheme(text: str) -> str:
+    """Return an address without its scheme, if it has one."""
+    return text.removeprefix(scheme_of(text))
 
 
 def quote_ref(ref: str) -> str:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
+from graveler.addresses import without_scheme
 from graveler.configuration import PROFILE as PROFILE
-from graveler.configuration import Profile, find_lake_default, find_profile
+from graveler.configuration import Profile, find_lake_default, find_profile, find_user
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.extras import not_installed
 from graveler.lake.opening.closed_folders import closed_to_user
@@ -183,7 +184,7 @@ def find_default(named: Named | None = None) -> DefaultPlace | None:
     """
     named = named or Named()
     if named.profile is None and (text := os.environ.get(REPO)):
-        repository, _, branch = text.removeprefix("lakefs://").partition("/")
+        repository, _, branch = without_scheme(text).partition("/")
         return DefaultPlace(repository, branch.removesuffix("/"), REPO)
     profile = find_profile(named.profile)
     if profile is not None and profile.repository and _applies(profile, named):
@@ -562,11 +563,15 @@ def set_variables(*names: str) -> list[str]:
     return [name for name in names if os.environ.get(name)]
 
 
-def user_name() -> str:
-    """Return the committer's name: GRAVELER_USER, else the login name, else ""."""
-    named = os.environ.get(USER)
-    if named:
-        return named
+def user_name(profile: str | None = None) -> str:
+    """Return the committer's name: GRAVELER_USER, else the one in the configuration file, of this profile or the one in use, else
+    the login name, else "". Errors as :func:`graveler.configuration.find_user`."""
+    named = os.environ.get(USER) or find_user(profile)
+    return named or login_name()
+
+
+def login_name() -> str:
+    """Return the name with which the user is logged in to this machine; "" without one."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without an entry, as in containers

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from graveler.addresses import quote_ref, unquote_ref
+from graveler.addresses import SCHEMES, quote_ref, scheme_of, unquote_ref
 from graveler.cli.defaults import ask, default, default_branch
 from graveler.cli.locations import Named, open_lake
 from graveler.cli.options import named_location
-from graveler.cli.uris import SCHEME
 from graveler.errors import GravelerError
 
 if TYPE_CHECKING:
@@ -71,8 +70,8 @@ def _in_one_word(offers: Offers) -> Offers:
 @_in_one_word
 def repositories(context: typer.Context, incomplete: str) -> list[str]:
     """Return repositories, as bare names or URIs."""
-    start = SCHEME if incomplete.startswith(SCHEME) else ""
-    return [start + name for name in _repositories(context, incomplete.removeprefix(SCHEME))]
+    start = scheme_of(incomplete)
+    return [start + name for name in _repositories(context, incomplete.removeprefix(start))]
 
 
 @_in_one_word
@@ -94,15 +93,16 @@ def objects(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _objects(context: typer.Context, incomplete: str) -> list[str]:
-    name, _, rest = incomplete.removeprefix(SCHEME).partition("/")
+    scheme = scheme_of(incomplete)
+    name, _, rest = incomplete.removeprefix(scheme).partition("/")
     ref, slash, prefix = rest.partition("/")
-    if not SCHEME.startswith(incomplete) and not incomplete.startswith(SCHEME):
+    if not scheme and not _begun_scheme(incomplete):
         return _in_default(context, incomplete)
-    if not incomplete.startswith(SCHEME) or not slash:
+    if not scheme or not slash:
         return _refs(context, incomplete, lambda opened, start: opened.branches(start, amount=_MOST).results)
     with open_lake(_named(context)) as lake:
         page = lake.repository(name).list_objects(unquote_ref(ref), prefix=prefix, delimiter="/", amount=_MOST)
-        return [f"{SCHEME}{name}/{ref}/{item.path}" for item in page.results if "\n" not in item.path]
+        return [f"{scheme}{name}/{ref}/{item.path}" for item in page.results if "\n" not in item.path]
 
 
 def _in_default(context: typer.Context, incomplete: str) -> list[str]:
@@ -121,7 +121,7 @@ def _in_default(context: typer.Context, incomplete: str) -> list[str]:
 @_in_one_word
 def files_or_objects(context: typer.Context, incomplete: str) -> list[str]:
     """Return files of this machine, and folders with a slash; for a URI, those of :data:`objects`."""
-    if incomplete.startswith(SCHEME):
+    if scheme_of(incomplete):
         return _objects(context, incomplete)
     folder, slash, start = incomplete.rpartition("/")
     try:
@@ -135,16 +135,23 @@ def files_or_objects(context: typer.Context, incomplete: str) -> list[str]:
 def _refs(
     context: typer.Context, incomplete: str, find: "Callable[[AnyRepository, str], Iterable[Branch | Tag]]"
 ) -> list[str]:
-    if not incomplete.startswith(SCHEME):
-        return [f"{SCHEME}{name}/" for name in _repositories(context, "")] if SCHEME.startswith(incomplete) else []
-    name, slash, prefix = incomplete.removeprefix(SCHEME).partition("/")
+    scheme = scheme_of(incomplete)
+    if not scheme:
+        begun = _begun_scheme(incomplete)
+        return [f"{begun}{name}/" for name in _repositories(context, "")] if begun else []
+    name, slash, prefix = incomplete.removeprefix(scheme).partition("/")
     if not slash:
-        return [f"{SCHEME}{found}/" for found in _repositories(context, name)]
+        return [f"{scheme}{found}/" for found in _repositories(context, name)]
     typed = _HALF_ESCAPE.sub("", prefix)
     beginning = unquote_ref(typed)
     with open_lake(_named(context)) as lake:
         names = [ref.name.removeprefix(beginning) for ref in find(lake.repository(name), beginning)]
-    return [f"{SCHEME}{name}/{typed}{quote_ref(rest)}" for rest in names]
+    return [f"{scheme}{name}/{typed}{quote_ref(rest)}" for rest in names]
+
+
+def _begun_scheme(incomplete: str) -> str:
+    """Return the scheme of which a word is the beginning, the first one for an empty word; "" if there is none."""
+    return next((scheme for scheme in SCHEMES if scheme.startswith(incomplete)), "")
 
 
 def _repositories(context: typer.Context, prefix: str) -> Iterator[str]:

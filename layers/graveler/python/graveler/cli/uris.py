@@ -1,4 +1,4 @@
-"""The parsing of ``lakefs://repository/ref/path`` into typed values.
+"""The parsing of ``lakefs://repository/ref/path``, or ``graveler://repository/ref/path``, into typed values.
 
 ::
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from graveler.addresses import SCHEME as SCHEME
-from graveler.addresses import Address, ref_address, unquote_ref
+from graveler.addresses import Address, ref_address, scheme_of, unquote_ref, without_scheme
 from graveler.cli.defaults import Default, default, default_branch, unbound
 from graveler.errors import InvalidError
 
@@ -75,8 +75,7 @@ def parse_repository(text: str | None) -> str:
 
     if text is None:
         return _default(None, f"{SCHEME}REPOSITORY").repository
-    name = text.removeprefix(SCHEME) if text.startswith(SCHEME) else text
-    name = name.removesuffix("/")
+    name = without_scheme(text).removesuffix("/")
     if "/" in name:
         _refuse(text, "only a repository is allowed here", f"{SCHEME}REPOSITORY")
     return check_repository(name)
@@ -120,7 +119,7 @@ def parse_prefix(text: str | None) -> ObjectURI:
     from graveler.tree.record import encode_key
 
     form = f"{SCHEME}REPOSITORY/REF/PATH"
-    if text is None or not text.startswith(SCHEME):
+    if text is None or not scheme_of(text):
         if text and text.startswith(_LOCAL):
             _refuse(text, f"it looks like a path of this machine, and paths in a lake begin without {text[0]!r}", form)
         found = _default(text, form)
@@ -128,7 +127,7 @@ def parse_prefix(text: str | None) -> ObjectURI:
             encode_key(text)
         return ObjectURI(found.repository, default_branch(found), text or "")
     _split(text, form, whole=True)
-    uri = ObjectURI.of(text.removeprefix(SCHEME))
+    uri = ObjectURI.of(without_scheme(text))
     if uri.path:
         encode_key(uri.path)
     _check_ref(uri.ref)
@@ -148,7 +147,7 @@ def parse_ref_of(repository: str, text: str | None) -> str:
                 "branch, too"
             )
         return default_branch(found)
-    if not text.startswith(SCHEME):
+    if not scheme_of(text):
         return _check_ref(text)
     uri = parse_ref(text)
     if uri.repository != repository:
@@ -171,8 +170,8 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
     repository, both = _written(first, f"{SCHEME}REPOSITORY/A..B")
     dots = "..." if "..." in both else ".."
     one, separator, other = both.partition(dots)
-    if first.startswith(SCHEME):
-        one, other = unquote_ref(one), other if other.startswith(SCHEME) else unquote_ref(other)
+    if scheme_of(first):
+        one, other = unquote_ref(one), other if scheme_of(other) else unquote_ref(other)
     if not separator:
         raise InvalidError(
             f"{first!r} names one ref; name two, as in {ref_address(repository, one)}..OTHER "
@@ -184,12 +183,12 @@ def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -
 def _one(text: str | None, form: str) -> tuple[str, str]:
     """Return the repository and the name in it; without ``lakefs://``, a name in the default repository."""
     repository, name = _written(text, form)
-    return repository, unquote_ref(name) if text is not None and text.startswith(SCHEME) else name
+    return repository, unquote_ref(name) if text is not None and scheme_of(text) else name
 
 
 def _written(text: str | None, form: str) -> tuple[str, str]:
     """Return the same as :func:`_one`, the name as it is written."""
-    if text is not None and text.startswith(SCHEME):
+    if text is not None and scheme_of(text):
         return _split(text, form)
     found = _default(text, form)
     return found.repository, default_branch(found) if text is None else text.removesuffix("/")
@@ -214,7 +213,7 @@ def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
     """Return the repository and the rest after its slash; without ``whole``, one trailing slash is dropped."""
     from graveler.history.names import check_repository
 
-    name, _, rest = text.removeprefix(SCHEME).partition("/")
+    name, _, rest = without_scheme(text).partition("/")
     check_repository(name)
     if not whole:
         rest = rest.removesuffix("/")

@@ -2,9 +2,12 @@
 
 from typing import Final
 
-from graveler.addresses import Address, quote_ref
+from graveler.addresses import SCHEMES, Address, quote_ref
 
 PROTOCOL: Final = "graveler"
+"""The protocol of names that the filesystem returns."""
+PROTOCOLS: Final = (PROTOCOL, *(name for scheme in SCHEMES if (name := scheme.removesuffix("://")) != PROTOCOL))
+"""All protocols that a path may have; the first one is :data:`PROTOCOL`."""
 
 
 class Place(Address):

@@ -1,4 +1,4 @@
-"""Paths of universal-pathlib, ``UPath("graveler://repository/ref/path")``, which finds this class by its entry point."""
+"""Paths of universal-pathlib, ``UPath("graveler://repository/ref/path")``, which finds this class by its entry points."""
 
 from fsspec import get_filesystem_class
 from upath import UPath

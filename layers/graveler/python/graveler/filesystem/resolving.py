@@ -19,7 +19,7 @@ from graveler.errors import (
     RefNotFoundError,
     RepositoryNotFoundError,
 )
-from graveler.filesystem.addresses import PROTOCOL, Place, place_of
+from graveler.filesystem.addresses import PROTOCOL, PROTOCOLS, Place, place_of
 from graveler.filesystem.failures import told
 from graveler.filesystem.lakes import OpenedLake, Surroundings, expect_known, lake_options
 from graveler.filesystem.transactions import CommitTransaction, Transactions
@@ -36,7 +36,7 @@ _NO_REF: Final = f"{{!r}} has no ref between the repository and the path; write 
 class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
     """The part of the filesystem that all others stand on: the lake, and where in it a path is read or written."""
 
-    protocol = PROTOCOL
+    protocol = PROTOCOLS
     root_marker = ""
     cachable = True
     mirror_sync_methods = False

@@ -57,6 +57,7 @@ def read(
     **options: Value,
 ) -> DataFrame:
     """Return the dataset at ``lakefs://repository/ref/path``, in any file format that Spark reads, as a data frame.
+    ``graveler://`` means the same.
 
     The files are those of the ref's commit now; later commits change nothing, and uncommitted changes do not count. ``path`` is a
     folder, or one object. Folders ``column=value`` below it are partition columns, with types inferred as Spark does, and filters

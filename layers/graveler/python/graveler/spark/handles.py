@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from graveler.addresses import SCHEME, Address
+from graveler.addresses import SCHEME, Address, scheme_of, without_scheme
 from graveler.errors import InvalidError
 from graveler.lake.lake import Lake
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, open_at
@@ -44,10 +44,10 @@ options name, else the one of the command line (GRAVELER_LAKE and others, or the
 
 
 def parse_uri(uri: str) -> Address:
-    """Return the parts of ``lakefs://repository/ref/path``. The ref ends at the first slash, so a slash in its name is written
-    ``%2F``; the path may be empty. :class:`graveler.errors.InvalidError`."""
-    address = Address.of(uri.removeprefix(SCHEME))
-    if not (uri.startswith(SCHEME) and address.repository and address.ref):
+    """Return the parts of ``lakefs://repository/ref/path``, or ``graveler://repository/ref/path``. The ref ends at the first
+    slash, so a slash in its name is written ``%2F``; the path may be empty. :class:`graveler.errors.InvalidError`."""
+    address = Address.of(without_scheme(uri))
+    if not (scheme_of(uri) and address.repository and address.ref):
         raise InvalidError(f"{uri!r} does not name objects; write {SCHEME}REPOSITORY/REF/PATH")
     return address
 

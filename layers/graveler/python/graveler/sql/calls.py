@@ -76,7 +76,7 @@ def _calls(query: str, number: int) -> Iterator[Call]:
     from sqlglot.tokenizer_core import TokenType
 
     try:
-        tokens = _tokens(query)
+        tokens = tokens_of(query)
     except TokenError:
         return  # DuckDB will say what is wrong
     for at, token in enumerate(tokens[:-1]):
@@ -106,7 +106,8 @@ def _calls(query: str, number: int) -> Iterator[Call]:
         number += 1
 
 
-def _tokens(query: str) -> "Sequence[Token]":
+def tokens_of(query: str) -> "Sequence[Token]":
+    """Return the tokens of a text of SQL. ``sqlglot.errors.TokenError`` for one that has none."""
     from sqlglot.dialects.duckdb import DuckDB
 
     return _tokenizer()(dialect=DuckDB()).tokenize(query)

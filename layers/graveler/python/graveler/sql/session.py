@@ -49,6 +49,11 @@ class Session:
         self._views: list[Call] = []
         self._interrupted = False
 
+    @property
+    def lake(self) -> "Lake":
+        """The lake that the session reads."""
+        return self._lake
+
     def close(self) -> None:
         """Close the connection. One that was interrupted may refuse; it ends with the process."""
         import duckdb

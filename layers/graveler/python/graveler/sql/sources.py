@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from msgspec.structs import replace
 
-from graveler.addresses import unquote_ref
+from graveler.addresses import unquote_ref, without_scheme
 from graveler.arrow import schemas, tables
 from graveler.errors import GravelerError, InvalidError, RefNotFoundError
 from graveler.history.expressions import is_base, parse
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from graveler.sdk.lake import Lake
 
 Opened: TypeAlias = Callable[[], pa.RecordBatchReader]
-_SCHEMES: Final = ("graveler://", "lakefs://")
 
 
 class Source:
@@ -135,9 +134,7 @@ class Sources:
 
 def _address(text: str) -> tuple[str, str]:
     """Return repository and ref of an address; the ref may be empty. As no path can follow, its slashes need not be quoted."""
-    for scheme in _SCHEMES:
-        text = text.removeprefix(scheme)
-    name, _, ref = text.rstrip("/").partition("/")
+    name, _, ref = without_scheme(text).rstrip("/").partition("/")
     if not name:
         raise InvalidError(f"{text!r} names no repository; write 'REPOSITORY/REF', as in objects('sales/main')")
     return name, unquote_ref(ref)

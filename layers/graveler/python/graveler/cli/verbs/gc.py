@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.addresses import without_scheme
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, confirm, output
-from graveler.cli.uris import SCHEME, parse_ref, parse_ref_of, parse_repository
+from graveler.cli.uris import parse_ref, parse_ref_of, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
 from graveler.errors import InvalidError, PreconditionError
 
@@ -426,7 +427,7 @@ def purge(
     JSON: one document {name, files, bytes, rows, unknown: {files, bytes}}.
     """
     leftovers = leftovers_of(lake)
-    found = leftovers.find(name.removeprefix(SCHEME))
+    found = leftovers.find(without_scheme(name))
     if not yes:
         answer = confirm(
             f"Permanently remove everything that repository {found.name!r} left in {found.namespace or 'the table'}?"

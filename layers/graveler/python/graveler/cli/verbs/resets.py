@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.addresses import scheme_of
 from graveler.cli import completion
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.sums import totals_text
 from graveler.cli.terminal import confirm, output
-from graveler.cli.uris import SCHEME, parse_branch, parse_prefix, parse_ref_of
+from graveler.cli.uris import parse_branch, parse_prefix, parse_ref_of
 from graveler.cli.values import SHORT, change_json, change_line, count
 from graveler.errors import InvalidError, PreconditionError
 from graveler.paging import items
@@ -58,7 +59,7 @@ def reset(
     JSON: a line {type, path, before, after} for each dropped change, as in
       `status`; with --hard one document {branch, commit_id, from, dry_run}.
     """
-    at = parse_prefix(uri) if uri.count("/") > 3 or not uri.startswith(SCHEME) else None
+    at = parse_prefix(uri) if uri.count("/") > 3 or not scheme_of(uri) else None
     branch = parse_branch(uri).ref if at is None else at.ref
     name = parse_branch(uri).repository if at is None else at.repository
     target = None if hard is None else parse_ref_of(name, hard)

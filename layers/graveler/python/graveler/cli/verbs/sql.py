@@ -1,11 +1,13 @@
 """The verb for queries: sql."""
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from enum import Enum
 from functools import partial
+from glob import iglob
 from itertools import chain, islice
 from itertools import count as numbers
 from pathlib import Path
@@ -13,12 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
+from graveler.addresses import Address, without_scheme
+from graveler.cli.defaults import default, default_branch
 from graveler.cli.local_files import file_named
 from graveler.cli.locations import open_lake, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
 from graveler.cli.values import count, plain
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, NotFoundError
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,6 +38,9 @@ _NUMBERS: Final = frozenset((int, float, Decimal))
 _TIMESTAMPS: Final = ("timestamp", "timestamp with time zone", "timestamp_ms", "timestamp_ns", "timestamp_s")
 _INEXACT: Final = frozenset(("date", "interval", "time_ns", *_TIMESTAMPS))
 """Types of DuckDB whose values Python rounds or changes: it has no infinite dates, no months and no nanoseconds."""
+_QUOTED: Final = re.compile(r"""'([^']+)'|"([^"]+)\"""")
+_LOCAL: Final = ("/", "./", "../", "~")
+"""The beginnings of paths that can be no path of an object."""
 _NESTED: Final = frozenset(("array", "list", "map", "struct", "tuple", "union"))
 
 
@@ -62,9 +69,10 @@ def sql(
 ) -> None:
     """Query tables in the lake, and its history, with SQL.
 
-    A table is a file, or several that match a pattern: 'graveler://REPOSITORY/REF/PATH', in Parquet, CSV or JSON. REF is as
-    everywhere a branch with its uncommitted changes, a tag, a commit, main~1: so one query can compare two states. Functions
-    return history as tables:
+    A table is a file, or several that match a pattern: 'graveler://REPOSITORY/REF/PATH', in Parquet, CSV or JSON; lakefs:// means
+    the same. REF is as everywhere a branch with its uncommitted changes, a tag, a commit, main~1: so one query can compare two
+    states. A path alone is a file of this machine: 'PATH' is refused if the default branch (`graveler use`) has it, too, and
+    './PATH' is not. Functions return history as tables:
 
     \b
       objects('REPOSITORY/REF')          objects, by path
@@ -94,7 +102,11 @@ def sql(
     if format_ is Format.PARQUET and file is None:
         raise InvalidError("Parquet is for files, not for a terminal; name one with --output FILE")
     with _session(lake) as session:
-        session.interruptibly(partial(_run, session, text, format_, None if file is None else file.expanduser()))
+        _expect_unambiguous(session, text)
+        try:
+            session.interruptibly(partial(_run, session, text, format_, None if file is None else file.expanduser()))
+        except NotFoundError as error:
+            raise _with_lake_path(session, text, error) from None
 
 
 def _run(session: "Session", text: str, form: Format, file: Path | None) -> None:
@@ -107,6 +119,60 @@ def _run(session: "Session", text: str, form: Format, file: Path | None) -> None
     _execute(session, last, form)
     if has_rows(last, _names(session)):
         _print(sys.stdout, session, form)
+
+
+def _expect_unambiguous(session: "Session", text: str) -> None:
+    """Refuse a query of a file of this machine that has the relative path of an object of the default branch: after `graveler
+    use`, it may be meant. No request unless such a file exists. :class:`InvalidError`."""
+    quoted = {first or second for first, second in _QUOTED.findall(text)}
+    if not any(_is_local(name) for name in quoted if _is_relative(name)) or default() is None:
+        return
+    from graveler.sql.file_names import files_read  # sqlglot, only for what is a file here
+
+    for name in files_read(text):
+        if _is_relative(name) and _is_local(name) and (address := _in_default(session, name)):
+            raise InvalidError(
+                f"{name!r} is ambiguous: a file of this machine, and a path on the default branch; write {f'./{name}'!r} or "
+                f"{address!r}"
+            )
+
+
+def _with_lake_path(session: "Session", text: str, error: NotFoundError) -> NotFoundError:
+    """Return the error of a query without files, with the address of a path that the default branch has."""
+    if type(error) is not NotFoundError or default() is None:
+        return error
+    from graveler.sql.file_names import files_read
+
+    for name in files_read(text):
+        if _is_relative(name) and not _is_local(name) and (address := _in_default(session, name)):
+            return NotFoundError(
+                f"no file of this machine is called {name!r}; the one on the default branch is {address!r}"
+            )
+    return error
+
+
+def _is_relative(name: str) -> bool:
+    return "://" not in name and not name.startswith(_LOCAL) and name != ""
+
+
+def _is_local(name: str) -> bool:
+    """Return whether a file of this machine has this name, or matches this pattern."""
+    return any(Path(found).is_file() for found in iglob(name, recursive=True))  # noqa: PTH207 - ``..`` and all else stay
+
+
+def _in_default(session: "Session", name: str) -> str:
+    """Return the address of a path or a pattern on the default branch; "" if nothing is there. Cost: a lookup or a listing."""
+    from graveler.filesystem.filesystem import GravelerFileSystem
+
+    found = default()
+    if found is None:
+        return ""
+    try:
+        address = Address(found.repository, default_branch(found), name)
+        exists = GravelerFileSystem(session.lake, skip_instance_cache=True).glob(without_scheme(str(address)))
+    except (NotFoundError, OSError):  # the default repository or branch is gone
+        return ""
+    return str(address) if exists else ""
 
 
 @contextmanager

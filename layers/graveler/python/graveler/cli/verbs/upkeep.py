@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.addresses import scheme_of
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
 from graveler.cli.locations import Named, connection_to, open_own_lake, user_name
@@ -196,7 +197,7 @@ def restore(
       repository as in `repo create`; missing lists lost commits as
       {commit, parent}, where commit names parent as its parent.
     """
-    if "://" not in namespace or namespace.startswith(SCHEME):
+    if "://" not in namespace or scheme_of(namespace):
         raise InvalidError(
             f"{namespace!r} is not a storage namespace; name one, such as local://quickstart (see `graveler repo show`)"
         )
@@ -334,7 +335,7 @@ def _served(lake: Named | None, name: str) -> "RemoteUpkeep | None":
 
 def _dumps(lake: Named | None, location: str) -> list[tuple[str, str]]:
     """Return the IDs of dumps, and the namespace that holds them."""
-    of_repository = location.startswith(SCHEME) or "://" not in location
+    of_repository = scheme_of(location) != "" or "://" not in location
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.upkeep import RemoteUpkeep, dumps_in
 

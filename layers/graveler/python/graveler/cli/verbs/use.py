@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from graveler.addresses import unquote_ref
+from graveler.addresses import unquote_ref, without_scheme
 from graveler.cli import completion
 from graveler.cli.defaults import default
 from graveler.cli.locations import Named, find_default, open_repository
@@ -56,7 +56,7 @@ def use(
             raise InvalidError("--unset forgets the default repository; leave out its name")
         _choose(lake, None)
     elif place is not None:
-        repository, _, branch = place.removeprefix(SCHEME).removesuffix("/").partition("/")
+        repository, _, branch = without_scheme(place).removesuffix("/").partition("/")
         opened = open_repository(lake, check_repository(repository))
         found = opened.branch(check_branch(unquote_ref(branch))).name if branch else ""
         _choose(lake, LakeDefault(opened.repository.name, found))

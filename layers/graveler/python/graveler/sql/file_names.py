@@ -1,0 +1,33 @@
+"""Names of files that a query reads: texts in quotes where a table stands, and in the first argument of a reader."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from graveler.sql.calls import tokens_of
+
+_READER: Final = re.compile(r"read_\w+|parquet_\w+|sniff_csv", re.IGNORECASE)
+_NAMES: Final = frozenset({"STRING", "IDENTIFIER"})
+"""Tokens that may be the name of a file."""
+
+
+def files_read(query: str) -> Iterator[str]:
+    """Yield the names of files that a query reads, and patterns of such names. Those that it writes are not among them. None of
+    a text that is no SQL."""
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = tokens_of(query)
+    except TokenError:
+        return
+    kinds = [token.token_type.name for token in tokens]
+    for index, token in enumerate(tokens):
+        before = kinds[index - 1] if index else ""
+        if kinds[index] in _NAMES and before in ("FROM", "JOIN"):
+            yield token.text
+        elif before == "L_PAREN" and index > 1 and _READER.fullmatch(tokens[index - 2].text):
+            if kinds[index] == "STRING":
+                yield token.text
+            elif kinds[index] == "L_BRACKET":
+                end = next((at for at in range(index, len(kinds)) if kinds[at] == "R_BRACKET"), len(kinds))
+                yield from (inner.text for inner in tokens[index:end] if inner.token_type.name == "STRING")
