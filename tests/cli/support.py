@@ -52,7 +52,9 @@ def done(*arguments: object, stdin: bytes = b"") -> Result:
     """As :func:`run`, of a command that must succeed, and say nothing on stderr, but what each import of a folder says."""
     result = run(*arguments, stdin=stdin)
     imports = arguments[:1] in (("import",), ("demo",))
-    said = result.err.removeprefix(f"warning: {IN_PLACE}\n") if imports else result.err
+    said = result.err
+    for warning in (f"warning: {IN_PLACE}\n", f"{json.dumps({'warning': {'message': IN_PLACE}})}\n"):
+        said = said.removeprefix(warning) if imports else said
     assert (result.code, said) == (0, ""), (arguments, result)
     return result
 

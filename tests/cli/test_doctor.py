@@ -1,5 +1,6 @@
 """doctor: what it finds, how it says it, and that nothing makes it fail."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ def test_a_broken_lake_is_a_problem_and_the_other_checks_go_on(lake: Path) -> No
     result = run("doctor", "--json")
     found = levels(result)
     assert (result.code, found["repositories"], found["disk"] & {"problem"}) == (5, {"problem"}, set())
-    assert result.err == "error: 1 problem found; see above\n"
+    assert json.loads(result.err)["error"]["message"] == "1 problem found; see above"
     assert "Traceback" not in result.out + result.err
 
 

@@ -48,7 +48,7 @@ def test_the_help_documents_every_exit_code() -> None:
         (("ls", "--nonsense", "x"), "No such option"),
         (("branch",), "Missing command"),
         (("gc",), "Missing command"),
-        (("--json", "repo", "list"), "come after its name"),
+        (("--prefix", "x", "repo", "list"), "come after its name"),
         (("log", "lakefs://lake/main", "-n", "many"), "valid integer"),
     ],
 )

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from graveler.cli.defaults import used_default
-from graveler.cli.terminal import Screen
+from graveler.cli.terminal import Screen, prints_json
 from graveler.cli.values import conflict_lines
 from graveler.errors import (
     BusyError,
@@ -103,63 +103,115 @@ def exit_code(error: GravelerError) -> ExitCode:
     return next((code for group, code in _CODES.items() if isinstance(error, group)), ExitCode.UNEXPECTED)
 
 
-def report(error: BaseException) -> ExitCode:
-    """Report an error and its remedy on stderr, and return the exit code."""
-    screen = Screen(sys.stderr)
-    if isinstance(error, InterruptedVerbError):
-        screen.line(f"interrupted; {error.what_holds}")
-        return ExitCode.INTERRUPTED
-    if isinstance(error, KeyboardInterrupt):
-        screen.line(f"interrupted; {UNSURE}")
-        return ExitCode.INTERRUPTED
-    if isinstance(error, ReaderGoneError | BrokenPipeError):
-        return ExitCode.READER_GONE
-    if isinstance(error, ListedError):
-        _say(screen, _with_hint(error.error))
-        for line in error.lines:
-            screen.line(f"  {screen.safe(line)}")
-        return exit_code(error.error)
-    if isinstance(error, MergeConflictError):
-        _say(screen, _with_hint(error))
-        for line in conflict_lines(screen, error.conflicts[:_SHOWN_CONFLICTS], error.source, error.destination):
-            screen.line(line)
-        if len(error.conflicts) > _SHOWN_CONFLICTS:
-            screen.line(f"  … and {len(error.conflicts) - _SHOWN_CONFLICTS:,} more; --json lists all")
-        return ExitCode.CONFLICT
-    if isinstance(error, GravelerError):
-        _say(screen, _with_hint(error))
-        return exit_code(error)
-    if isinstance(error, OSError):
-        named = f" {os.fsdecode(error.filename)!r}" if isinstance(error.filename, str | bytes) else ""
-        _say(screen, f"the system refused{named}: {error.strerror or error}")
-        return ExitCode.UNAVAILABLE
-    if os.environ.get(DEBUG) == "1":
-        import traceback
+def exit_code_of(error: BaseException) -> ExitCode:
+    """Return the code with which any exception ends a command."""
+    match error:
+        case ListedError():
+            return exit_code(error.error)
+        case GravelerError():
+            return exit_code(error)
+        case InterruptedVerbError() | KeyboardInterrupt():
+            return ExitCode.INTERRUPTED
+        case ReaderGoneError() | BrokenPipeError():
+            return ExitCode.READER_GONE
+        case OSError():
+            return ExitCode.UNAVAILABLE
+        case _:
+            return ExitCode.UNEXPECTED
 
-        traceback.print_exception(error)
-    _say(screen, f"this is a bug in graveler: {type(error).__name__}: {error} (set {DEBUG}=1 to see where)")
-    return ExitCode.UNEXPECTED
+
+def sentence_of(error: BaseException) -> str:
+    """Return an exception in words for the user, without a hint."""
+    match error:
+        case InterruptedVerbError():
+            return f"interrupted; {error.what_holds}"
+        case KeyboardInterrupt():
+            return f"interrupted; {UNSURE}"
+        case GravelerError():
+            return str(error)
+        case OSError():
+            named = f" {os.fsdecode(error.filename)!r}" if isinstance(error.filename, str | bytes) else ""
+            return f"the system refused{named}: {error.strerror or error}"
+        case _:
+            return f"this is a bug in graveler: {type(error).__name__}: {error} (set {DEBUG}=1 to see where)"
+
+
+def hint_of(error: GravelerError) -> str:
+    """Return sentences that follow the message of an error; "" without any."""
+    from graveler.cli.hints import hint_for  # loads difflib, which a command that succeeds does without
+
+    return ". ".join(sentence for sentence in (hint_for(error), used_default()) if sentence)
+
+
+def report(error: BaseException) -> ExitCode:
+    """Report an error and its remedy on stderr, as JSON if the command is to print that, and return the exit code."""
+    code = exit_code_of(error)
+    if code is not ExitCode.READER_GONE:
+        screen = Screen(sys.stderr)
+        if prints_json():
+            from graveler.cli.error_documents import error_document
+
+            screen.json(error_document(error))
+        else:
+            _report_in_words(screen, error)
+    return code
+
+
+def _report_in_words(screen: Screen, error: BaseException) -> None:
+    match error:
+        case InterruptedVerbError() | KeyboardInterrupt():
+            screen.line(sentence_of(error))
+        case ListedError():
+            _say(screen, _with_hint(error.error))
+            for line in error.lines:
+                screen.line(f"  {screen.safe(line)}")
+        case MergeConflictError():
+            _say(screen, _with_hint(error))
+            for line in conflict_lines(screen, error.conflicts[:_SHOWN_CONFLICTS], error.source, error.destination):
+                screen.line(line)
+            if len(error.conflicts) > _SHOWN_CONFLICTS:
+                screen.line(f"  … and {len(error.conflicts) - _SHOWN_CONFLICTS:,} more; --json lists all")
+        case GravelerError():
+            _say(screen, _with_hint(error))
+        case OSError():
+            _say(screen, sentence_of(error))
+        case _:
+            if os.environ.get(DEBUG) == "1":
+                import traceback
+
+                traceback.print_exception(error)
+            _say(screen, sentence_of(error))
 
 
 def report_lost_output(error: OSError) -> ExitCode:
     """Report that the final output of a verb, whose work is done, could not be written to stdout."""
     if isinstance(error, BrokenPipeError):
         return ExitCode.READER_GONE
-    _say(Screen(sys.stderr), f"the output could not be written: {error.strerror or error}")
+    screen, message = Screen(sys.stderr), f"the output could not be written: {error.strerror or error}"
+    if prints_json():
+        from graveler.cli.error_documents import output_document
+
+        screen.json(output_document(message))
+    else:
+        _say(screen, message)
     return ExitCode.UNAVAILABLE
 
 
 def report_usage(message: str, command: str) -> ExitCode:
     """Report an invalid command line on stderr, and where its help is."""
-    _say(Screen(sys.stderr), f"{message.rstrip('.')}; see `{command} --help`")
+    screen, message, advice = Screen(sys.stderr), message.rstrip("."), f"see `{command} --help`"
+    if prints_json():
+        from graveler.cli.error_documents import usage_document
+
+        screen.json(usage_document(message, command, advice))
+    else:
+        _say(screen, f"{message}; {advice}")
     return ExitCode.INVALID
 
 
 def _with_hint(error: GravelerError) -> str:
-    from graveler.cli.hints import hint_for  # loads difflib, which a command that succeeds does without
-
-    sentences = [sentence for sentence in (hint_for(error), used_default()) if sentence]
-    return ". ".join([str(error).removesuffix("."), *sentences]) if sentences else str(error)
+    hint = hint_of(error)
+    return f"{str(error).removesuffix('.')}. {hint}" if hint else str(error)
 
 
 def _say(screen: Screen, message: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import MergeConflictError, NotFoundError
+from graveler.errors import MergeConflictError, ObjectNotFoundError
 
 if TYPE_CHECKING:
     from graveler.model import Conflict
@@ -21,12 +21,9 @@ class ReplayConflictError(MergeConflictError):
         self.args = (f"{doing}: {number}, because the branch has other versions of these objects; nothing was changed",)
 
 
-class NothingBelowError(NotFoundError):
+class NothingBelowError(ObjectNotFoundError):
     """No object of a ref has a path that starts with this."""
 
-    path: str
-    ref: str
-
     def __init__(self, path: str, ref: str) -> None:
-        self.path, self.ref = path, ref
-        super().__init__(f"no path in {ref!r} starts with {path!r}" if path else f"there is no object in {ref!r}")
+        super().__init__(path, ref)
+        self.args = (f"no path in {ref!r} starts with {path!r}" if path else f"there is no object in {ref!r}",)

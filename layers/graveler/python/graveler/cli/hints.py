@@ -55,9 +55,9 @@ def hint_for(error: GravelerError) -> str:
         case RefNotFoundError() if repository:
             opened = partial(open_repository, named, repository)
             return _tag_hint(opened, repository, error) or _ref_hint(opened, repository, error)
-        case ObjectNotFoundError() if error.path.endswith("/"):
+        case ObjectNotFoundError() if error.path.endswith("/") and not isinstance(error, NothingBelowError):
             return _ON_FOLDERS
-        case ObjectNotFoundError() | NothingBelowError() if repository:
+        case ObjectNotFoundError() if repository:
             return _path_hint(lambda: open_repository(named, repository), repository, error.ref, error.path)
         case _:
             return ""

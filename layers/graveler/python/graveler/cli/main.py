@@ -22,24 +22,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     _open_closed_streams()
     _never_fail_on_encoding()
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        if arguments is None:
-            arguments = sys.argv[1:]
-            if not take_over() and _LONG_LIVED.intersection(arguments):
-                execute_again()  # before anything is loaded or opened
+        if arguments is None and not take_over() and _LONG_LIVED.intersection(words):
+            execute_again()  # before anything is loaded or opened
         # Imported here, so that Ctrl-C during the loading of modules ends like any other.
         from graveler.cli.app import run
 
-        code = run(arguments)
+        code = run(words)
         sys.stdout.flush()
         return code
     except (KeyboardInterrupt, OSError, InvalidError) as error:
         from graveler.cli.exits import report, report_lost_output
+        from graveler.cli.terminal import json_if_wanted
 
-        if isinstance(error, OSError):  # the last lines could not be written; no retry
-            _forget_output()
-            return report_lost_output(error)
-        return report(error)
+        with json_if_wanted(words):
+            if isinstance(error, OSError):  # the last lines could not be written; no retry
+                _forget_output()
+                return report_lost_output(error)
+            return report(error)
 
 
 def _open_closed_streams() -> None:

@@ -10,6 +10,7 @@ from graveler.cli.completion import join_words
 from graveler.cli.defaults import ask
 from graveler.cli.exits import ExitCode, report, report_usage
 from graveler.cli.locations import forget_named
+from graveler.cli.terminal import json_if_wanted
 from graveler.cli.uris import forget_parsed
 
 
@@ -23,6 +24,11 @@ class CommandTree(Protocol):
 
 def run_line(command: CommandTree, arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors are reported on stderr."""
+    with json_if_wanted(arguments):
+        return _run_line(command, arguments)
+
+
+def _run_line(command: CommandTree, arguments: Sequence[str]) -> int:
     forget_named()
     forget_parsed()
     ask(None)

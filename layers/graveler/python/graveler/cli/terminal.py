@@ -7,7 +7,9 @@ something moves (:mod:`graveler.cli.progress`) or is told at length (the demo).
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, TextIO
 
 from graveler.readable import printable
@@ -25,6 +27,28 @@ _CODES: Final = {
 
 Json = Mapping[str, object]
 """One JSON object."""
+
+
+_PRINTS_JSON: Final[ContextVar[bool]] = ContextVar("_PRINTS_JSON", default=False)
+"""Whether the command that runs was given ``--json``."""
+
+
+@contextmanager
+def json_if_wanted(arguments: Sequence[str]) -> Iterator[None]:
+    """Print errors and warnings as JSON within, if the words of the command line have ``--json``. The words count, not what is
+    made of them: a line that cannot be understood gets its error as JSON, too."""
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    token = _PRINTS_JSON.set("--json" in words[:end])
+    try:
+        yield
+    finally:
+        _PRINTS_JSON.reset(token)
+
+
+def prints_json() -> bool:
+    """Return whether the command that runs prints JSON, also its errors and warnings."""
+    return _PRINTS_JSON.get()
 
 
 def has_colours(stream: TextIO) -> bool:
@@ -55,8 +79,9 @@ class Screen:
         self._stream.write(text + "\n")
 
     def json(self, value: Json) -> None:
-        """Write a JSON document on a line of its own."""
-        self._stream.write(json.dumps(value, ensure_ascii=False) + "\n")
+        """Write a JSON document on a line of its own. A stream that is not UTF-8 gets ASCII, with the escapes of JSON."""
+        encoding = (self._stream.encoding or "").lower().replace("-", "")
+        self._stream.write(json.dumps(value, ensure_ascii=encoding not in ("", "utf8")) + "\n")
 
     def fields(self, fields: Mapping[str, str]) -> None:
         """Write names and values, aligned."""
@@ -82,6 +107,9 @@ def output() -> Screen:
 def warn(text: str) -> None:
     """Warn on stderr of something that does not stop the command."""
     screen = Screen(sys.stderr)
+    if prints_json():
+        screen.json({"warning": {"message": text}})
+        return
     screen.line(f"{screen.paint('warning:', 'yellow')} {screen.safe(text)}")
 
 
