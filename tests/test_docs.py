@@ -1,9 +1,10 @@
 """The commands in the documents are run, and print what the documents show.
 
-Blocks fenced as ``console`` are sessions: lines that begin with ``$`` are commands, the lines below one what it prints. All
-blocks of a document are one session, in one empty folder. IDs, times and durations are compared by their form; ``…`` alone on
-a line stands for any lines; ``# exit 4`` behind a command is its exit code. Blocks of ``python`` run there afterwards. A block
-whose fence also names a file, as ``python check.py``, is that file, in the folder from the beginning.
+Blocks fenced as ``console`` are sessions: lines that begin with ``$`` are commands, the lines below one what it prints.
+All blocks of a document are one session, in one empty folder. Times and durations are compared by their form, and so
+are IDs, but one that a document shows twice is printed twice, and two are two; ``…`` alone on a line stands for any
+lines; ``# exit 4`` behind a command is its exit code. Blocks of ``python`` run there afterwards. A block whose fence
+also names a file, as ``python check.py``, is that file, in the folder from the beginning.
 """
 
 import os
@@ -23,6 +24,7 @@ DOCUMENTS = sorted(
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     if re.search(r"^```(console|python)$", path.read_text(), re.MULTILINE)
 )
+ID = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,64}\b")
 LONG = ("docs/cli.md",)
 """Pages with more commands than `make test` has time for; they are run in `make test-all`."""
 ELSEWHERE = (
@@ -31,8 +33,9 @@ ELSEWHERE = (
 )
 """Pages whose commands need more than a folder: ``tests/recipes`` runs them."""
 
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 FORMS = [
-    (re.compile(r"\x1b\[[0-9;]*m"), ""),
+    (COLOURS, ""),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<id>"),
     (re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,16}\b"), "<short id>"),
     (re.compile(r"\b[0-9a-v]{20}/[0-9a-v]{20}\b"), "<data name>"),
@@ -70,6 +73,24 @@ def files(document: str) -> dict[str, str]:
     return dict(found)
 
 
+class Ids:
+    """The IDs that commands printed, by those that a document shows in their place."""
+
+    def __init__(self) -> None:
+        self._printed: dict[str, str] = {}
+
+    def fault(self, shown: str, printed: str) -> str:
+        """Return which ID of an output stands for another one than before, or nothing. Both have the same number of lines."""
+        for line, of in zip(shown.strip().splitlines(), printed.strip().splitlines(), strict=True):
+            for here, there in zip(ID.findall(line), ID.findall(of), strict=True):
+                before = self._printed.setdefault(here[:8], there[:8])
+                if before != there[:8]:
+                    return f"{here} stands for {before}… and for {there}"
+        numbers = list(self._printed.values())
+        shared = {number for number in numbers if numbers.count(number) > 1}
+        return f"two IDs stand for {shared}" if shared else ""
+
+
 def matches(shown: list[str], printed: list[str]) -> bool:
     """Whether the output is as shown; a line ``…`` stands for any number of lines."""
     if not shown:
@@ -104,6 +125,7 @@ def replay(document: str, folder: Path, more: Mapping[str, str]) -> None:
         "COLUMNS": "120",
         **more,
     }
+    ids = Ids()
     for command, expected_code, output in session(document):
         done = subprocess.run(
             ["bash", "-c", command],
@@ -117,12 +139,23 @@ def replay(document: str, folder: Path, more: Mapping[str, str]) -> None:
         printed = formed((done.stdout + done.stderr).replace(f"{work}/", ""))
         assert done.returncode == expected_code, f"$ {command}\n{done.stdout}{done.stderr}"
         assert matches(formed(output), printed), f"$ {command}\nprinted:\n" + "\n".join(printed)
+        if "…" not in output.splitlines():
+            fault = ids.fault(output, COLOURS.sub("", done.stdout + done.stderr))
+            assert not fault, f"$ {command}\n{fault}"
 
     for program in re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL):
         done = subprocess.run(
             [sys.executable, "-c", program], cwd=work, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{program}\n{done.stderr}"
+
+
+def test_an_id_that_stands_for_two_is_found() -> None:
+    ids = Ids()
+    assert ids.fault("at 11111111aaaa\n", "at 22222222bbbb\n") == ""
+    assert ids.fault("11111111", "22222222") == ""
+    assert "11111111 stands for" in ids.fault("11111111", "33333333")
+    assert "two IDs" in Ids().fault("11111111 44444444", "22222222 22222222")
 
 
 def test_the_readme_and_the_tutorial_show_sessions() -> None:
