@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -125,7 +126,8 @@ class GatewayRoute:
     limit: Limit | None = None
 
 
-def api_routes(document: Path = DOCUMENT) -> list[ApiRoute]:
+@cache
+def api_routes(document: Path = DOCUMENT) -> tuple[ApiRoute, ...]:
     """Return all operations that are implemented, by path and method. :class:`KeyError` for an operation that no function
     has."""
     routes = []
@@ -139,7 +141,7 @@ def api_routes(document: Path = DOCUMENT) -> list[ApiRoute]:
                         f"operation {operation} of {document.name} has no function; give it one in infra/routes.py"
                     )
                 routes.append(ApiRoute(method.upper(), BASE + path, operation, FUNCTION_OF[operation]))
-    return sorted(routes, key=lambda route: (route.path, route.method))
+    return tuple(sorted(routes, key=lambda route: (route.path, route.method)))
 
 
 def gateway_routes(limits: Mapping[str, Limit]) -> list[GatewayRoute]:

@@ -1,13 +1,29 @@
-"""Every operation of the API has one route and one function, and there are no others."""
+"""Every operation of the API has one function, and the gateway has the routes that lead there."""
 
 import json
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graveler.api import routing
 from graveler.api.resources import GROUPS, unimplemented
 from graveler.api.routing import Router
-from infra.routes import BASE, CATCH_ALL, FALLBACK_PATH, FALLBACKS, FUNCTION_OF, JOINED, METHODS, api_routes
+from infra.routes import (
+    BASE,
+    CATCH_ALL,
+    FALLBACK_PATH,
+    FALLBACKS,
+    FUNCTION_OF,
+    JOINED,
+    METHODS,
+    GatewayRoute,
+    api_routes,
+    gateway_routes,
+)
 from tests.infra.tools import resources
 
 HANDLERS = Path(__file__).resolve().parents[2] / "functions"
@@ -24,7 +40,9 @@ def test_every_function_is_there() -> None:
     }
 
 
-def test_the_gateway_has_the_routes_of_the_api_and_a_catch_all(default: dict[str, dict[str, Any]]) -> None:
+def test_the_gateway_has_a_route_for_each_method_and_others_only_for_other_functions(
+    default: dict[str, dict[str, Any]],
+) -> None:
     api = default["api"]
     integrations = {
         name: resource["Properties"]["IntegrationUri"]["Fn::GetAtt"][0]
@@ -34,15 +52,64 @@ def test_the_gateway_has_the_routes_of_the_api_and_a_catch_all(default: dict[str
         resource["Properties"]["RouteKey"]: integrations[resource["Properties"]["Target"]["Fn::Join"][1][1]["Ref"]]
         for resource in resources(api, "AWS::ApiGatewayV2::Route").values()
     }
-    expected = {
+    others = {
         f"{route.method} {BASE}{route.template}": FUNCTION_OF[route.operation]
         for route in Router(GROUPS).routes
-        if route.operation in FUNCTION_OF
+        if route.operation in FUNCTION_OF and FUNCTION_OF[route.operation] != FALLBACKS[route.method]
     }
     fallbacks = {f"{method} {FALLBACK_PATH}": verb for method, verb in FALLBACKS.items()}
     assert {key: next(verb for verb in {*FUNCTION_OF.values()} if f"Functions{verb.capitalize()}" in function)
-            for key, function in routed.items()} == {**expected, **fallbacks, "$default": CATCH_ALL}  # fmt: skip
-    assert len(routed) <= 300  # API Gateway's limit
+            for key, function in routed.items()} == {**others, **fallbacks, "$default": CATCH_ALL}  # fmt: skip
+    # The control plane takes 10 requests a second of an account, for good:
+    # https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
+    assert len(routed) <= 45
+
+
+@cache
+def pattern(path: str) -> re.Pattern[str]:
+    """What the path of a route matches."""
+    return re.compile(re.sub(r"\{\w+\}", "[^/]+", path).replace("{proxy+}", ".+"))
+
+
+def taken(routes: list[GatewayRoute], method: str, path: str) -> GatewayRoute | None:
+    """The route that the gateway takes, or None for ``$default``: a full match, or else the longest greedy one."""
+
+    def fits(route: GatewayRoute) -> bool:
+        return route.method == method and pattern(route.path).fullmatch(path) is not None
+
+    return max(
+        filter(fits, routes), key=lambda route: ("{proxy+}" not in route.path, route.path.count("/")), default=None
+    )
+
+
+OPERATIONS = {route.operation: route for route in api_routes()}
+plain = st.sampled_from(["a", "main", "v1.0", "diff", "merge"])
+slashed = st.sampled_from(["nightly/2026", "a/b/c"])
+limits = st.dictionaries(
+    st.sampled_from(sorted(OPERATIONS)), st.tuples(st.integers(1, 50), st.integers(1, 99)), max_size=6
+)
+
+
+@given(limits, st.data())
+def test_limits_take_no_operation_to_another_function_and_hold_however_it_is_named(
+    limits: dict[str, tuple[int, int]], data: st.DataObject
+) -> None:
+    routes = gateway_routes(limits)
+    assert len({(route.method, route.path) for route in routes}) == len({route.name for route in routes}) == len(routes)
+    for operation in OPERATIONS.values():
+        path = re.sub(r"\{\w+\}", "x", operation.path)
+        route = taken(routes, operation.method, path)
+        assert route is not None
+        assert (route.verb, route.limit) == (operation.verb, limits.get(operation.operation))
+    operation = OPERATIONS[data.draw(st.sampled_from(sorted(limits) or sorted(OPERATIONS)))]
+    path = re.sub(r"\{(\w+)\}", lambda name: data.draw(slashed if name[1] in JOINED else plain), operation.path)
+    route = taken(routes, operation.method, path)
+    assert route is not None
+    assert route.verb in (operation.verb, FALLBACKS[operation.method])
+    limit = limits.get(operation.operation)
+    if limit is not None and operation.is_joined and route.path.endswith("{proxy+}"):
+        assert route.limit is not None
+        assert (route.limit[0] <= limit[0], route.limit[1] <= limit[1]) == (True, True)
 
 
 def test_what_comes_by_a_fallback_may_run_there(default: dict[str, dict[str, Any]]) -> None:
