@@ -35,6 +35,15 @@ def test_every_route_is_in_it_once_and_every_reference_leads_somewhere() -> None
         assert name in schemas
 
 
+def test_a_summary_is_a_whole_sentence_and_the_rest_is_the_description() -> None:
+    operations = [o for methods in json.loads(openapi_json())["paths"].values() for o in methods.values()]
+    for operation in operations:
+        for text in (operation["summary"], operation.get("description", "Nothing.")):
+            assert operation["tags"] == ["not implemented"] or re.fullmatch(r"[A-Z0-9].*\.", text), operation
+    (reflog,) = [o for o in operations if o["operationId"] == "getReflog"]
+    assert reflog["description"] == "Entries are kept for 90 days."
+
+
 def test_the_groups_are_described_in_the_order_in_which_a_reader_needs_them() -> None:
     tags = json.loads(openapi_json())["tags"]
     assert [tag["name"] for tag in tags][:4] == ["repositories", "branches", "objects", "commits"]

@@ -102,7 +102,8 @@ def _overview(api: Mapping[str, Any], groups: Mapping[str, Iterable[tuple[str, s
 def _group(tag: str, operations: Iterable[tuple[str, str, dict[str, Any]]], base: str) -> str:
     lines = [f"# HTTP: {tag}"]
     for method, path, operation in operations:
-        lines += ["", f"## {operation['operationId']}", "", f"`{method} {base}{path}`", "", prose(operation["summary"])]
+        said = prose(f"{operation['summary']} {operation.get('description', '')}")
+        lines += ["", f"## {operation['operationId']}", "", f"`{method} {base}{path}`", "", said]
         if operation.get("security") == []:
             lines += ["", "Needs no access key."]
         if operation["parameters"]:

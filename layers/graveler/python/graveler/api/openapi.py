@@ -103,17 +103,19 @@ def _types(routes: Sequence[Route]) -> list[Any]:
 
 
 def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
-    lines = (route.handler.__doc__ or "").strip().splitlines()
+    summary, description = _sentences(route.handler.__doc__ or route.operation)
     operation: dict[str, Any] = {
         "tags": [route.tag],
         "operationId": route.operation,
-        "summary": lines[0] if lines else route.operation,
+        "summary": summary,
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
         "responses": {
             str(status): _response(status, kind, schema_of, route.says if status < 300 else NO_HEADERS)
             for status, kind in sorted({**implied_answers(route), **route.responses}.items())
         },
     }
+    if description:
+        operation["description"] = description
     if route.permission is None:
         operation["security"] = []
     if route.body_type is not None:
@@ -125,6 +127,12 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         content = {"schema": {"type": "string", "format": "binary"}}
         operation["requestBody"] = {"content": {"application/octet-stream": content}}
     return operation
+
+
+def _sentences(docstring: str) -> tuple[str, str]:
+    """Return the first sentence of a docstring, and the rest, each on one line."""
+    summary, *rest = re.split(r"(?<=\.)\s+(?=[A-Z0-9`])", " ".join(docstring.split()), maxsplit=1)
+    return summary, "".join(rest)
 
 
 def implied_answers(route: Route) -> dict[int, Any]:

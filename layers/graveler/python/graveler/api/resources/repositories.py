@@ -73,8 +73,8 @@ def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
     responses={201: Repository, 400: Error, 409: Error, 501: Error},
 )
 def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) -> Response:
-    """Create a repository with one branch and an empty first commit; a bare one exists once something has been restored into "
-    "it."""
+    """Create a repository with one branch and an empty first commit. A bare one exists once something has been restored into
+    it."""
     if body.storage_id:
         raise bad_request(f"storage_id {body.storage_id!r} is unknown; this lake has one store, so leave it empty")
     check_namespace(call, body.storage_namespace)
