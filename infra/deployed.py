@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004
 
-from infra.record import KIND, METADATA, recorded
 from infra.settings import Settings, SettingsError
 
+METADATA: Final = "graveler:settings"
+"""Name of the settings among the metadata of the resource that keeps them (``infra/record.py``)."""
 CONFIRM: Final = "confirm"
 """Context value: the settings, with commas, whose differences are meant."""
 UNCOMPARED: Final = "uncompared"
@@ -26,6 +27,7 @@ OPTIONAL_STACKS: Final = ("network", "ingest", "spark", "budget")
 QUALIFIER: Final = "hnb659fds"
 """Of the roles of ``cdk bootstrap``: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"""
 
+_RECORD: Final = "AWS::CloudFormation::WaitConditionHandle"
 _ADOPTED: Final = ("bucket", "landing_bucket", "sealing_key", "first_key")
 _NOT_THERE: Final = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 """Of a stack: a first deployment was never executed, or failed."""
@@ -75,7 +77,7 @@ class DeployedStacks:
         records = [
             each["LogicalResourceId"]
             for each in resources
-            if each["ResourceType"] == KIND and not each["ResourceStatus"].startswith("DELETE")
+            if each["ResourceType"] == _RECORD and not each["ResourceStatus"].startswith("DELETE")
         ]
         for record in records:
             detail = self._ask("describe_stack_resource", StackName=stack, LogicalResourceId=record)
@@ -109,7 +111,7 @@ class DeployedStacks:
             if error.response["Error"]["Code"] == "ValidationError" and "does not exist" in str(error):
                 raise _NoStackError from error
             raise UncomparedError(str(error)) from error
-        except HTTPClientError as error:
+        except (ConnectionError, HTTPClientError) as error:
             raise UncomparedError(f"AWS cannot be reached: {error}", harmless=True) from error
         except BotoCoreError as error:
             raise UncomparedError(str(error)) from error
@@ -167,7 +169,7 @@ def check_settings(stacks: DeployedStacks, settings: Settings, confirmed: Collec
     if deployed is None:
         return [f"The settings were not compared with deployed ones: there is no stack {settings.name}-stateful."]
     _check_names(confirmed, deployed)
-    asked = recorded(settings)
+    asked = settings.values()
     changes = differences(deployed, asked)
     _refuse_what_cannot_change(deployed, asked)
     if set(changes) <= set(confirmed):

@@ -1,16 +1,12 @@
 """The record that a deployment keeps of its settings: with it, ``infra/deployed.py`` compares what is asked next."""
 
 import json
-from dataclasses import asdict
 from hashlib import sha256
-from typing import Any, Final
 
 from aws_cdk import CfnWaitConditionHandle, Stack
 
+from infra.deployed import METADATA
 from infra.settings import Settings
-
-KIND: Final = "AWS::CloudFormation::WaitConditionHandle"
-METADATA: Final = "graveler:settings"
 
 
 def record_settings(stack: Stack, settings: Settings) -> None:
@@ -20,12 +16,6 @@ def record_settings(stack: Stack, settings: Settings) -> None:
     would not have for metadata alone
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html).
     """
-    values = recorded(settings)
+    values = settings.values()
     digest = sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     CfnWaitConditionHandle(stack, f"Settings{digest}").add_metadata(METADATA, values)
-
-
-def recorded(settings: Settings) -> dict[str, Any]:
-    """Return all settings as values of JSON."""
-    values: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
-    return values

@@ -4,7 +4,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -143,6 +143,9 @@ class Settings:
     """ARN of a managed policy that bounds what any role of the stacks may do."""
     reserved_concurrency: int = 0
     """How many copies of each function may run at once; 0 reserves nothing, as new accounts have little to reserve from."""
+    paused: bool = False
+    """Whether nothing works on queues and nothing runs by the clock, and the API answers 503 to what may write: for the time in
+    which the table is replaced."""
     log_days: int = 30
     tracing: bool = False
     """Lambda's own tracing by X-Ray."""
@@ -203,6 +206,7 @@ class Settings:
         for key in self.kms_keys:
             if not _KEY.fullmatch(key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
+        self._check_concurrency()
         self._check_domain()
         self.throttled()
         self._check_starts()
@@ -215,6 +219,11 @@ class Settings:
             )
         if self.log_days not in LOG_DAYS:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
+
+    def values(self) -> dict[str, Any]:
+        """Return all settings by name, as values of JSON."""
+        values: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return values
 
     @property
     def adopts_table(self) -> bool:
@@ -255,6 +264,16 @@ class Settings:
             raise SettingsError(f"former_encryption_keys: {self.encryption_key!r} is also the encryption_key")
         if len(self.former_encryption_keys) > _FORMER_KEYS:
             raise SettingsError(f"former_encryption_keys names more than {_FORMER_KEYS} keys")
+
+    def _check_concurrency(self) -> None:
+        """A mapping that starts more copies than its function has has messages throttled, which come again until they are given
+        up: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
+        function, copies = ("ingest", INGEST_AT_ONCE) if self.ingest else ("maintain", MAINTAIN_AT_ONCE)
+        if 0 < self.reserved_concurrency < copies:
+            raise SettingsError(
+                f"reserved_concurrency {self.reserved_concurrency} must be 0, or at least {copies}: as many batches of its queue "
+                f"does the function {function} work on at once"
+            )
 
     def _check_domain(self) -> None:
         if self.front_door_key != 1 and not self.web_acl:
@@ -401,6 +420,12 @@ _DOMAIN: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.
 _THROTTLE: Final = re.compile(r"([A-Za-z]+)=(\d{1,6})/(\d{1,6})")
 _PROVISIONED: Final = re.compile(r"([a-z]+)=([1-9]\d{0,3})")
 _LOGIN_NAMES: Final = 4
+
+INGEST_AT_ONCE: Final = 5
+"""Batches of events that the function ``ingest`` works on. Transactions on one branch exclude each other, so more make one branch
+no faster."""
+MAINTAIN_AT_ONCE: Final = 2
+"""Long operations that the function ``maintain`` works on, the fewest that a mapping may say."""
 
 QUICK_STARTS: Final = ("read", "write", "commit", "merge", "diff", "maintain", "operate", "ingest")
 """Functions that may be kept ready, or start from snapshots: all but ``setup``, which runs once in a deployment."""

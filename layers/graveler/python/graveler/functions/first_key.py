@@ -25,7 +25,7 @@ from graveler.functions.clients import client
 from graveler.functions.entry import Event, Function
 from graveler.retries import Retries
 from graveler.storage.aws_requests import FAILURES, error_code, explained, send
-from graveler.storage.keyring import TOKEN_SECRET
+from graveler.storage.keyring import TOKEN_SECRET, SealingKeyLostError
 from graveler.storage.tables import Tables
 
 SECRET: Final = "GRAVELER_FIRST_KEY_SECRET"
@@ -34,6 +34,7 @@ SECRET: Final = "GRAVELER_FIRST_KEY_SECRET"
 _NAME: Final = "admin"
 _VERSION: Final = "graveler-first-access-key-of-the-lake"
 """The secret's version: it is written once, however often the function runs."""
+_ADOPTION: Final = "A deployment that adopts a table names the KMS key of that table as its setting sealing_key"
 _TAKEN: Final = "ResourceExistsException"
 _ANSWER_TRIES: Final = 3
 
@@ -70,6 +71,8 @@ def first_key_handler() -> Callable[[Event, object], None]:
                 function.lake.keyring.ready()
                 function.lake.keyring.shared(TOKEN_SECRET)  # other functions may not write it, or make a key
                 ensure_first_key(function.lake.tables, secrets, os.environ[SECRET], now=time.time())
+        except SealingKeyLostError as error:
+            reason = f"{error}. {_ADOPTION}"
         except GravelerError as error:
             reason = str(error)
         except Exception as error:
