@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from graveler.cli.topics import TOPICS
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 HEAD = """# Command line
 
@@ -16,13 +18,13 @@ commands. [Verbs](verbs.md) explains what they do.
 
 
 def shown(command: str) -> str:
-    """A command's help, 120 columns wide."""
+    """What a command prints, 120 columns wide."""
     environment = {
         **os.environ,
         "COLUMNS": "120",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    done = subprocess.run([*command.split(), "--help"], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command.split(), env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip("\n")
 
 
@@ -35,17 +37,17 @@ def commands(text: str) -> list[str]:
 
 def main() -> None:
     """Write the page."""
-    top = shown("graveler")
-    sections = [HEAD, section("graveler", top)]
-    for name in commands(top):
+    sections = [HEAD, section("graveler --help", shown("graveler --help"))]
+    sections += [section(f"graveler help {topic}", shown(f"graveler help {topic}")) for topic in TOPICS]
+    for name in commands(shown("graveler help commands")):
         sections += parts(f"graveler {name}")
     PAGE.write_text("\n".join(sections))
 
 
 def parts(command: str) -> Iterator[str]:
     """The parts of the page about a command, and about those in it."""
-    text = shown(command)
-    yield section(command, text)
+    text = shown(f"{command} --help")
+    yield section(f"{command} --help", text)
     if re.search(r"^Commands:$", text, re.MULTILINE):
         for name in commands(text):
             yield from parts(f"{command} {name}")
@@ -53,7 +55,7 @@ def parts(command: str) -> Iterator[str]:
 
 def section(command: str, text: str) -> str:
     """One command's part of the page."""
-    return f"## `{command}`\n\n```console\n$ {command} --help\n{text}\n```\n"
+    return f"## `{command.removesuffix(' --help')}`\n\n```console\n$ {command}\n{text}\n```\n"
 
 
 if __name__ == "__main__":

@@ -140,6 +140,10 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("cat",): "lakefs://lake/main/a",
     ("cherry-pick",): "lakefs://lake/dev main -m m",
     ("commit",): "lakefs://lake/main -m m",
+    ("config", "get"): "user",
+    ("config", "list"): "",
+    ("config", "set"): "user ada",
+    ("config", "unset"): "user",
     ("cp",): "lakefs://lake/main/a lakefs://lake/main/b",
     ("diff",): "lakefs://lake/main..dev",
     ("doctor",): "",
@@ -159,6 +163,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("gc", "rules"): "lake --default-days 9 --preview",
     ("gc", "run"): "lake",
     ("get",): "lakefs://lake/main/a a.out",
+    ("help",): "",
     ("import",): "in lakefs://lake/main/in/",
     ("ingest", "reconcile"): "lake",
     ("ingest", "replay"): "events",
@@ -206,6 +211,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("tag", "list"): "lake",
     ("undo",): "lakefs://lake/main",
     ("use",): "lakefs://lake/main",
+    ("version",): "",
 }
 """What each command is asked for: something that the lake has an answer to, perhaps that it is not there."""
 

@@ -33,11 +33,9 @@ def test_every_group_of_errors_has_its_exit_code() -> None:
 
 
 def test_the_help_documents_every_exit_code() -> None:
-    shown = done("--help").out
+    shown = done("help", "exit-codes").out
     for code, meaning in MEANINGS.items():
         assert f"{code.value:>5}  {meaning}" in shown
-    assert done().out == shown
-    assert done("--version").out.startswith("graveler ")
 
 
 @pytest.mark.parametrize(

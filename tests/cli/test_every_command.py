@@ -22,8 +22,8 @@ def leaves(group: typer.Typer = app, words: tuple[str, ...] = ()) -> Iterator[tu
 
 
 COMMANDS = sorted(leaves())
-WITHOUT_JSON = {("cat",)}
-"""Its output is the object."""
+WITHOUT_JSON = {("cat",), ("help",)}
+"""Their output is the object, or the help."""
 DELETING = {
     ("rm",),
     ("mv",),

@@ -1,7 +1,9 @@
-"""The configuration of a user: profiles, each with a lake, the key for it, and a default repository and branch; and the default
-of each lake that no profile names.
+"""The configuration of a user: the name of the author of commits; profiles, each with a lake, the key for it, and a default
+repository and branch; and the default of each lake that no profile names.
 
 The file is ``graveler/config.toml`` in XDG_CONFIG_HOME, else in ``~/.config``, or the one that GRAVELER_CONFIG names::
+
+    user = "Ada Lovelace"                   # also within a profile, which comes first
 
     [profiles.default]
     endpoint = "https://lake.example.org"   # or lake = "/data/lake", or lake = "dynamodb://TABLE" with objects = "s3://…"
@@ -20,11 +22,11 @@ version before it refuses profiles with keys that it does not know.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from graveler.errors import UNREADABLE, ForbiddenError, InvalidError, NotFoundError, UnavailableError
 
@@ -37,8 +39,13 @@ PROFILE: Final = "GRAVELER_PROFILE"
 DEFAULT: Final = "default"
 """The profile that is used if none is named."""
 
+USER_KEY: Final = "user"
+"""The key of the author's name, in a profile or above all of them."""
+
+SECRET_KEY: Final = "secret_key"
+"""The key whose value is shown nowhere."""
+
 _PROFILES: Final = "profiles"
-_SECRET: Final = "secret_key"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 _OTHERS: Final = 0o077
 _POSITION: Final = re.compile(r"at line (\d+)")
@@ -48,7 +55,7 @@ _POSITION: Final = re.compile(r"at line (\d+)")
 class Profile:
     """The settings of a profile; "" for one that is not set. ``endpoint`` is the URL of a server, ``lake`` a folder (absolute) or
     ``dynamodb://TABLE``, whose repositories are below ``objects``. ``key_id`` and ``secret_key`` are for that server; ``login``
-    may be ``aws`` instead. ``repository`` and ``branch`` are the default ones of commands."""
+    may be ``aws`` instead. ``repository`` and ``branch`` are the default ones of commands. ``user`` is the author of commits."""
 
     name: str
     endpoint: str = ""
@@ -59,6 +66,7 @@ class Profile:
     login: str = ""
     repository: str = ""
     branch: str = ""
+    user: str = ""
 
     @property
     def location(self) -> tuple[str, str] | None:
@@ -95,6 +103,18 @@ def find_profile(name: str | None = None) -> Profile | None:
     configuration, with file, line and what to do; :class:`ForbiddenError` for a secret that others can read. Cost: the file is
     read.
     """
+    return _find(name)[1]
+
+
+def find_user(name: str | None = None) -> str:
+    """Return the author's name in the file: that of the profile that :func:`find_profile` finds, else that above all profiles;
+    "" if neither is set. Errors and cost as :func:`find_profile`."""
+    read, profile = _find(name)
+    own = "" if read is None else read.document.get(USER_KEY, "")
+    return (profile.user if profile is not None else "") or str(own)
+
+
+def _find(name: str | None) -> "tuple[_File | None, Profile | None]":
     chosen = chosen_name(name)
     is_named = bool(name or os.environ.get(PROFILE))
     path = configuration_file()
@@ -102,10 +122,34 @@ def find_profile(name: str | None = None) -> Profile | None:
     document = {} if read is None else _profiles(read)
     if chosen not in document:
         if not is_named:
-            return None
+            return read, None
         raise _no_profile(chosen, by=None if name else PROFILE, path=path, others=sorted(document))
     assert read is not None
-    return _profile(chosen, document[chosen], read)
+    return read, _profile(chosen, document[chosen], read)
+
+
+class Setting(NamedTuple):
+    """A setting of the file. ``profile`` is "" for one above all profiles."""
+
+    profile: str
+    key: str
+    value: str
+
+
+def settings() -> list[Setting]:
+    """Return all settings of the file: those above the profiles, then those of each profile, in the file's order. Errors as
+    :func:`find_profile`."""
+    path = configuration_file()
+    read = _read(path, must=False) if path is not None else None
+    if read is None:
+        return []
+    profiles = _profiles(read)
+    everybody = [Setting("", key, value) for key, value in read.document.items() if key != _PROFILES]
+    return everybody + [
+        Setting(name, key, getattr(_profile(name, values, read), key))
+        for name, values in profiles.items()
+        for key in values
+    ]
 
 
 def profile_names() -> list[str]:
@@ -115,15 +159,24 @@ def profile_names() -> list[str]:
     return [] if read is None else sorted(_profiles(read))
 
 
-def change_profile(name: str, changes: Mapping[str, str | None]) -> Path:
+def change_profile(name: str, changes: Mapping[str, str | None], *, check: bool = False) -> Path:
     """Set these keys of a profile, and remove those that are None; return the file. The profile and the file are created if
     missing. Everything else in the file stays as it is, comments too.
 
     The new file takes the place of the old one at once, and is on the disk then. Concurrent changes wait for each other, so none
-    is lost. :class:`InvalidError` for a file that is not TOML, or a name that cannot be a profile's; :class:`UnavailableError` if
-    the disk or a missing library prevents it.
+    is lost. :class:`InvalidError` for a file that is not TOML, a name that cannot be a profile's, or, with ``check``, a profile
+    that would be refused when it is read; :class:`UnavailableError` if the disk or a missing library prevents it.
     """
     check_name(name)
+    return _change(lambda read: _changed(read, name, changes, check=check))
+
+
+def change_user(user: str | None) -> Path:
+    """Set the author's name above all profiles, or with None remove it; return the file. Otherwise as :func:`change_profile`."""
+    return _change(lambda read: _with_user(read, user))
+
+
+def _change(change: "Callable[[_File], str]") -> Path:
     path = configuration_file()
     if path is None:
         raise _homeless()
@@ -134,7 +187,7 @@ def change_profile(name: str, changes: Mapping[str, str | None]) -> Path:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
             read = _read(path, must=True, trusted=True)
-            _replace(path, _changed(read or _File(path, "", {}), name, changes))
+            _replace(path, change(read or _File(path, "", {})))
     except OSError as error:
         raise unavailable(error, f"writing the configuration file {str(path)!r}") from error
     return path
@@ -266,13 +319,17 @@ def _read(path: Path, *, must: bool, trusted: bool = False) -> _File | None:
 
 
 def _holds_secret(document: Mapping[str, Any]) -> bool:
-    return any(key == _SECRET or (isinstance(value, dict) and _holds_secret(value)) for key, value in document.items())
+    return any(
+        key == SECRET_KEY or (isinstance(value, dict) and _holds_secret(value)) for key, value in document.items()
+    )
 
 
 def _profiles(read: _File) -> dict[str, Any]:
     for key in read.document:
-        if key != _PROFILES:
+        if key not in (_PROFILES, USER_KEY):
             raise read.wrong(f"{key!r} is not known; settings belong below [{_PROFILES}.NAME]", key)
+    if not isinstance(read.document.get(USER_KEY, ""), str):
+        raise read.wrong(f"{USER_KEY!r} is no text; write it in double quotes", USER_KEY)
     found = read.document.get(_PROFILES, {})
     if not isinstance(found, dict):
         raise read.wrong(f"{_PROFILES!r} is no table; write [{_PROFILES}.NAME] and settings below it", _PROFILES)
@@ -354,16 +411,43 @@ def _keys_of(line: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _changed(read: _File, name: str, changes: Mapping[str, str | None]) -> str:
-    """Return the text of the file with these changes."""
-    import tomllib
-
+def _tomlkit() -> Any:
     try:
         import tomlkit  # 15 ms, only where the file is written
     except ModuleNotFoundError as error:
         raise UnavailableError(
             f"writing the configuration file needs the package {error.name!r}, which is not installed; pip install tomlkit"
         ) from None
+    return tomlkit
+
+
+def _with_user(read: _File, user: str | None) -> str:
+    """Return the text of the file with this name of the author above all profiles."""
+    import tomllib
+
+    tomlkit = _tomlkit()
+    document: Any = tomlkit.parse(read.text)
+    if user is None:
+        document.pop(USER_KEY, None)
+        text = tomlkit.dumps(document)
+    elif USER_KEY in document:
+        document[USER_KEY] = user
+        text = tomlkit.dumps(document)
+    else:  # in front of all tables
+        text = (
+            f"{tomlkit.dumps({USER_KEY: user})}\n{read.text}" if read.text.strip() else tomlkit.dumps({USER_KEY: user})
+        )
+    wanted = {key: value for key, value in {**read.document, USER_KEY: user}.items() if value is not None}
+    if tomllib.loads(text) != wanted:
+        raise read.wrong(f"{USER_KEY!r} cannot be changed in the form that it has here; edit the file", USER_KEY)
+    return str(text)
+
+
+def _changed(read: _File, name: str, changes: Mapping[str, str | None], *, check: bool) -> str:
+    """Return the text of the file with these changes."""
+    import tomllib
+
+    tomlkit = _tomlkit()
     _expect_tables(read, name)
     if name in read.document.get(_PROFILES, {}):
         document: Any = tomlkit.parse(read.text)
@@ -390,7 +474,9 @@ def _changed(read: _File, name: str, changes: Mapping[str, str | None]) -> str:
             _PROFILES,
             name,
         )
-    return text
+    if check:
+        _profile(name, wanted[_PROFILES][name], _File(read.path, "", wanted))
+    return str(text)
 
 
 def _expect_tables(read: _File, name: str) -> None:

@@ -10,6 +10,11 @@ _ASKED: "Final[ContextVar[Named | None]]" = ContextVar("_ASKED", default=None)
 """The lake according to the options of the command that runs."""
 
 
+def asked() -> "Named | None":
+    """Return the lake according to the options of the command that runs; None if it has none."""
+    return _ASKED.get()
+
+
 class Default(NamedTuple):
     """A repository, and "" or its branch."""
 

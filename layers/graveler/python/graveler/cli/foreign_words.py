@@ -73,5 +73,7 @@ def instead_of(group: str, word: str) -> str:
         return _COMMANDS.get(word, "")
     if group == "graveler branch" and word in ("checkout", "switch"):
         return _CHECKOUT
+    if group == "graveler config" and "." in word:
+        return "use `graveler config set user NAME`"
     action = _ACTIONS.get(word)
     return "" if action is None else f"use `{group} {action}`"

@@ -4,6 +4,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from graveler.cli.defaults import asked
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError
 from graveler.lake.opening.location import FolderLake, LakeLocation, open_at
@@ -16,7 +17,6 @@ from graveler.locations import ServedLake as ServedLake
 from graveler.locations import find_default as find_default
 from graveler.locations import find_lake as find_lake
 from graveler.locations import find_location as find_location
-from graveler.locations import user_name as user_name
 from graveler.locations import working_folder as working_folder
 
 if TYPE_CHECKING:
@@ -36,6 +36,14 @@ def named_by_command() -> "tuple[Named | None, str]":
 def forget_named() -> None:
     """Begin a command, which has opened nothing yet."""
     _NAMED.set((None, ""))
+
+
+def user_name() -> str:
+    """Return the committer's name, of the profile that the command's options name or of the one in use."""
+    from graveler.locations import user_name
+
+    named = asked()
+    return user_name(None if named is None else named.profile)
 
 
 def open_lake(named: Named | None) -> "AnyLake":

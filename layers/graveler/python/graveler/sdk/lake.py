@@ -118,9 +118,10 @@ def open_lake(
     Without a ``location``: the lake of the ``profile`` in the user's configuration file, else the one named by GRAVELER_LAKE,
     GRAVELER_TABLES or GRAVELER_ENDPOINT, else that of the profile GRAVELER_PROFILE or ``default``, else the nearest lake upward
     from the working folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS that are not given
-    are found the way AWS's own tools find them. ``user`` signs commits; the default is GRAVELER_USER or the login name. A server
-    gets the access key of the ``profile``, or the one in GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or that of the
-    profile in use, or lakectl's key for it, and the key's name signs. With ``login="aws"``, or GRAVELER_LOGIN, AWS's credentials
+    are found the way AWS's own tools find them. ``user`` signs commits; the default is GRAVELER_USER, else ``user`` in the
+    configuration file, else the login name. A server gets the access key of the ``profile``, or the one in
+    GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or that of the profile in use, or lakectl's key for it, and the key's
+    name signs. With ``login="aws"``, or GRAVELER_LOGIN, AWS's credentials
     log in to the server instead, again each time before a token expires; with GRAVELER_SESSION_TOKEN, an existing token does.
 
     :class:`NotFoundError` if no lake or no such profile is found, :class:`InvalidError` for arguments that name two lakes or half
@@ -128,7 +129,7 @@ def open_lake(
     """
     named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
     found = find_lake(replace(named, login=login, profile=profile))
-    return Lake(opened_at(found), user_name() if user is None else user, address_of(found))
+    return Lake(opened_at(found), user_name(profile) if user is None else user, address_of(found))
 
 
 def create_lake(

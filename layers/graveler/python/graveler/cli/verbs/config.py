@@ -1,0 +1,197 @@
+"""The settings in the configuration file."""
+
+import os
+from typing import Annotated, Final
+
+import typer
+
+from graveler.cli.groups import Group
+from graveler.cli.locations import user_name
+from graveler.cli.options import AsJson, named_location
+from graveler.cli.terminal import output, warn
+from graveler.configuration import (
+    KEYS,
+    PROFILE,
+    SECRET_KEY,
+    USER_KEY,
+    Setting,
+    change_profile,
+    change_user,
+    chosen_name,
+    configuration_file,
+    find_profile,
+    settings,
+)
+from graveler.errors import InvalidError, NotFoundError
+from graveler.locations import USER, login_name
+
+app = typer.Typer(cls=Group, help="Show and change the settings in the configuration file.")
+
+_HIDDEN: Final = "(not shown)"
+
+Key = Annotated[
+    str,
+    typer.Argument(
+        metavar="KEY", help=f"The setting: {', '.join((USER_KEY, *(key for key in KEYS if key != USER_KEY)))}."
+    ),
+]
+
+
+def _named_profile(context: typer.Context, profile: str | None) -> str | None:
+    """Return the profile that the command line names, behind the command or before it."""
+    named = named_location(context)
+    return profile or named.profile
+
+
+ProfileName = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        callback=_named_profile,
+        help=f"The profile. [default: {PROFILE}, or default; for {USER_KEY}, all profiles]",
+    ),
+]
+
+
+@app.command("list")
+def list_settings(as_json: AsJson = False) -> None:
+    """List the settings in the configuration file. Secret keys are not shown.
+
+    \b
+    Example:
+      graveler config list
+
+    \b
+    JSON: a line {key, value, profile} for each; profile is null for a setting
+      of all profiles, value for a secret key.
+    """
+    screen = output()
+    found = settings()
+    for setting in found:
+        is_secret = setting.key == SECRET_KEY
+        if as_json:
+            value = None if is_secret else setting.value
+            screen.json({"key": setting.key, "value": value, "profile": setting.profile or None})
+        else:
+            where = f"profile {setting.profile}" if setting.profile else "all profiles"
+            value = _HIDDEN if is_secret else screen.safe(setting.value)
+            screen.line(f"{setting.key} = {value}  {screen.paint(f'({where})', 'dim')}")
+    if not found and not as_json:
+        screen.line(f"no settings in {str(configuration_file())!r}; `graveler config set {USER_KEY} NAME` begins it")
+
+
+@app.command("get")
+def get_setting(key: Key, profile: ProfileName = None, as_json: AsJson = False) -> None:
+    """Show one setting in the configuration file.
+
+    \b
+    Examples:
+      graveler config get user
+      graveler config get repository --profile staging
+
+    JSON: one document {key, value, profile}; profile is null for a setting of all profiles.
+    """
+    _check_key(key)
+    if key == SECRET_KEY:
+        raise InvalidError(f"{SECRET_KEY!r} is never shown; `graveler login` replaces it")
+    found = _find(key, profile)
+    if found is None:
+        name = chosen_name(profile)
+        if key == USER_KEY:
+            signs = f"commits are by {login_name()!r}, the login name; " if profile is None else ""
+            where = "" if profile is None else f" --profile {name}"
+            raise NotFoundError(f"no name is set; {signs}`graveler config set {USER_KEY} NAME{where}` sets one")
+        raise NotFoundError(
+            f"profile {name!r} has no {key!r}; `graveler config set {key} VALUE --profile {name}` sets it"
+        )
+    _warn_of_variable(key, found.value)
+    screen = output()
+    if as_json:
+        screen.json({"key": key, "value": found.value, "profile": found.profile or None})
+    else:
+        screen.line(screen.safe(found.value))
+
+
+@app.command("set")
+def set_setting(
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The value.")],
+    profile: ProfileName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change one setting in the configuration file. Comments and everything else in the file stay.
+
+    `user` is the name with which commits are signed; GRAVELER_USER comes before it. The other settings belong to a profile.
+    `graveler login` keeps access keys, and `graveler use` chooses the default repository of a lake.
+
+    \b
+    Examples:
+      graveler config set user 'Ada Lovelace'
+      graveler config set lake /data/lake --profile home
+
+    JSON: one document {key, value, profile, file}; profile is null for a setting of all profiles.
+    """
+    _check_key(key)
+    if key == SECRET_KEY:
+        raise InvalidError(f"{SECRET_KEY!r} on a command line would be seen by others; use `graveler login`")
+    if not value.strip():
+        raise InvalidError(f"the value of {key!r} is empty; `graveler config unset {key}` removes the setting")
+    if not value.isprintable():
+        raise InvalidError(f"the value of {key!r} has a line break or another control character; leave it out")
+    name = "" if key == USER_KEY and profile is None else chosen_name(profile)
+    file = change_profile(name, {key: value}, check=True) if name else change_user(value)
+    _warn_of_variable(key, value)
+    screen = output()
+    if as_json:
+        screen.json({"key": key, "value": value, "profile": name or None, "file": str(file)})
+    else:
+        screen.line(f"set {key} {f'of profile {name} ' if name else ''}in {screen.safe(str(file))}")
+
+
+@app.command("unset")
+def unset_setting(key: Key, profile: ProfileName = None, as_json: AsJson = False) -> None:
+    """Remove one setting from the configuration file.
+
+    \b
+    Examples:
+      graveler config unset user
+      graveler config unset branch --profile staging
+
+    JSON: one document {key, profile, file}; profile is null for a setting of all profiles.
+    """
+    _check_key(key)
+    name = "" if key == USER_KEY and profile is None else chosen_name(profile)
+    if not any((setting.profile, setting.key) == (name, key) for setting in settings()):
+        raise NotFoundError(f"{f'profile {name!r}' if name else 'the configuration file'} has no {key!r}")
+    file = change_profile(name, {key: None}, check=True) if name else change_user(None)
+    screen = output()
+    if as_json:
+        screen.json({"key": key, "profile": name or None, "file": str(file)})
+    else:
+        screen.line(f"removed {key} {f'of profile {name} ' if name else ''}from {screen.safe(str(file))}")
+
+
+def _check_key(key: str) -> None:
+    if key in KEYS:
+        return
+    from difflib import get_close_matches
+
+    meant = {"user.name": USER_KEY, "name": USER_KEY, "author": USER_KEY, "committer": USER_KEY}.get(key.lower())
+    close = [meant] if meant else get_close_matches(key.lower(), KEYS, n=1)
+    question = f"did you mean {close[0]!r}? " if close else ""
+    raise InvalidError(f"there is no setting {key!r}; {question}The settings are {', '.join(KEYS)}")
+
+
+def _find(key: str, profile: str | None) -> Setting | None:
+    """Return the setting that counts: of the profile, else, for the author's name, of all profiles."""
+    in_use = find_profile(profile)
+    by_profile = {setting.profile: setting for setting in settings() if setting.key == key}
+    setting = None if in_use is None else by_profile.get(in_use.name)
+    return setting or (by_profile.get("") if key == USER_KEY else None)
+
+
+def _warn_of_variable(key: str, value: str) -> None:
+    """Warn if a variable with another value comes before the setting."""
+    if key == USER_KEY and os.environ.get(USER, value) not in ("", value):
+        warn(f"{USER} is set, and comes before {USER_KEY!r}: commits are by {user_name()!r}")
