@@ -38,7 +38,7 @@ from infra.functions import (
 from infra.network import NetworkStack
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.routes import CATCH_ALL, FUNCTION_OF, GatewayRoute, gateway_routes
-from infra.settings import Settings, SettingsError
+from infra.settings import MAINTAIN_AT_ONCE, Settings, SettingsError
 from infra.stateful import lake_table
 from infra.vended_logs import vended_log
 
@@ -158,10 +158,11 @@ class ApiStack(Stack):
         secret with the first access key, whose ARN is ``first_key``."""
         queued = {"GRAVELER_OPERATIONS_QUEUE": self.operations.queue_url}
         started = {"GRAVELER_OPERATIONS_MACHINE": machine.state_machine_arn}
+        paused = {"GRAVELER_PAUSED": "true"} if self._settings.paused else {}
         return {
-            "write": Needs({**queued, **started}, [send(self.operations), start(machine)]),
-            "commit": Needs(started, [start(machine)]),
-            "merge": Needs(started, [start(machine)]),
+            "write": Needs({**queued, **started, **paused}, [send(self.operations), start(machine)]),
+            "commit": Needs({**started, **paused}, [start(machine)]),
+            "merge": Needs({**started, **paused}, [start(machine)]),
             # The clock makes it look for operations whose workers died, which begin again.
             "maintain": Needs(
                 {**queued, **started},
@@ -197,7 +198,14 @@ class ApiStack(Stack):
         The rule's queue takes what EventBridge could not hand over. What the function then fails at, three times, Lambda sends to
         the function's own destination: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html"""
         maintain = self._called["maintain"]
-        maintain.add_event_source(sources.SqsEventSource(self.operations, batch_size=1, max_concurrency=2))
+        maintain.add_event_source(
+            sources.SqsEventSource(
+                self.operations,
+                batch_size=1,
+                max_concurrency=MAINTAIN_AT_ONCE,
+                enabled=not self._settings.paused,
+            )
+        )
         maintain.configure_async_invoke(
             on_failure=destinations.SqsDestination(self.dead_letters),
             retry_attempts=_RETRIES,
@@ -208,6 +216,7 @@ class ApiStack(Stack):
             "Sweep",
             description="graveler: clean up what commits left behind",
             schedule=events.Schedule.rate(Duration.minutes(SWEEP_MINUTES)),
+            enabled=not self._settings.paused,
             targets=[
                 targets.LambdaFunction(
                     maintain,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import CfnOutput, Duration, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -14,9 +14,10 @@ from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.encryption import key_in
+from infra.event_patterns import CHANGES, LONGEST_NAME, SOURCE, split_by_pattern
 from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs, start
 from infra.queues import consume, dead_letters, send, work_queue
-from infra.settings import Settings
+from infra.settings import INGEST_AT_ONCE, Settings
 from infra.stateful import lake_table
 
 SECONDS: Final = 300
@@ -29,8 +30,6 @@ BATCH: Final = 480
 """Messages of a batch: ten transactions of graveler.ingest.ingester.CHUNK keys."""
 
 _WINDOW_SECONDS: Final = 5
-_AT_ONCE: Final = 5
-"""Functions. Transactions on one branch exclude each other, so more make one branch no faster."""
 
 CLOCK_MINUTES: Final = 1
 
@@ -49,7 +48,7 @@ DUTY: Final = Duty(
 
 
 class IngestStack(Stack):
-    """Rule, queues, function, clock. Holds nothing but what is in its queues."""
+    """Rules, queues, function, clock. Holds nothing but what is in its queues."""
 
     def __init__(
         self,
@@ -101,7 +100,8 @@ class IngestStack(Stack):
                 self.queue,
                 batch_size=BATCH,
                 max_batching_window=Duration.seconds(_WINDOW_SECONDS),
-                max_concurrency=_AT_ONCE,
+                max_concurrency=INGEST_AT_ONCE,
+                enabled=not settings.paused,
                 report_batch_item_failures=True,
             )
         )
@@ -123,22 +123,24 @@ class IngestStack(Stack):
         )
 
     def _rules(self, buckets: list[str]) -> None:
-        events.Rule(
-            self,
-            "Objects",
-            description="graveler: objects that come and go",
-            event_pattern=events.EventPattern(
-                source=["aws.s3"],
-                detail_type=["Object Created", "Object Deleted"],
-                detail={"bucket": {"name": buckets}},
-            ),
-            targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
-        )
+        """While the deployment is paused, events still come into the queue, where they wait."""
+        parts = split_by_pattern(buckets, lambda name: LONGEST_NAME if Token.is_unresolved(name) else len(name))
+        for number, part in enumerate(parts, 1):
+            events.Rule(
+                self,
+                "Objects" if number == 1 else f"Objects{number}",
+                description="graveler: objects that come and go",
+                event_pattern=events.EventPattern(
+                    source=[SOURCE], detail_type=list(CHANGES), detail={"bucket": {"name": part}}
+                ),
+                targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
+            )
         events.Rule(
             self,
             "Clock",
             description="graveler: commits that the clock makes due",
             schedule=events.Schedule.rate(Duration.minutes(CLOCK_MINUTES)),
+            enabled=not self._settings.paused,
             targets=[
                 # The next minute does what this one did not.
                 targets.LambdaFunction(self._called, retry_attempts=0, max_event_age=Duration.minutes(CLOCK_MINUTES))

@@ -1,6 +1,6 @@
 """Queues: encrypted, by TLS only, each with a place for what was given up."""
 
-from typing import Any
+from typing import Any, Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
@@ -8,15 +8,21 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+_WORK_DAYS: Final = 10
+_GIVEN_UP_DAYS: Final = 14
+"""How long queues keep a message, the longest that SQS does. It counts from when the message was first sent, also in the second
+queue, so that what is given up on the tenth day is kept for four more:
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html"""
+
 
 def dead_letters(scope: Construct, name: str, key: kms.IKey | None) -> sqs.Queue:
-    """A queue for what was given up. It keeps a message for two weeks. ``key`` encrypts it; without one, SQS does by its own."""
+    """A queue for what was given up. ``key`` encrypts it; without one, SQS does by its own."""
     return sqs.Queue(
         scope,
         name,
         enforce_ssl=True,
         **_encryption(key),
-        retention_period=Duration.days(14),
+        retention_period=Duration.days(_GIVEN_UP_DAYS),
     )
 
 
@@ -39,6 +45,7 @@ def work_queue(
         name,
         enforce_ssl=True,
         **_encryption(key),
+        retention_period=Duration.days(_WORK_DAYS),
         visibility_timeout=Duration.seconds(6 * seconds + window),
         dead_letter_queue=sqs.DeadLetterQueue(queue=given_up, max_receive_count=tries),
     )

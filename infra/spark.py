@@ -234,6 +234,7 @@ class SparkStack(Stack):
                 f"Job{name.capitalize()}",
                 description=f"graveler: Spark job {name}",
                 schedule=events.Schedule.expression(job.schedule),
+                enabled=not self._settings.paused,
                 targets=[
                     targets.SfnStateMachine(
                         machine,

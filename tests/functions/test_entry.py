@@ -44,6 +44,23 @@ def test_requests_and_cache_are_counted_by_event(
     assert line["Retries"] == [0.0]
 
 
+def test_a_function_that_is_paused_answers_nothing_and_asks_nothing(
+    deployment: None, authorization: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAVELER_PAUSED", "true")
+    paused = api_handler("write")
+    created = {"name": "paused", "storage_namespace": "s3://lake/paused"}
+    response = paused(event("POST", REPOSITORIES, body=created, authorization=authorization), None)
+    assert (response["statusCode"], response["headers"]["retry-after"]) == (503, "60")
+    assert response["headers"]["x-request-id"] == "request"
+    assert "paused" in json.loads(response["body"])["message"]
+    (line,) = figures(capsys.readouterr().out)
+    assert (line["status"], line["TableRequests"], line["ObjectRequests"]) == (503, [0.0], [0.0])
+    monkeypatch.delenv("GRAVELER_PAUSED")
+    missing = api_handler("read")(event("GET", f"{REPOSITORIES}/paused", authorization=authorization), None)
+    assert missing["statusCode"] == 404
+
+
 def test_where_files_of_trees_were_found_is_counted_by_tier(
     deployment: None,
     write: Handler,

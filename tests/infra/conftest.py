@@ -70,6 +70,10 @@ class Deployed(msgspec.Struct, frozen=True):
         return self.outputs["ObjectsBucket"]
 
 
+LONG_NAMES: Final = tuple(f"data-{number:02}-{'x' * 55}" for number in range(37))
+"""As many buckets with names of 63 characters as a function may be told."""
+
+
 @pytest.fixture(scope="session")
 def default_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What somebody deploys who changes nothing."""
@@ -87,7 +91,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             tracing=True,
             data_buckets=["first-bucket", "second-bucket", "shared-bucket/lake/"],
             import_buckets=["raw-bucket", "shared-bucket/raw/daily/"],
-            ingest_buckets=["third-bucket"],
+            ingest_buckets=["third-bucket", *LONG_NAMES[:34]],
             cors_origins=["https://example.org"],
             alarm_email="on-call@example.org",
             reserved_concurrency=10,
@@ -135,9 +139,6 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 RESTORED: Final = "lake-then"
 """A table that takes over from the stack's own."""
 
-LONG_NAMES: Final = tuple(f"data-{number:02}-{'x' * 55}" for number in range(37))
-"""As many buckets with names of 63 characters as a function may be told."""
-
 
 @pytest.fixture(scope="session")
 def crowded_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -145,7 +146,15 @@ def crowded_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def make(into: Path) -> None:
         synthesised(
-            into, shared_cache=True, tracing=True, spark=True, data_buckets=LONG_NAMES, name="c" * 20, table=RESTORED
+            into,
+            shared_cache=True,
+            tracing=True,
+            spark=True,
+            spark_jobs={"nightly": SPARK_JOBS["nightly"]},
+            data_buckets=LONG_NAMES,
+            name="c" * 20,
+            table=RESTORED,
+            paused=True,
         )
 
     return made_once(shared_folder(tmp_path_factory), "crowded", make)

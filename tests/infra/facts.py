@@ -84,9 +84,41 @@ def bounds(template: Template) -> Iterator[str]:
             yield f"{name}: MaximumRetryAttempts must be at most {_ASYNC_TRIES}"
 
 
+_PATTERN_CHARS: Final = 2_048
+"""https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"""
+_BUCKET_CHARS: Final = 63
+"""https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html"""
+
+
+def patterns(template: Template) -> Iterator[str]:
+    """The pattern of a rule is no longer than EventBridge takes, with the longest names that resources may get."""
+
+    def longest(value: Any) -> Any:
+        if isinstance(value, dict) and any(name == "Ref" or name.startswith("Fn::") for name in value):
+            return "x" * _BUCKET_CHARS
+        if isinstance(value, dict):
+            return {name: longest(each) for name, each in value.items()}
+        return [longest(each) for each in value] if isinstance(value, list) else value
+
+    for name, rule in resources(template, "AWS::Events::Rule").items():
+        if (size := len(json.dumps(longest(rule["Properties"].get("EventPattern", {}))))) > _PATTERN_CHARS:
+            yield f"{name}: its pattern has {size:,} characters, and there may be {_PATTERN_CHARS:,}"
+
+
+def concurrency(template: Template) -> Iterator[str]:
+    """A mapping starts no more copies of a function than are reserved for it, or messages are throttled until they are given up:
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
+    for name, mapping in resources(template, "AWS::Lambda::EventSourceMapping").items():
+        most = mapping["Properties"]["ScalingConfig"]["MaximumConcurrency"]
+        _, function = called(template, mapping["Properties"]["FunctionName"])
+        reserved = function["Properties"].get("ReservedConcurrentExecutions", most)
+        if reserved < most:
+            yield f"{name}: it starts {most} copies, and {reserved} are reserved for its function"
+
+
 def given_up(template: Template) -> Iterator[str]:
     """A queue for what was given up keeps it longer than the queue that it comes from: its age counts on
-    (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html)."""
+    (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html)."""
     queues = resources(template, "AWS::SQS::Queue")
     default = 345_600
     for name, queue in queues.items():
@@ -209,7 +241,7 @@ def delivered(template: Template) -> Iterator[str]:
 
 _SNAPSHOTS: Final = re.compile(r"python3\.(1[2-9]|[2-9]\d)")
 
-FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, given_up, starts, ends, delivered)
+FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, patterns, concurrency, given_up, starts, ends, delivered)
 
 
 def findings(template: Template) -> list[str]:

@@ -401,7 +401,7 @@ def _many(template: Template) -> None:
 
 def _more_routes(template: Template) -> None:
     route = next(iter(resources(template, "AWS::ApiGatewayV2::Route").values()))
-    template["Resources"].update({f"More{n}": route for n in range(200)})
+    template["Resources"].update({f"More{n}": route for n in range(300)})
 
 
 def _more_layers(template: Template) -> None:
@@ -428,6 +428,14 @@ def _too_long(template: Template) -> None:
 def _gone_before_it_is_given_up(template: Template) -> None:
     for queue in resources(template, "AWS::SQS::Queue").values():
         queue["Properties"]["MessageRetentionPeriod"] = 20_000
+
+
+def _fewer_copies(template: Template) -> None:
+    _of_function(template, "Maintain")["ReservedConcurrentExecutions"] = 1
+
+
+def _long_pattern(template: Template) -> None:
+    _properties(template, "AWS::Events::Rule")["EventPattern"] = {"detail": {"bucket": {"name": list(LONG_NAMES)}}}
 
 
 def _in_a_group_without_a_name(template: Template) -> None:
@@ -563,6 +571,8 @@ def test_a_fault_of_starts_and_ends_that_was_planted_is_found(
         (_too_often, "MaximumRetryAttempts must be at most 2"),
         (_too_long, "MessageRetentionPeriod 1209601 must be 60 to 1209600"),
         (_gone_before_it_is_given_up, "tries take up to 27000 s, and it keeps messages for 20000"),
+        (_fewer_copies, "it starts 2 copies, and 1 are reserved for its function"),
+        (_long_pattern, "characters, and there may be 2,048"),
         (_in_a_group_without_a_name, "does not begin with /aws/vendedlogs/"),
         (_in_a_group_of_another_folder, "does not begin with /aws/vendedlogs/"),
         (_huge, "bytes, and a template has at most 1,000,000"),

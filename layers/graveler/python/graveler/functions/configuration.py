@@ -35,7 +35,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ``kms_key`` is the ARN of the key that seals the secrets in the table; without one no secret can be opened. The uncommitted
     changes of a branch are spread over ``staging_shards`` partitions of the table. AWS principals log in if their clients sign
     one of the names ``aws_login``. With ``front_door``, secrets, functions only respond to requests that have one of them
-    (:mod:`graveler.functions.front_door`).
+    (:mod:`graveler.functions.front_door`). A function that is ``paused`` serves no request.
     """
 
     objects: str
@@ -59,6 +59,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     staging_shards: int = STAGING_SHARDS
     aws_login: tuple[str, ...] = ()
     front_door: tuple[str, ...] = ()
+    paused: bool = False
 
     def __repr__(self) -> str:
         return f"Configuration(objects={self.objects!r}, tables={self.tables!r}, …)"
@@ -140,4 +141,5 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         staging_shards=number("STAGING_SHARDS", STAGING_SHARDS, MAX_SHARDS),
         aws_login=names("AWS_LOGIN"),
         front_door=names("FRONT_DOOR"),
+        paused=environ.get(f"{_PREFIX}PAUSED") == "true",
     )

@@ -47,6 +47,9 @@ _SAFE: Final = "!$&'()*+,;=:@/"
 """The characters of a path that stand for themselves, besides letters, digits and ``-._~``."""
 _REPOSITORY: Final = re.compile(r"^/api/v1/repositories/([^/]+)")
 _UPLOAD: Final = re.compile(r"^/api/v1/repositories/[^/]+/branches/[^/]+/objects$")
+PAUSED: Final = "this deployment is paused: nothing can be changed at the moment, only read; try again later"
+"""Response to requests that may write, while the table is replaced (docs/deploy.md)."""
+_PAUSE_SECONDS: Final = 60
 _REPLACED: Final = "\N{REPLACEMENT CHARACTER}"
 """The replacement for bytes that were not UTF-8."""
 
@@ -142,7 +145,12 @@ def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
         path = raw_path(event.get("rawPath", "/"))
         bounded = application if context is None else partial(application, seconds_left=partial(seconds_left, context))
         entered = door.let_in({**event, "rawPath": path})
-        response = _refused(403, REFUSAL, _told(event)) if entered is None else answered(bounded, entered)
+        if entered is None:
+            response = _refused(403, REFUSAL, _told(event))
+        elif function.configuration.paused:
+            response = _refused(503, PAUSED, {**_told(event), "retry-after": str(_PAUSE_SECONDS)})
+        else:
+            response = answered(bounded, entered)
         operation = response.pop("graveler.operation", "")
         named = _REPOSITORY.match(path)
         function.telemetry.tell(
