@@ -28,6 +28,8 @@ from tests.remote.scripted import Reply, Scripted
 
 OK = Reply(200, b"{}")
 LOST = Reply(0)
+THROTTLED = Reply(500, b'{"message":"Internal Server Error"}', {"Apigw-Requestid": "r"})
+"""As API Gateway answers for a function of which Lambda starts no copy, or whose copy broke down."""
 
 
 def said(message: str, code: str = "", **fields: object) -> bytes:
@@ -68,7 +70,7 @@ def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
         Connection(url, "key", "secret")
 
 
-@pytest.mark.parametrize("trouble", [LOST, Reply(503), Reply(502, b"<html>"), Reply(504), Reply(429)])
+@pytest.mark.parametrize("trouble", [LOST, Reply(503), Reply(502, b"<html>"), Reply(504), Reply(429), THROTTLED])
 def test_the_same_request_is_sent_again(script: Scripted, connection: Connection, trouble: Reply) -> None:
     script.will(trouble, trouble, OK)
     connection.call("POST", ("repositories",), None, {"name": "r"})
@@ -115,6 +117,7 @@ def test_what_the_server_or_a_gateway_does_not_know_is_unknown(script: Scripted,
     unknown = msgspec.json.encode(document(AnswerLostError("the table may be there or not"), "the outcome is unknown"))
     for replies, text in (
         ([Reply(503, unknown)] * 3, "^the table may be there or not$"),
+        ([THROTTLED] * 3, r"^Internal Server Error \(status 500\); it may or may not have happened"),
         ([Reply(504, b"")] * 3, "it may or may not have happened"),
         ([LOST, LOST, Reply(503, said("the disk is full"))], "^the disk is full; it may or may not have happened"),
     ):
@@ -172,7 +175,7 @@ def test_without_a_code_that_is_known_a_refusal_goes_by_its_status(
 ) -> None:
     """Whatever its words are: a sentence that names another error says nothing to a program."""
     sentence = "object 'a' does not exist in 'b'"
-    script.will(Reply(status, said(sentence, code)))
+    script.will(Reply(status, said(sentence, code), {"X-Request-Id": "r"}))
     with pytest.raises(kind, match=f"^{sentence}") as refused:
         connection.call("GET", ("repositories",))
     assert type(refused.value) is kind

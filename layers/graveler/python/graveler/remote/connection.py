@@ -1,7 +1,7 @@
 """Requests to a server of the HTTP API: sent with an access key, repeated where that is safe, their error responses raised.
 
 Repeated are requests that did not arrive, whose response was lost, or that the server could not serve at the moment (429, 502,
-503, 504), after a random pause that doubles (full jitter). Every request may be repeated: those that create something carry an
+503, 504, and the 500 of a gateway), after a random pause that doubles (full jitter). Every request may be repeated: those that create something carry an
 ``Idempotency-Key``, so the server performs them once. With 429 the server names the wait (``Retry-After``) and the same request
 is sent again: this continues work that takes longer than one request.
 """
@@ -39,6 +39,10 @@ _BASE: Final = "/api/v1"
 _REPEATED: Final = frozenset((429, 502, 503, 504))
 _GATEWAYS: Final = frozenset((502, 504))
 """Statuses of a gateway that does not know what the server behind it did."""
+_REQUEST_ID: Final = "x-request-id"
+"""Header of each response of the HTTP API. API Gateway answers 500 by itself, without it, if Lambda starts no copy of a function,
+and if a copy breaks down: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html and
+https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway-errors.html"""
 _LONGEST_WAIT: Final = 60.0
 _PIECE: Final = 1 << 20
 
@@ -81,6 +85,11 @@ class Response(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     body: bytes
     lost: bool = False
+
+    @property
+    def is_of_gateway(self) -> bool:
+        """Whether a gateway made the response that does not know what the server behind it did."""
+        return self.status in _GATEWAYS or (self.status == 500 and _REQUEST_ID not in self.headers)
 
     def read(self, kind: type[Document]) -> Document:
         """Return the body as a document of this kind. :class:`UnavailableError` if it is none: then the response is not
@@ -217,7 +226,7 @@ class Connection:
                 f"({_error_of(response).sentence})"
             )
         error = refusal(response.status, _error_of(response), what)
-        unsure = method != "GET" and (response.lost or response.status in _GATEWAYS)
+        unsure = method != "GET" and (response.lost or response.is_of_gateway)
         if unsure and isinstance(error, UnavailableError) and not isinstance(error, AnswerLostError):
             raise AnswerLostError(f"{error}; it may or may not have happened: check, then try again")
         raise error
@@ -241,7 +250,7 @@ class Connection:
             else:
                 named = {name.lower(): value for name, value in received.headers.items()}
                 response = Response(received.status, named, received.data, lost)
-                if response.status not in _REPEATED:
+                if response.status not in _REPEATED and not response.is_of_gateway:
                     return response
                 wait = _retry_after(named) if response.status == 429 else None
                 if wait is not None and waited + wait <= self._retries.patience:
