@@ -44,7 +44,6 @@ def test_the_help_documents_every_exit_code() -> None:
         (("nonsense",), "No such command 'nonsense'"),
         (("cat",), "Missing argument"),
         (("ls", "--nonsense", "x"), "No such option"),
-        (("branch",), "Missing command"),
         (("gc",), "Missing command"),
         (("--prefix", "x", "repo", "list"), "come after its name"),
         (("log", "lakefs://lake/main", "-n", "many"), "valid integer"),
@@ -57,6 +56,15 @@ def test_a_command_line_that_makes_no_sense(arguments: tuple[str, ...], says: st
     assert says in result.err
     assert "--help`" in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("message", ["", " \n"])
+def test_a_commit_says_what_changed(lake: Path, message: str) -> None:
+    put("main", "a", "1")
+    refused = run("commit", "lakefs://lake/main", "-m", message)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == "error: the commit message is empty; say what changed, as in -m 'Add June'\n"
+    assert done("status", "lakefs://lake/main", "--json").lines[0]["path"] == "a"
 
 
 @pytest.mark.parametrize("verb", [("get",), ("cp", "lakefs://lake/main/b/"), ("mv", "lakefs://lake/main/b/"), ("rm",)])

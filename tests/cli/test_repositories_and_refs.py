@@ -110,6 +110,64 @@ def test_tags(lake: Path) -> None:
     assert run("tag", "delete", "lakefs://lake/v1/rc").code == 3
 
 
+def test_a_kind_of_ref_alone_lists_those_of_the_default_repository(lake: Path, working_folder: Path) -> None:
+    missing = run("branch")
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    assert missing.err.startswith(
+        "error: an argument is missing: lakefs://REPOSITORY, since there is no default repository; "
+    )
+    done("tag", "create", "lakefs://lake/v1.0", "main")
+    done("use", "lake")
+    assert done("branch").out == done("branch", "list").out == done("--lake", str(working_folder), "branch").out != ""
+    assert done("tag").out == done("tag", "list").out != ""
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_branch_starts_at_the_ref_behind_its_name() -> None:
+    put("main", "a", "1")
+    head = commit("main", "One")
+    assert done("branch", "create", "lakefs://lake/old", "main~1", "--json").json["commit_id"] != head
+    done("use", "lakefs://lake/old")
+    assert done("branch", "create", "new", "main", "--json").json["commit_id"] == head
+    assert done("branch", "create", "same", "main", "--source", "main", "--json").json["commit_id"] == head
+    refused = run("branch", "create", "x", "main", "--source", "old")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("error: 'main' and --source 'old' both say where the branch starts; give one of them")
+    assert done("tag", "create", "v2.0", "--json").json["commit_id"] != head, "that of the default branch"
+    assert done("reflog").out == done("reflog", "old").out != done("reflog", "main").out
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("branch", "experiment"), "branch"),
+        (("tag", "lakefs://lake/v1"), "tag"),
+        (("branch", "lakefs://lake/x"), "branch"),
+    ],
+)
+def test_a_name_where_a_command_belongs_is_answered(words: tuple[str, str], command: str) -> None:
+    refused = run(*words)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        f"error: there is no command `graveler {' '.join(words)}`: `graveler {' '.join((command, 'create', words[1]))}` creates "
+        f"it, `graveler {command} list` lists what there is\n"
+    )
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_name_of_a_branch_and_a_tag_is_warned_of() -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    both = "too: as a ref, 'dev' means the branch, so the tag can only be listed and deleted; give one of them another name\n"
+    made = run("tag", "create", "lakefs://lake/dev", "main")
+    assert (made.code, made.err) == (0, f"warning: a branch is called 'dev', {both}")
+    done("branch", "delete", "lakefs://lake/dev")
+    again = run("branch", "create", "lakefs://lake/dev")
+    assert (again.code, again.err) == (0, f"warning: a tag is called 'dev', {both}")
+    done("branch", "delete", "lakefs://lake/dev")
+    done("branch", "create", "lakefs://lake/other")
+    assert run("branch", "rename", "lakefs://lake/other", "dev").err == f"warning: a tag is called 'dev', {both}"
+
+
 def test_hidden_branches_are_listed_when_asked_for(lake: Path) -> None:
     assert done("branch", "create", "lakefs://lake/secret", "--hidden", "--json").json["hidden"] is True
     assert [line["name"] for line in done("branch", "list", "lake", "--json").lines] == ["main"]

@@ -19,3 +19,21 @@ class Group(TyperGroup):
             if instead:
                 raise InvalidError(f"there is no command `{ctx.command_path} {word}`: {instead}")
         return super().resolve_command(ctx, args)
+
+
+class RefGroup(Group):
+    """The commands of branches or tags, which answer a name where a command belongs."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        from difflib import get_close_matches  # only for an unknown command
+
+        word = args[0]
+        if self.get_command(ctx, word) is None and not get_close_matches(word, self.commands):
+            from graveler.cli.foreign_words import instead_of
+
+            if not instead_of(ctx.command_path, word):
+                raise InvalidError(
+                    f"there is no command `{ctx.command_path} {word}`: `{ctx.command_path} create {word}` creates it, "
+                    f"`{ctx.command_path} list` lists what there is"
+                )
+        return super().resolve_command(ctx, args)

@@ -122,6 +122,8 @@ def commit(
 
     JSON: one document {id, parents, message, committer, created, metadata, generation, metarange_id}.
     """
+    if not message.strip():
+        raise InvalidError("the commit message is empty; say what changed, as in -m 'Add June'")
     uri = parse_branch(branch)
     metadata = parse_metadata(meta)
     repository = open_repository(lake, uri.repository)

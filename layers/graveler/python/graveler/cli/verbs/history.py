@@ -185,13 +185,13 @@ def show(
 
 def reflog(
     branch: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="BRANCH",
-            help="lakefs://REPOSITORY/BRANCH, even of a deleted branch",
+            help=f"lakefs://REPOSITORY/BRANCH, even of a deleted branch {OF_USE}",
             autocompletion=completion.branches,
         ),
-    ],
+    ] = None,
     number: Amount = None,
     lake: LakeOption = None,
     as_json: AsJson = False,

@@ -1,21 +1,45 @@
 """Branches and tags."""
 
-from typing import Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graveler.cli import completion
-from graveler.cli.groups import Group
+from graveler.cli.groups import RefGroup
 from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import OF_USE, AsJson, DryRun, LakeOption, Message, Metadata, Prefix, Yes, parse_metadata
-from graveler.cli.terminal import confirm, output
+from graveler.cli.options import (
+    OF_USE,
+    AsJson,
+    DryRun,
+    LakeOption,
+    Message,
+    Metadata,
+    Prefix,
+    Yes,
+    named_location,
+    parse_metadata,
+)
+from graveler.cli.terminal import confirm, output, warn
 from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json
-from graveler.errors import PreconditionError
+from graveler.errors import InvalidError, PreconditionError, RefNotFoundError
+from graveler.history.names import is_branch
 from graveler.paging import items
 
-branches = typer.Typer(cls=Group, help="Create, list, rename, rewrite and delete branches.")
-tags = typer.Typer(cls=Group, help="Create, list and delete tags.")
+if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
+
+branches = typer.Typer(
+    cls=RefGroup,
+    invoke_without_command=True,
+    help="Create, list, rename, rewrite and delete branches. Without a command, list those of the default repository.",
+)
+tags = typer.Typer(
+    cls=RefGroup,
+    invoke_without_command=True,
+    help="Create, list and delete tags. Without a command, list those of the default repository.",
+)
 
 DefaultRepository = Annotated[
     str | None,
@@ -29,9 +53,26 @@ BranchURI = Annotated[
 TagURI = Annotated[str, typer.Argument(metavar="TAG", help="lakefs://REPOSITORY/TAG", autocompletion=completion.tags)]
 
 
+Start = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REF",
+        help="Where it starts, like --source: a ref in the same repository, or its URI.",
+    ),
+]
+
+
+@branches.callback()
+def list_without_command(context: typer.Context) -> None:
+    """List branches if no command follows."""
+    if context.invoked_subcommand is None:
+        list_branches(lake=named_location(context))
+
+
 @branches.command("create")
 def create_branch(
     branch: BranchURI,
+    start: Start = None,
     source: Annotated[
         str | None,
         typer.Option("--source", "-s", metavar="REF", help="Where the branch starts. [default: the default branch]"),
@@ -45,14 +86,19 @@ def create_branch(
     \b
     Examples:
       graveler branch create lakefs://quickstart/experiment
+      graveler branch create lakefs://quickstart/fix v1~2
       graveler branch create lakefs://quickstart/fix --source v1~2
 
     JSON: one document {name, commit_id, hidden}.
     """
+    if start is not None and source is not None and start != source:
+        raise InvalidError(f"{start!r} and --source {source!r} both say where the branch starts; give one of them")
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
-    start = parse_ref_of(uri.repository, source) if source else repository.repository.default_branch
-    made = repository.create_branch(uri.ref, start, by=user_name(), hidden=hidden)
+    ref = start if start is not None else source
+    begin = parse_ref_of(uri.repository, ref) if ref is not None else repository.repository.default_branch
+    made = repository.create_branch(uri.ref, begin, by=user_name(), hidden=hidden)
+    _warn_of_tag(repository, made.name)
     screen = output()
     if as_json:
         screen.json(branch_json(made))
@@ -190,7 +236,9 @@ def rename_branch(
     JSON: one document {renamed, name, commit_id}.
     """
     uri = parse_branch(branch)
-    renamed = open_repository(lake, uri.repository).rename_branch(uri.ref, name, by=user_name())
+    repository = open_repository(lake, uri.repository)
+    renamed = repository.rename_branch(uri.ref, name, by=user_name())
+    _warn_of_tag(repository, renamed.name)
     screen = output()
     if as_json:
         screen.json({"renamed": uri.ref, "name": renamed.name, "commit_id": renamed.commit_id})
@@ -198,17 +246,34 @@ def rename_branch(
     screen.line(f"renamed branch {uri.ref} to {renamed.name}")
 
 
+def _warn_of_tag(repository: "AnyRepository", branch: str) -> None:
+    """Warn if the new name of a branch is that of a tag."""
+    with suppress(RefNotFoundError):
+        repository.tag(branch)
+        warn(
+            f"a tag is called {branch!r}, too: as a ref, {branch!r} means the branch, so the tag can only be listed and deleted; "
+            "give one of them another name"
+        )
+
+
+@tags.callback()
+def list_tags_without_command(context: typer.Context) -> None:
+    """List tags if no command follows."""
+    if context.invoked_subcommand is None:
+        list_tags(lake=named_location(context))
+
+
 @tags.command("create")
 def create_tag(
     tag: TagURI,
     ref: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="REF",
-            help="The commit to tag: a ref in the repository, or its URI.",
+            help=f"The commit to tag: a ref in the repository, or its URI. {OF_USE}",
             autocompletion=completion.branches,
         ),
-    ],
+    ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -223,7 +288,15 @@ def create_tag(
     JSON: one document {name, commit_id}.
     """
     uri = parse_tag(tag)
-    made = open_repository(lake, uri.repository).create_tag(uri.ref, parse_ref_of(uri.repository, ref), by=user_name())
+    repository = open_repository(lake, uri.repository)
+    made = repository.create_tag(uri.ref, parse_ref_of(uri.repository, ref), by=user_name())
+    if is_branch(made.name):
+        with suppress(RefNotFoundError):
+            repository.branch(made.name)
+            warn(
+                f"a branch is called {made.name!r}, too: as a ref, {made.name!r} means the branch, so the tag can only be listed "
+                "and deleted; give one of them another name"
+            )
     screen = output()
     if as_json:
         screen.json(ref_json(made))
