@@ -11,6 +11,7 @@ from typing import Final
 
 from tests.docs_site import http_api, python_api
 from tests.docs_site.built import faults
+from tests.docs_site.finishing import finish
 from tests.docs_site.sources import ROOT, NavigationError, assemble
 
 BUILT: Final = ROOT / "build" / "docs"
@@ -31,7 +32,17 @@ def build(into: Path) -> list[str]:
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         return [done.stdout.partition("Traceback")[0].strip() or done.stdout]
+    finish(into / "html")
     return faults(into / "html")
+
+
+def announcement(site: Path) -> str:
+    """Return where a built site is, from the working folder, and the command that serves it."""
+    shown = site.relative_to(Path.cwd()) if site.is_relative_to(Path.cwd()) else site
+    return (
+        f"built {shown}/index.html, which a browser can open\n"
+        f"to serve it at http://127.0.0.1:8000/: python3 -m http.server -d {shown} --bind 127.0.0.1\n"
+    )
 
 
 def main() -> None:
@@ -40,7 +51,7 @@ def main() -> None:
     found = build(into)
     if found:
         sys.exit("\n".join(found))
-    sys.stdout.write(f"built {into / 'html' / 'index.html'}\n")
+    sys.stdout.write(announcement(into / "html"))
 
 
 if __name__ == "__main__":

@@ -14,18 +14,18 @@ LACKING: Final = "not implemented"
 
 
 def pages(api: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """The pages of an OpenAPI document, by their path: a list of all operations, a page for each tag, and one for the documents
-    that requests and responses carry."""
+    """The pages of an OpenAPI document, by their path: a list of all operations, a page for each tag, in the document's order,
+    and one for the documents that requests and responses carry."""
     api = api or json.loads(DOCUMENT.read_text())
     groups: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, operations in api["paths"].items():
         for method, operation in operations.items():
             groups.setdefault(operation["tags"][0], []).append((method.upper(), path, operation))
     base = api["servers"][0]["url"]
-    texts = {f"{FOLDER}/README.md": _overview(api, groups, base), f"{FOLDER}/documents.md": _documents(api)}
-    for tag in set(groups) - {LACKING}:
+    texts = {f"{FOLDER}/README.md": _overview(api, groups, base)}
+    for tag in (tag["name"] for tag in api["tags"] if tag["name"] != LACKING):
         texts[f"{FOLDER}/{slug(tag)}.md"] = _group(tag, groups[tag], base)
-    return texts
+    return {**texts, f"{FOLDER}/documents.md": _documents(api)}
 
 
 def slug(heading: str) -> str:

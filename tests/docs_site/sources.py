@@ -35,9 +35,10 @@ def navigation() -> list[Any]:
 
 def written_out(items: Iterable[Any], pages: Iterable[str]) -> list[Any]:
     """Entries in which each pattern, such as ``docs/design/*.md``, is replaced by the pages that fit it and that no other entry
-    names. The page of a folder comes first, the others follow by their name."""
+    names, in their order. The page of a folder comes first."""
     items = list(items)
-    free = sorted(set(pages) - {page for page in pages_in(items) if "*" not in page}, key=_in_order)
+    named = {page for page in pages_in(items) if "*" not in page}
+    free = sorted((page for page in dict.fromkeys(pages) if page not in named), key=_not_of_a_folder)
 
     def each(entries: Iterable[Any]) -> Iterator[Any]:
         for entry in entries:
@@ -78,7 +79,8 @@ def check(items: Iterable[Any], pages: Iterable[str]) -> None:
 def assemble(into: Path, made: Mapping[str, str]) -> Path:
     """Write the sources of the site into a new folder, and return the configuration of its build into ``html`` there.
 
-    ``made`` are pages that are not in the repository: their text by their path.
+    ``made`` are pages that are not in the repository: their text by their path. Patterns name them in their order, behind those
+    that are there.
     """
     shutil.rmtree(into, ignore_errors=True)
     pages = into / "pages"
@@ -91,7 +93,7 @@ def assemble(into: Path, made: Mapping[str, str]) -> Path:
     for name, text in made.items():
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         (pages / name).write_text(text)
-    there = [path.relative_to(pages).as_posix() for path in pages.rglob("*.md")]
+    there = [*(name for name in copied() if name.endswith(".md")), *made]
     items = written_out(navigation(), there)
     check(items, there)
 
@@ -130,8 +132,8 @@ def for_python_markdown(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _in_order(page: str) -> tuple[bool, str]:
-    return not page.endswith(("README.md", "index.md")), page
+def _not_of_a_folder(page: str) -> bool:
+    return not page.endswith(("README.md", "index.md"))
 
 
 def _toml(value: Any) -> str:

@@ -1,6 +1,7 @@
 """The site builds strictly, in its own environment, and planted faults fail the build with a message."""
 
 import fcntl
+import json
 import subprocess
 from pathlib import Path
 
@@ -56,6 +57,42 @@ def test_the_site_builds_and_has_every_page(python: Path, tmp_path: Path) -> Non
     reference = (tmp_path / "site/html/docs/reference/python.html").read_text()
     assert 'id="graveler.Branch.commit"' in reference
     assert 'href="exceptions.html#graveler.errors.NoChangesError"' in reference
+    assert '<span class="doc doc-object-name doc-function-name">Branch.commit</span>' in reference
+    tutorial = (tmp_path / "site/html/docs/tutorial.html").read_text()
+    assert 'data-copy="graveler init&#10;graveler repo create lakefs://sales&#10;' in tutorial
+    script = 'src="../assets/search_in_a_folder.js"'
+    assert 0 < tutorial.index(script) < tutorial.index('src="../assets/javascripts/bundle')
+    index = (tmp_path / "site/html/search.js").read_text()
+    assert index.startswith("var __index={")
+    assert '"title":"Branch.commit"' in index
+
+
+WORKER = """
+const window = {}, location = new URL("file:///site/index.html"), log = [];
+const inner = Object.assign(new EventTarget(), { document: { createElement: () => ({}), head: { append(script) {
+  log.push(script.src);
+  inner.addEventListener("message", event => inner.postMessage({ answer: event.data.number + 1 }));
+  setTimeout(script.onload);
+} } } });
+const document = { createElement: () => ({ contentWindow: inner, remove: () => log.push("removed") }), body: { append() {} } };
+eval(require("fs").readFileSync(process.argv[1], "utf8"));
+const worker = new window.Worker("./assets/worker.js");
+let within = true;
+worker.onmessage = event => {
+  log.push(event.data.answer);
+  if (within) throw new Error("a message comes while another one is sent");
+  if (event.data.answer < 3) { within = true; worker.postMessage({ number: 2 }); within = false; } else worker.terminate();
+};
+worker.postMessage({ number: 1 });
+within = false;
+process.on("exit", () => console.log(JSON.stringify(log)));
+"""
+
+
+def test_the_search_of_a_folder_runs_its_worker_in_a_frame() -> None:
+    script = ROOT / "tests/docs_site/search_in_a_folder.js"
+    done = subprocess.run(["node", "-e", WORKER, str(script)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ["file:///site/assets/worker.js", 2, 3, "removed"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.docs_site.sources import (
     navigation,
     written_out,
 )
-from tests.make_site import made
+from tests.make_site import BUILT, announcement, made
 
 
 def pages() -> list[str]:
@@ -41,7 +41,7 @@ def test_a_page_that_is_missing_or_superfluous_is_named(items: list[object], fau
 
 
 def test_a_pattern_stands_for_the_pages_that_no_entry_names_and_the_folders_own_page_comes_first() -> None:
-    there = ["a.md", "docs/x/2.md", "docs/x/1.md", "docs/x/README.md", "docs/x/named.md"]
+    there = ["a.md", "docs/x/1.md", "docs/x/2.md", "docs/x/README.md", "docs/x/named.md"]
     items = ["a.md", {"Named": "docs/x/named.md"}, {"All": ["docs/x/*.md"]}, {"None": ["docs/y/*.md"]}]
     assert written_out(items, there) == [
         "a.md",
@@ -81,3 +81,11 @@ def test_the_page_of_the_design_records_lists_each() -> None:
     folder = ROOT / "docs" / "design"
     listed = re.findall(r"^\| \[(\d{4})\]\((\1-[\w-]+\.md)\) \|", (folder / "README.md").read_text(), re.MULTILINE)
     assert [name for _, name in listed] == sorted(path.name for path in folder.glob("0*.md"))
+
+
+def test_the_build_says_how_to_serve_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert announcement(BUILT / "html") == (
+        "built build/docs/html/index.html, which a browser can open\n"
+        "to serve it at http://127.0.0.1:8000/: python3 -m http.server -d build/docs/html --bind 127.0.0.1\n"
+    )
