@@ -162,7 +162,8 @@ def _warm(settings: Settings) -> dynamodb.WarmThroughput | None:
 
 
 def _cors(settings: Settings) -> list[s3.CorsRule] | None:
-    """Pages that may call the API may also use the URLs that it hands out."""
+    """Pages that may call the API may also use the URLs that it hands out. S3 takes no star for headers of responses:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/ManageCorsUsing.html"""
     if not settings.cors_origins:
         return None
     return [
@@ -170,6 +171,14 @@ def _cors(settings: Settings) -> list[s3.CorsRule] | None:
             allowed_methods=[s3.HttpMethods.GET, s3.HttpMethods.PUT, s3.HttpMethods.HEAD],
             allowed_origins=list(settings.cors_origins),
             allowed_headers=["*"],
-            exposed_headers=["ETag"],
+            exposed_headers=[
+                "ETag",
+                "Content-Range",
+                "Accept-Ranges",
+                "Content-Length",
+                "Last-Modified",
+                "x-amz-request-id",
+            ],
+            max_age=3600,
         )
     ]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import ClientError
 
+from infra.feature_flags import feature_flags
 from infra.settings import TAG
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -65,13 +66,12 @@ class Account:
             "aws_login": ["endpoint"],
             "spark": self._spark,
             "log_days": 1,
-            "monthly_budget": 0,
         }
 
     def synthesise(self) -> Path:
         """Write the templates; their folder. Takes some seconds, and a minute where the layer is built."""
         into = self._folder / "assembly"
-        context = {f"graveler:{name}": value for name, value in self.settings().items()}
+        context = {**feature_flags(), **{f"graveler:{name}": value for name, value in self.settings().items()}}
         self._run([PYTHON, "app.py"], {"CDK_OUTDIR": str(into), "CDK_CONTEXT_JSON": json.dumps(context)})
         return into
 

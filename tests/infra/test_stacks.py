@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from infra.feature_flags import feature_flags
 from tests.infra.conftest import CERTIFICATE, DOMAIN, EASTERN, ENCRYPTION_KEY, KMS_KEY, LONG_NAMES, WEB_ACL
 from tests.infra.tools import PYTHON, environment, policies, resources, synthesise, templates
 
@@ -693,6 +694,24 @@ def test_an_unknown_setting_is_named() -> None:
 
     with pytest.raises(SettingsError, match="memry: unknown; known are name, architecture"):
         read_settings({"graveler": {"memry": 1}}.get)
+
+
+def test_the_cdk_does_what_it_recommends_for_new_apps(default_assembly: Path) -> None:
+    """With two exceptions. Strong references keep a stack from being deleted before those that use it, and the emulator, as
+    older tools, knows no others. Other names for mount targets would need a second one where only one may be, when a deployment
+    with the shared cache is updated."""
+    artifacts = json.loads((default_assembly / "manifest.json").read_text())["artifacts"]
+    flags = artifacts["aws-cdk-lib/feature-flag-report"]["properties"]["flags"]
+    assert len(flags) > 100
+    others = {
+        name: flag["userValue"] if "userValue" in flag else flag.get("unconfiguredBehavesLike", {}).get("v2", False)
+        for name, flag in flags.items()
+    }
+    assert {name: value for name, value in others.items() if value != flags[name]["recommendedValue"]} == {
+        "@aws-cdk/core:defaultCrossStackReferences": "strong",
+        "@aws-cdk/aws-efs:mountTargetOrderInsensitiveLogicalId": False,
+    }
+    assert set(feature_flags()) <= set(flags)
 
 
 def test_cdk_json_holds_the_defaults() -> None:

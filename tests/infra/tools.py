@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from infra.feature_flags import feature_flags
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 PYTHON: Final = ROOT / ".venv-deploy" / "bin" / "python"
 CDK: Final = ROOT / "infra" / "node_modules" / ".bin" / "cdk"
@@ -40,7 +42,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def synthesise(into: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
     """``python app.py`` with these settings, as the CDK runs it."""
-    context = {f"graveler:{name}": value for name, value in settings.items()}
+    context = {**feature_flags(), **{f"graveler:{name}": value for name, value in settings.items()}}
     return subprocess.run(
         [PYTHON, "app.py"],
         cwd=ROOT,

@@ -187,6 +187,15 @@ def test_a_refusal_that_says_nothing_is_told_with_its_status(script: Scripted, c
         connection.call("GET", ("repositories",))
 
 
+@pytest.mark.parametrize("status", [414, 431])
+def test_an_address_that_is_too_long_is_told_with_what_to_do(
+    script: Scripted, connection: Connection, status: int
+) -> None:
+    script.will(Reply(status, b'{"message":"Request Header Fields Too Large"}'))
+    with pytest.raises(InvalidError, match="longer than the server takes; name fewer paths or prefixes at once"):
+        connection.call("GET", ("repositories", "r", "refs", "main", "commits"), {"objects": ["a" * 1_000] * 12})
+
+
 def test_who_is_not_known_is_told_which_variables_to_set(script: Scripted, connection: Connection) -> None:
     script.will(Reply(401, msgspec.json.encode(document(AuthenticationError()))))
     with pytest.raises(AuthenticationError, match="GRAVELER_SECRET_ACCESS_KEY to a valid key"):

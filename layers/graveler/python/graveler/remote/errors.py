@@ -31,6 +31,9 @@ _GROUPS: Final[Mapping[int, type[GravelerError]]] = {
 }
 """The exception for each status, used if no code is more specific."""
 
+_TOO_LONG: Final = (414, 431)
+"""Statuses for a request whose address, or address and headers, are longer than the server or a gateway before it takes."""
+
 _LOG_IN: Final = (
     "the server does not accept this access key and secret, or this token; set GRAVELER_ACCESS_KEY_ID and "
     "GRAVELER_SECRET_ACCESS_KEY to a valid key, or log in again"
@@ -45,6 +48,11 @@ def refusal(status: int, document: Error, what: str) -> GravelerError:
     error = rebuild(document.code, document.fields, sentence)
     if error is not None:
         return error
+    if status in _TOO_LONG:
+        return InvalidError(
+            f"{sentence}: the address and headers of this request are longer than the server takes; name fewer paths or "
+            "prefixes at once"
+        )
     kind = _GROUPS.get(status)
     if kind is not None:
         return kind(sentence)
