@@ -33,7 +33,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``memory`` is the bytes of each repository's tree that a worker caches. A proxy in front appends the client's address as the
     last one of ``client_address_header`` (its name in lower case). ``secrets`` are variables that a worker sets for itself, since
     no worker is started with them. With ``open_setup`` the first client creates the first access key. AWS principals log in if
-    their clients sign one of the names ``aws_login``."""
+    their clients sign one of the names ``aws_login``. Pages of ``cors_origins`` may use the server
+    (:mod:`graveler.server.cors`)."""
 
     lake: LakeLocation
     metrics: Path
@@ -59,4 +60,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     memory: int = 64 << 20
     open_setup: bool = False
     aws_login: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
     secrets: SecretVariables = SecretVariables()

@@ -27,6 +27,7 @@ from graveler.server.bodies import (
     read_small_body,
 )
 from graveler.server.configuration import OBJECTS_PATH, ServerSettings
+from graveler.server.cors import CrossOrigin
 from graveler.server.data_plane import DataPlane
 from graveler.server.events import event_of, response_of
 from graveler.server.metrics import Metrics
@@ -95,6 +96,7 @@ class Gateway:
         self._scanners = scanners
         self._disk = disk
         self._room = SpoolRoom(settings.spooled_bytes)
+        self._cross_origin = CrossOrigin(settings.cors_origins)
         self._in_loop = in_loop
         self._short: ShortRequests[ServerResponse] | None = None
 
@@ -108,8 +110,9 @@ class Gateway:
                 431, f"the headers have more than {MAX_HEADERS:,} bytes in total; send fewer or shorter ones"
             )
         else:
-            response = await self._respond(request, receive, request_id)
-        headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in response.headers]
+            response = self._cross_origin.preflight(request) or await self._respond(request, receive, request_id)
+        named = [*response.headers, *self._cross_origin.headers(request)]
+        headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in named]
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if isinstance(response.body, bytes):
             try:

@@ -135,6 +135,14 @@ def serve(
             "repeatable. [default: no logins]",
         ),
     ] = None,
+    cors_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cors-origin",
+            metavar="ORIGIN",
+            help="Let scripts of this site's pages use the server, such as https://example.org; repeatable. [default: none]",
+        ),
+    ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="Log each request to stderr, as a line of JSON.")
     ] = False,
@@ -182,6 +190,7 @@ def serve(
     from graveler.server.configuration import SecretVariables, ServerSettings
 
     try:
+        from graveler.server.cors import CrossOrigin
         from graveler.server.serve import listening_port
         from graveler.server.serve import serve as run
     except ModuleNotFoundError as error:
@@ -193,6 +202,7 @@ def serve(
             f"--open-setup lets anyone who can reach {host!r} create the first access key, so it works only on a loopback "
             "address: leave out --host, or --open-setup"
         )
+    CrossOrigin(cors_origin or ())  # refuses what is no origin
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses invalid prefixes
     if aws_login:
@@ -234,6 +244,7 @@ def serve(
             client_address_header=client_address_header.strip().lower(),
             open_setup=open_setup,
             aws_login=tuple(aws_login or ()),
+            cors_origins=tuple(cors_origin or ()),
             secrets=SecretVariables(_for_workers()),
         )
 
