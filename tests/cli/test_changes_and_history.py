@@ -1,9 +1,13 @@
 """status, commit, diff, merge, import, log, show, reflog: their effects, JSON and errors."""
 
 import json
+import subprocess
 from hashlib import md5
 from pathlib import Path
 
+import pytest
+
+from graveler.cli.patches import LONGEST
 from tests.cli.support import commit, done, make_conflict, put, run, write_tree
 
 COMMIT_FIELDS = {"id", "parents", "message", "committer", "created", "metadata", "generation", "metarange_id"}
@@ -55,6 +59,212 @@ def test_diff_in_two_and_three_dots(lake: Path) -> None:
     assert done("diff", "lakefs://lake/main..dev", "--prefix", "b").out == "- b.txt\n1 removed\n"
     assert run("diff", "lakefs://lake/main").code == 2
     assert run("diff", "lakefs://lake/main..nowhere").code == 3
+
+
+def test_a_diff_of_a_path_is_of_that_object_and_what_is_below_it(lake: Path) -> None:
+    for path in ("raw", "raw-2", "raw/a", "raw/b/c", "rawest"):
+        put("main", path, "1")
+    assert done("diff", "lakefs://lake/main/raw").out.splitlines() == ["+ raw", "+ raw/a", "+ raw/b/c", "3 added"]
+    assert done("diff", "lakefs://lake/main/raw/").out.splitlines() == ["+ raw/a", "+ raw/b/c", "2 added"]
+    assert done("diff", "lakefs://lake/main/raw", "--folders").out.splitlines()[:3] == ["+ raw", "+ raw/a", "* raw/b/"]
+    assert done("diff", "lakefs://lake/main/raw-2", "--json").lines[0]["path"] == "raw-2"
+    assert done("diff", "lakefs://lake/main/ra").out == "no uncommitted changes\n"
+    commit("main", "One")
+    assert done("diff", "lakefs://lake/main/raw").out == "no uncommitted changes\n"
+    for refs in (("lakefs://lake/main~1..main",), ("lakefs://lake/main~1", "main")):
+        assert done("diff", *refs, "raw/").out.splitlines() == ["+ raw/a", "+ raw/b/c", "2 added"]
+        assert done("diff", *refs, "raw/", "--summary").out == "+ 2 objects, 2 B\n"
+        assert done("diff", *refs, "nothing").out == "no differences\n"
+    done("use", "lakefs://lake/main")
+    put("main", "raw/a", "22")
+    assert done("diff").out.splitlines() == ["~ raw/a", "1 changed"]
+    assert done("diff", "raw").out == done("diff", "raw/a").out == done("diff").out
+    assert done("diff", "--summary").out == "~ 1 object, 1 B → 2 B\n"
+    done("branch", "create", "dev")
+    meant = run("diff", "dev")
+    assert (meant.code, meant.out) == (0, "no uncommitted changes\n")
+    assert meant.err == (
+        "warning: 'dev' was taken for a path on 'main'; `graveler diff lakefs://lake/main..dev` compares with that ref\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (
+            ("lakefs://lake/main",),
+            "one ref; name two, as in lakefs://lake/main..OTHER (for a branch's uncommitted changes, use `graveler status`)",
+        ),
+        (
+            ("lakefs://lake/a..b", "c", "d"),
+            "'lakefs://lake/a..b' names two refs, so only a path can follow; leave out 'd' or 'c'",
+        ),
+        (
+            ("lakefs://lake/a", "b", "./c"),
+            "'./c' is not a path in the repository; behind refs, write it without lakefs://REPO",
+        ),
+        (
+            ("lakefs://lake/main/a", "--prefix", "b"),
+            "the path 'a' and --prefix 'b' both choose objects; give one of them",
+        ),
+        (
+            ("lakefs://lake/main/a", "--summary"),
+            "--summary sums up a folder; write the path with a slash at its end, 'a' as 'a/'",
+        ),
+        (
+            ("lakefs://lake/main/a", "--stat", "--folders"),
+            "--stat and --patch show single objects; leave out --folders and",
+        ),
+        (("lakefs://lake/main/", "-p", "--rows", "a"), "names one ref"),
+        (("lakefs://lake/main/a", "--rows", "a"), "--rows compares one table; leave out PATH"),
+        (("lakefs://lake/v1/a",), "no branch has this name"),
+    ],
+)
+def test_a_diff_that_makes_no_sense(lake: Path, arguments: tuple[str, ...], answer: str) -> None:
+    refused = run("diff", *arguments)
+    assert (refused.code in (2, 3), refused.out, refused.err.count("\n")) == (True, "", 1)
+    assert answer in refused.err
+
+
+TEXTS = {
+    "changed.txt": ("one\ntwo\n", "one\n2\ttwo\n"),
+    "end.txt": ("one\n", "one"),
+    "gone.txt": ("bye\n", None),
+    "new/note.txt": (None, "hello\r\nworld\n"),
+}
+PATCHES = """\
+~ changed.txt
+--- a/changed.txt
++++ b/changed.txt
+@@ -1,2 +1,2 @@
+ one
+-two
++2\ttwo
+~ end.txt
+--- a/end.txt
++++ b/end.txt
+@@ -1 +1 @@
+-one
++one
+\\ No newline at end of file
+- gone.txt
+--- a/gone.txt
++++ /dev/null
+@@ -1 +0,0 @@
+-bye
++ new/note.txt
+--- /dev/null
++++ b/new/note.txt
+@@ -0,0 +1,2 @@
++hello\r
++world
+"""
+
+
+@pytest.fixture
+def texts(lake: Path) -> None:
+    """What TEXTS change, not committed."""
+    for path, (before, _) in TEXTS.items():
+        if before is not None:
+            put("main", path, before)
+    commit("main", "Before")
+    for path, (_, after) in TEXTS.items():
+        if after is None:
+            done("rm", f"lakefs://lake/main/{path}")
+        else:
+            put("main", path, after)
+
+
+@pytest.mark.usefixtures("texts")
+def test_patches_of_texts(working_folder: Path) -> None:
+    done("use", "lakefs://lake/main")
+    shown = done("diff", "-p").out
+    assert shown == f"{PATCHES}1 added, 1 removed, 2 changed\n"
+    commit("main", "After")
+    for arguments in (("diff", "main~1..main"), ("diff", "main~1...main")):
+        assert done(*arguments, "--patch").out == shown
+    assert done("show", "-p").out.endswith(f"\n\n{shown}")
+    assert [line["patch"] for line in done("diff", "main~1..main", "-p", "--json", "changed.txt").lines] == [
+        PATCHES[PATCHES.index("--- a") : PATCHES.index("~ end")]
+    ]
+    for path, (before, _) in TEXTS.items():
+        if before is not None:
+            (working_folder / path).write_text(before)
+    subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=shown.encode(), cwd=working_folder, check=True)
+    for path, (_, after) in TEXTS.items():
+        assert (after is None) != (working_folder / path).exists()
+        assert after is None or (working_folder / path).read_bytes() == after.encode()
+
+
+@pytest.mark.usefixtures("lake")
+def test_no_patch_of_what_is_binary_or_large() -> None:
+    done("put", "-", "lakefs://lake/main/binary", stdin=b"a\0b")
+    done("put", "-", "lakefs://lake/main/latin", stdin="é".encode("latin-1"))
+    put("main", "empty", "")
+    put("main", "edge", "x" * (LONGEST - 1) + "\n")
+    put("main", "large", "x" * (LONGEST + 1))
+    commit("main", "One")
+    lines = done("diff", "lakefs://lake/main~1..main", "-p").out.splitlines()
+    assert lines[:2] == ["+ binary", "  (binary: 3 B)"]
+    assert lines[lines.index("+ edge") : lines.index("+ empty")][1:4] == [
+        "--- /dev/null",
+        "+++ b/edge",
+        "@@ -0,0 +1 @@",
+    ]
+    assert lines[lines.index("+ empty") + 1 :] == [
+        "+ large",
+        "  (larger than 256.0 KiB, so without a patch: 256.0 KiB)",
+        "+ latin",
+        "  (binary: 1 B)",
+        "5 added",
+    ]
+    documents = done("show", "lakefs://lake/main", "-p", "--json").lines[1:]
+    assert {line["path"]: line["patch"] is None for line in documents} == {
+        "binary": True,
+        "edge": False,
+        "empty": False,
+        "large": True,
+        "latin": True,
+    }
+
+
+@pytest.mark.usefixtures("texts")
+def test_sizes_of_what_changed() -> None:
+    expected = [
+        "~              8 B → 10 B  changed.txt",
+        "~               4 B → 3 B  end.txt",
+        "-                     4 B  gone.txt",
+        "+                    13 B  new/note.txt",
+        "+ 1 object, 13 B; - 1 object, 4 B; ~ 2 objects, 12 B → 13 B",
+    ]
+    commit("main", "After")
+    assert done("show", "lakefs://lake/main", "--stat").out.splitlines()[-5:] == expected
+    assert done("diff", "lakefs://lake/main~1..main", "--stat").out.splitlines() == expected
+
+
+def test_a_change_of_metadata_alone_is_marked(lake: Path) -> None:
+    for path in ("both", "bytes", "kind", "meta"):
+        put("main", path, "1")
+    commit("main", "One")
+    one = Path("one")
+    one.write_text("1")
+    done("put", one, "lakefs://lake/main/meta", "--meta", "k=v")
+    done("put", one, "lakefs://lake/main/kind", "--content-type", "text/csv")
+    done("put", one, "lakefs://lake/main/both", "--content-type", "text/csv", "--meta", "k=v")
+    one.write_text("2")
+    done("put", one, "lakefs://lake/main/bytes", "--meta", "k=v")
+    expected = [
+        "~ both  (content type and metadata alone)",
+        "~ bytes",
+        "~ kind  (content type alone)",
+        "~ meta  (metadata alone)",
+        "4 changed",
+    ]
+    assert done("status", "lakefs://lake/main").out.splitlines()[1:] == expected
+    assert done("diff", "lakefs://lake/main/meta", "-p").out == "~ meta  (metadata alone)\n1 changed\n"
+    commit("main", "Two")
+    assert done("diff", "lakefs://lake/main~1..main").out.splitlines() == expected
+    assert done("show", "lakefs://lake/main").out.splitlines()[-5:] == expected
 
 
 def test_a_conflict_is_listed_and_nothing_is_changed(lake: Path) -> None:

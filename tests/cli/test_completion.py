@@ -50,6 +50,19 @@ def offered(line: str) -> list[str]:
         ("graveler put da", ["data.csv", "days/"]),
         ("graveler put data.csv days/", ["days/one"]),
         ("graveler put nothing/", []),
+        ("graveler merge lakefs://lake/dev m", ["main"]),
+        ("graveler merge lakefs://lake/dev lakefs://lake/m", ["lakefs://lake/main"]),
+        ("graveler merge lakefs://none/dev m", []),
+        ("graveler revert lakefs://lake/dev v", []),
+        ("graveler diff lakefs://lake/dev v", ["v1"]),
+        ("graveler diff lakefs://lake/dev ", ["dev", "main", "nightly/1", "v1"]),
+        ("graveler branch create lakefs://lake/new --source n", ["nightly/1"]),
+        ("graveler branch create lakefs://lake/new d", ["dev"]),
+        ("graveler tag create lakefs://lake/v2 d", ["dev"]),
+        ("graveler log lakefs://lake/main --stop-at v", ["v1"]),
+        ("graveler reset lakefs://lake/main --hard v", ["v1"]),
+        ("graveler keys create ann --role w", ["writer"]),
+        ("graveler principals create arn --role ''", ["reader", "writer", "admin"]),
     ],
 )
 def test_names_are_offered(lake: Path, line: str, expected: list[str]) -> None:
@@ -68,6 +81,7 @@ IN_BASH = {
     "graveler put file lakefs://lake/main/da": "//lake/main/data/",
     "graveler merge lakefs://lake/dev lakefs://lake/m": "//lake/main",
     "graveler cat lakefs://lake/main/t:": "1 2",
+    "graveler merge lakefs://lake/dev m": "main",
     "graveler cherry": "cherry-pick",
 }
 """What is offered for the last word, as bash cuts it."""

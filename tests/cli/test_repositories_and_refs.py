@@ -118,7 +118,8 @@ def test_a_kind_of_ref_alone_lists_those_of_the_default_repository(lake: Path, w
     )
     done("tag", "create", "lakefs://lake/v1.0", "main")
     done("use", "lake")
-    assert done("branch").out == done("branch", "list").out == done("--lake", str(working_folder), "branch").out != ""
+    assert done("branch").out == done("branch", "list").out != ""
+    assert run("--lake", str(working_folder / "none"), "branch").code == 2, "it has another default, none"
     assert done("tag").out == done("tag", "list").out != ""
 
 

@@ -114,8 +114,8 @@ def test_only_values_that_differ_are_shown_of_a_changed_row() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--rows", "t", "--summary"], "leave out --prefix, --folders and --summary"),
-        (["--rows", "t", "--folders"], "leave out --prefix, --folders and --summary"),
+        (["--rows", "t", "--summary"], "leave out PATH, --prefix, --folders, --summary, --stat and --patch"),
+        (["--rows", "t", "--folders"], "leave out PATH, --prefix, --folders, --summary, --stat and --patch"),
         (["--key", "id"], "--key is for --rows"),
         (["--memory-limit", "1GB"], "--memory-limit is for --rows"),
         (["--rows", "t", "--memory-limit", "much"], "memory_limit 'much' is no size"),

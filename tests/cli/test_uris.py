@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.cli import uris
-from graveler.cli.uris import ObjectURI, RefURI, TwoRefs
+from graveler.cli.uris import ObjectURI, RefURI, Sides
 from graveler.errors import InvalidError
 
 PARSERS: list[Callable[[str], object]] = [
@@ -17,8 +17,9 @@ PARSERS: list[Callable[[str], object]] = [
     uris.parse_tag,
     uris.parse_object,
     uris.parse_prefix,
-    lambda text: uris.parse_two_refs(text, None),
-    lambda text: uris.parse_two_refs("lakefs://lake/main", text),
+    lambda text: uris.parse_sides(text, None, None),
+    lambda text: uris.parse_sides("lakefs://lake/main", text, None),
+    lambda text: uris.parse_sides("lakefs://lake/main", "dev", text),
     lambda text: uris.parse_ref_of("lake", text),
 ]
 
@@ -55,12 +56,19 @@ def test_what_is_read() -> None:
 
 
 def test_two_refs_are_read_in_every_form() -> None:
-    plain, from_base = TwoRefs("lake", "main", "dev", False), TwoRefs("lake", "main", "dev", True)
-    assert uris.parse_two_refs("lakefs://lake/main..dev", None) == plain
-    assert uris.parse_two_refs("lakefs://lake/main", "dev") == plain
-    assert uris.parse_two_refs("lakefs://lake/main", "lakefs://lake/dev") == plain
-    assert uris.parse_two_refs("lakefs://lake/main...dev", None) == from_base
-    assert uris.parse_two_refs("lakefs://lake/main..dev", None, from_base=True) == from_base
+    plain, from_base = Sides("lake", "main", "dev", False), Sides("lake", "main", "dev", True)
+    assert uris.parse_sides("lakefs://lake/main..dev", None, None) == plain
+    assert uris.parse_sides("lakefs://lake/main", "dev", None) == plain
+    assert uris.parse_sides("lakefs://lake/main", "lakefs://lake/dev", None) == plain
+    assert uris.parse_sides("lakefs://lake/main...dev", None, None) == from_base
+    assert uris.parse_sides("lakefs://lake/main..dev", None, None, from_base=True) == from_base
+
+
+def test_a_diff_of_a_path_is_read_in_every_form() -> None:
+    below = Sides("lake", "main", "dev", False, "raw/a..b")
+    assert uris.parse_sides("lakefs://lake/main..dev", "raw/a..b", None) == below
+    assert uris.parse_sides("lakefs://lake/main", "dev", "raw/a..b") == below
+    assert uris.parse_sides("lakefs://lake/main/raw/", None, None) == Sides("lake", "main", None, False, "raw/")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +83,23 @@ def test_two_refs_are_read_in_every_form() -> None:
         (uris.parse_repository, "lakefs://lake/main", "only a repository is allowed here"),
         (uris.parse_object, "lakefs://lake/main", "a path is missing"),
         (uris.parse_object, "lakefs://lake/main/" + "x" * 1025, "at most 1024"),
-        (lambda text: uris.parse_two_refs(text, None), "lakefs://lake/main", "names one ref; name two"),
+        (lambda text: uris.parse_sides(text, None, None), "lakefs://lake/main/", "names one ref; name two"),
+        (
+            lambda text: uris.parse_sides("lakefs://lake/a..b", "raw/", text),
+            "x",
+            "names two refs, so only a path can follow",
+        ),
+        (
+            lambda text: uris.parse_sides("lakefs://lake/a..b", text, None),
+            "./raw",
+            "is not a path in the repository; behind refs",
+        ),
+        (
+            lambda text: uris.parse_sides("lakefs://lake/a", "b", text),
+            "lakefs://lake/b/x",
+            "write it without lakefs://REPO",
+        ),
+        (lambda text: uris.parse_sides(text, None, None), "../raw", "it looks like a path of this machine"),
         (lambda text: uris.parse_ref_of("lake", text), "lakefs://other/main", "must be in the same repository"),
     ],
 )

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import typer
 
@@ -33,6 +33,8 @@ _HALF_ESCAPE: Final = re.compile("%2?$")
 """The beginning of an escape of :mod:`graveler.addresses`, whose rest is not typed yet."""
 
 Offers = Callable[[typer.Context, str], list[str]]
+Find: TypeAlias = "Callable[[AnyRepository, str], Iterable[Branch | Tag]]"
+"""Returns the refs of a repository that start so."""
 
 
 def join_words(environment: dict[str, str]) -> dict[str, str]:
@@ -87,6 +89,54 @@ def tags(context: typer.Context, incomplete: str) -> list[str]:
 
 
 @_in_one_word
+def other_branches(context: typer.Context, incomplete: str) -> list[str]:
+    """Return branches of the repository that another argument names, else of the default one; for a URI, those of
+    :data:`branches`."""
+    return _in_repository(context, incomplete, lambda opened, prefix: opened.branches(prefix, amount=_MOST).results)
+
+
+@_in_one_word
+def other_refs(context: typer.Context, incomplete: str) -> list[str]:
+    """Return branches and tags, like :data:`other_branches`."""
+    return _in_repository(
+        context,
+        incomplete,
+        lambda opened, prefix: (
+            *opened.branches(prefix, amount=_MOST).results,
+            *opened.tags(prefix, amount=_MOST).results,
+        ),
+    )
+
+
+def _in_repository(context: typer.Context, incomplete: str, find: "Find") -> list[str]:
+    repository = "" if scheme_of(incomplete) else _repository_of(context)
+    if not repository:
+        return _refs(context, incomplete, find)
+    with open_lake(_named(context)) as lake:
+        return [ref.name for ref in find(lake.repository(repository), incomplete)]
+
+
+def roles(incomplete: str) -> list[str]:
+    """Return the roles of keys and rules."""
+    from graveler.access.permissions import Role
+
+    return [role.value for role in Role if role.value.startswith(incomplete)]
+
+
+def _repository_of(context: typer.Context) -> str:
+    """Return the repository that the words of the line name so far, else the default one; "" without one."""
+    # Not the context's parameters: it has none if the line ends with an option that still needs its value.
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    words = line.split()
+    for word in words[:-1] if line[-1:].strip() else words:
+        if scheme := scheme_of(word):
+            return word.removeprefix(scheme).partition("/")[0]
+    ask(_named(context))
+    place = default()
+    return "" if place is None else place.repository
+
+
+@_in_one_word
 def objects(context: typer.Context, incomplete: str) -> list[str]:
     """Return URIs of objects, and of folders up to the next slash; before one follows the ref, like :data:`branches`."""
     return _objects(context, incomplete)
@@ -132,9 +182,7 @@ def files_or_objects(context: typer.Context, incomplete: str) -> list[str]:
     return [f"{folder}{slash}{name}{'/' if is_folder else ''}" for name, is_folder in found[:_MOST]]
 
 
-def _refs(
-    context: typer.Context, incomplete: str, find: "Callable[[AnyRepository, str], Iterable[Branch | Tag]]"
-) -> list[str]:
+def _refs(context: typer.Context, incomplete: str, find: "Find") -> list[str]:
     scheme = scheme_of(incomplete)
     if not scheme:
         begun = _begun_scheme(incomplete)

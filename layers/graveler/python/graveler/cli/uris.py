@@ -49,13 +49,17 @@ class RefURI:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoRefs:
-    """Left and right side of a diff. ``from_base``: from their common base to the right side (three dots)."""
+class Sides:
+    """Left and right side of a diff; ``from_base``: from their common base to the right side (three dots). Without a right side,
+    the left one is a branch, compared with its uncommitted changes. ``path`` is an object or a folder, "" for all. ``may_be_ref``
+    if the path is the only argument, so that the user may have meant a ref."""
 
     repository: str
     left: str
-    right: str
+    right: str | None
     from_base: bool
+    path: str = ""
+    may_be_ref: bool = False
 
 
 def parsed_by_command() -> tuple[ObjectURI, ...]:
@@ -162,22 +166,44 @@ def parse_branch_of(repository: str, text: str | None) -> str:
     return check_branch(parse_ref_of(repository, text))
 
 
-def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -> TwoRefs:
-    """Parse ``lakefs://repository/A..B``, or A's URI and B, which is a URI or only a ref. Three dots set ``from_base``."""
-    if second is not None:
-        left = parse_ref(first)
-        return TwoRefs(left.repository, left.ref, parse_ref_of(left.repository, second), from_base)
-    repository, both = _written(first, f"{SCHEME}REPOSITORY/A..B")
-    dots = "..." if "..." in both else ".."
-    one, separator, other = both.partition(dots)
-    if scheme_of(first):
-        one, other = unquote_ref(one), other if scheme_of(other) else unquote_ref(other)
-    if not separator:
-        raise InvalidError(
-            f"{first!r} names one ref; name two, as in {ref_address(repository, one)}..OTHER "
-            "(for a branch's uncommitted changes, use `graveler status`)"
+def parse_sides(left: str | None, right: str | None, path: str | None, *, from_base: bool = False) -> Sides:
+    """Parse what a diff compares: ``lakefs://repository/A..B``, or A's URI and B, which is a URI or only a ref, each with a path
+    behind it, or the URI of a path, or a path alone, or nothing, for uncommitted changes. Three dots set ``from_base``."""
+    if left is None or (right is None and (".." not in left or left.startswith(_LOCAL))):
+        if left is not None and scheme_of(left) and not parse_prefix(left).path:
+            raise InvalidError(
+                f"{left!r} names one ref; name two, as in {left.removesuffix('/')}..OTHER "
+                "(for a branch's uncommitted changes, use `graveler status`)"
+            )
+        uri = parse_prefix(left)
+        return Sides(
+            uri.repository, uri.ref, None, False, uri.path, may_be_ref=bool(left) and not scheme_of(left or "")
         )
-    return TwoRefs(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...")
+    if ".." in left:
+        if path is not None:
+            raise InvalidError(f"{left!r} names two refs, so only a path can follow; leave out {path!r} or {right!r}")
+        repository, both = _written(left, f"{SCHEME}REPOSITORY/A..B")
+        dots = "..." if "..." in both else ".."
+        one, _, other = both.partition(dots)
+        if scheme_of(left):
+            one, other = unquote_ref(one), other if scheme_of(other) else unquote_ref(other)
+        wanted = "" if right is None else _path_in_repository(right)
+        return Sides(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...", wanted)
+    first = parse_ref(left)
+    wanted = "" if path is None else _path_in_repository(path)
+    return Sides(first.repository, first.ref, parse_ref_of(first.repository, right), from_base, wanted)
+
+
+def _path_in_repository(text: str) -> str:
+    """Return a path that stands behind the refs it is in."""
+    from graveler.tree.record import encode_key
+
+    if scheme_of(text) or text.startswith(_LOCAL):
+        raise InvalidError(
+            f"{text!r} is not a path in the repository; behind refs, write it without {SCHEME}REPOSITORY/REF/"
+        )
+    encode_key(text)
+    return text
 
 
 def _one(text: str | None, form: str) -> tuple[str, str]:

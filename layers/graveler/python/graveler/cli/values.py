@@ -31,9 +31,22 @@ def moment(seconds: int) -> str:
         return f"@{seconds}"
 
 
-def change_line(screen: Screen, change: "Change") -> str:
-    """Return ``+ path`` and so on, in its colour."""
-    return marked(screen, change.type.value, change.path)
+def change_line(screen: Screen, change: "Change", before: str = "") -> str:
+    """Return ``+ path`` and so on, in its colour, with a text ``before`` the path; behind it, what changed if the bytes did
+    not."""
+    line = marked(screen, change.type.value, f"{before}{change.path}")
+    alone = _changed_alone(change)
+    return f"{line}  {screen.paint(f'({alone} alone)', 'dim')}" if alone else line
+
+
+def _changed_alone(change: "Change") -> str:
+    """Return what of an object changed without its bytes; "" if the bytes changed, or one side is missing."""
+    old, new = change.before, change.after
+    if old is None or new is None or (old.checksum, old.size) != (new.checksum, new.size):
+        return ""
+    content_type = "content type" if old.content_type != new.content_type else ""
+    metadata = "metadata" if dict(old.metadata) != dict(new.metadata) else ""
+    return " and ".join(filter(None, (content_type, metadata)))
 
 
 def marked(screen: Screen, kind: str, text: str) -> str:

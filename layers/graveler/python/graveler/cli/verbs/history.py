@@ -1,6 +1,5 @@
 """The verbs for the past: the log and its graph, one commit, and the positions of a branch."""
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.differences import Patch, Stat, patches_of, show_changes
 from graveler.cli.locations import open_repository
 from graveler.cli.options import OF_USE, AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
@@ -16,9 +16,6 @@ from graveler.cli.times import parse_moment
 from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
 from graveler.cli.values import (
     SHORT,
-    change_json,
-    change_line,
-    change_summary,
     commit_json,
     first_line,
     moment,
@@ -58,7 +55,13 @@ def log(
         typer.Option("--since", metavar="TIME", help="Only commits since a date or a time ago: 2026-06-01, 3d, 12h."),
     ] = None,
     stop_at: Annotated[
-        str | None, typer.Option("--stop-at", metavar="REF", help="Stop at this ref's commit, the last one shown.")
+        str | None,
+        typer.Option(
+            "--stop-at",
+            metavar="REF",
+            help="Stop at this ref's commit, the last one shown.",
+            autocompletion=completion.other_refs,
+        ),
     ] = None,
     paths: Annotated[
         list[str] | None,
@@ -137,6 +140,8 @@ def log(
 
 def show(
     ref: DefaultRef = None,
+    stat: Stat = False,
+    patch: Patch = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -145,11 +150,13 @@ def show(
     \b
     Examples:
       graveler show lakefs://quickstart/main
-      graveler show lakefs://quickstart/v1~2
+      graveler show lakefs://quickstart/v1~2 --stat
+      graveler show lakefs://quickstart/main -p
 
     \b
     JSON: a line for the commit, as in `log`,
-      then a line {type, path, before, after} for each change.
+      then a line {type, path, before, after} for each change; with --patch,
+      also patch, as in `diff`.
     """
     uri = parse_ref(ref)
     repository = open_repository(lake, uri.repository)
@@ -172,15 +179,15 @@ def show(
         screen.line()
     if parent is None:
         return
-    counts: Counter[str] = Counter()
-    for change in items(lambda after: repository.diff(parent, commit.id, after=after, amount=1000)):
-        counts[change.type.value] += 1
-        if as_json:
-            screen.json(change_json(change))
-        else:
-            screen.line(change_line(screen, change))
-    if not as_json:
-        screen.line(screen.paint(change_summary(counts) or "no changes", "dim"))
+    changes = items(lambda after: repository.diff(parent, commit.id, after=after, amount=1000))
+    show_changes(
+        screen,
+        changes,
+        "no changes",
+        as_json=as_json,
+        stat=stat,
+        patches=patches_of(repository, parent, commit.id) if patch else None,
+    )
 
 
 def reflog(

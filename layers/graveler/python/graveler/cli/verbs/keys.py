@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.terminal import Json, Screen, confirm, output
@@ -21,7 +22,10 @@ app = typer.Typer(help="Create, list and revoke access keys for the server of a 
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The key's holder, who becomes the committer.")],
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
+    role: Annotated[
+        str,
+        typer.Option("--role", metavar="ROLE", help="reader, writer or admin.", autocompletion=completion.roles),
+    ] = "writer",
     repositories: Annotated[
         list[str] | None,
         typer.Option("--repository", metavar="PATTERN", help="Only matching repositories; repeatable. [default: all]"),

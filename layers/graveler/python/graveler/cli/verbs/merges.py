@@ -41,7 +41,7 @@ Branch = Annotated[
     typer.Argument(
         metavar="BRANCH",
         help=f"The branch that gets the new commit: one in the same repository, or its URI. {OF_USE}",
-        autocompletion=completion.branches,
+        autocompletion=completion.other_branches,
     ),
 ]
 Parent = Annotated[
@@ -74,7 +74,7 @@ def merge(
         typer.Argument(
             metavar="BRANCH",
             help=f"The destination: a branch in the same repository, or its URI. {OF_USE}",
-            autocompletion=completion.branches,
+            autocompletion=completion.other_branches,
         ),
     ] = None,
     strategy: Strategy = None,

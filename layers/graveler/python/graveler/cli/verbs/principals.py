@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.terminal import Json, confirm, output
@@ -33,7 +34,10 @@ def create(
             metavar="ARN", help="ARN of a role, a role session or a user; names may contain *, ? and [...]."
         ),
     ],
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
+    role: Annotated[
+        str,
+        typer.Option("--role", metavar="ROLE", help="reader, writer or admin.", autocompletion=completion.roles),
+    ] = "writer",
     repositories: Annotated[
         list[str] | None,
         typer.Option("--repository", metavar="PATTERN", help="Only matching repositories; repeatable. [default: all]"),

@@ -58,6 +58,7 @@ Start = Annotated[
     typer.Argument(
         metavar="REF",
         help="Where it starts, like --source: a ref in the same repository, or its URI.",
+        autocompletion=completion.other_refs,
     ),
 ]
 
@@ -75,7 +76,13 @@ def create_branch(
     start: Start = None,
     source: Annotated[
         str | None,
-        typer.Option("--source", "-s", metavar="REF", help="Where the branch starts. [default: the default branch]"),
+        typer.Option(
+            "--source",
+            "-s",
+            metavar="REF",
+            help="Where the branch starts. [default: the default branch]",
+            autocompletion=completion.other_refs,
+        ),
     ] = None,
     hidden: Annotated[bool, typer.Option("--hidden", help="List it by `branch list --all` only.")] = False,
     lake: LakeOption = None,
@@ -271,7 +278,7 @@ def create_tag(
         typer.Argument(
             metavar="REF",
             help=f"The commit to tag: a ref in the repository, or its URI. {OF_USE}",
-            autocompletion=completion.branches,
+            autocompletion=completion.other_refs,
         ),
     ] = None,
     lake: LakeOption = None,

@@ -33,7 +33,13 @@ def reset(
         bool, typer.Option("--recursive", "-r", help="Reset all objects whose path starts with PATH.")
     ] = False,
     hard: Annotated[
-        str | None, typer.Option("--hard", metavar="REF", help="Move the branch to a ref's commit instead.")
+        str | None,
+        typer.Option(
+            "--hard",
+            metavar="REF",
+            help="Move the branch to a ref's commit instead.",
+            autocompletion=completion.other_refs,
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be dropped or moved, without doing it.")

@@ -1,0 +1,272 @@
+"""The verb that compares: two commits, or a branch and what is not committed on it; objects, lines of text, rows of tables."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graveler.cli import completion
+from graveler.cli.differences import Patch, Stat, patches_of, show_changes
+from graveler.cli.locations import open_lake, open_repository, user_name
+from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.pager import NoPager, paged
+from graveler.cli.sums import show_summary
+from graveler.cli.terminal import Screen, output, warn
+from graveler.cli.uris import RefURI, Sides, parse_sides
+from graveler.cli.values import change_summary, marked, plain
+from graveler.cli.verbs.changes import Folders, PathPrefix, Summarize
+from graveler.errors import GravelerError, InvalidError
+from graveler.paging import items
+
+if TYPE_CHECKING:
+    from graveler.anywhere import AnyRepository
+    from graveler.lake.reading.summary import Summary
+    from graveler.model import Change, Page
+    from graveler.sdk.rows import RowDiff, RowDifference
+
+_PAGE = 1000
+
+
+def diff(
+    left: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[A..B|A|PATH]",
+            help="lakefs://REPOSITORY/A..B, or A's URI; or a path with uncommitted changes. [default: all of the default branch]",
+            autocompletion=completion.branches,
+        ),
+    ] = None,
+    right: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[B]",
+            help="A ref in the same repository, or its URI; behind A..B, the path.",
+            autocompletion=completion.other_refs,
+        ),
+    ] = None,
+    path: Annotated[
+        str | None, typer.Argument(metavar="[PATH]", help="Only this object, or what is in this folder.")
+    ] = None,
+    three_dot: Annotated[
+        bool, typer.Option("--three-dot", help="Show what B changed since its common base with A, like A...B.")
+    ] = False,
+    prefix: PathPrefix = "",
+    folders: Folders = False,
+    summary: Summarize = False,
+    stat: Stat = False,
+    patch: Patch = False,
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", metavar="PATH", help="Compare the rows of a table: a file, a folder, or a pattern."),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN", help="With --rows: a column that tells rows apart; repeatable."),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="With --rows: the most memory to use, 1GB by default; the rest goes to files."
+        ),
+    ] = None,
+    no_pager: NoPager = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what changed from one commit to another, or what is not committed yet.
+
+    Between two refs, uncommitted changes are not included. With a PATH alone, or with nothing, it shows the uncommitted changes
+    of a branch, as `graveler status` does.
+
+    With --rows, compare the rows of a table in Parquet, CSV or JSON: whole rows, which are added or removed; with --key, rows
+    with equal keys are one row, which may have changed. Needs pip install 'graveler[sql]'.
+
+    \b
+    Examples:
+      graveler diff lakefs://quickstart/main..experiment
+      graveler diff lakefs://quickstart/main...experiment    (what a merge brings)
+      graveler diff lakefs://quickstart/v1 main data/ --folders
+      graveler diff lakefs://quickstart/v1 main --summary --folders
+      graveler diff lakefs://quickstart/v1 main -p notes.md
+      graveler diff lakefs://quickstart/main/notes.md -p     (not committed)
+      graveler diff lakefs://quickstart/v1 main --rows lakes.parquet
+      graveler diff lakefs://quickstart/v1 main --rows 'data/*.csv' --key id
+      graveler diff lakefs://quickstart/v1 main --rows data/ --memory-limit 8GB
+
+    \b
+    JSON: a line {type, path, before, after} for each, in path order;
+      type is added, removed, changed or prefix_changed;
+      before and after are objects as in `stat`, or null. With --patch, also
+      patch: a text, or null if an object is binary or larger than 256 KiB.
+      With --summary, a line {type, path, added, added_bytes, removed,
+      removed_bytes, changed, changed_bytes_before, changed_bytes_after} for
+      each folder (type prefix), objects in none (direct), and all (total).
+      With --rows, a line {type, key, before, after} for each row, whose
+      values are objects {column: value} or null; before these, a line
+      {type, column, before, after} for each column of another type
+      (column_added, column_removed, column_changed). Decimals, dates and
+      times are texts, bytes hexadecimal digits; "NaN", "Infinity" and
+      "-Infinity" are texts too. Integers have all their digits.
+    """
+    sides = parse_sides(left, right, path, from_base=three_dot)
+    if sides.path and prefix:
+        raise InvalidError(f"the path {sides.path!r} and --prefix {prefix!r} both choose objects; give one of them")
+    if rows is not None and (folders or summary or prefix or sides.path or stat or patch):
+        raise InvalidError(
+            "--rows compares one table; leave out PATH, --prefix, --folders, --summary, --stat and --patch"
+        )
+    if (stat or patch) and (folders or summary):
+        raise InvalidError("--stat and --patch show single objects; leave out --folders and --summary")
+    if summary and sides.path and not sides.path.endswith("/"):
+        raise InvalidError(
+            f"--summary sums up a folder; write the path with a slash at its end, {sides.path!r} as {sides.path + '/'!r}"
+        )
+    if key and rows is None:
+        raise InvalidError("--key is for --rows PATH, the table whose rows are compared")
+    if memory_limit is not None and rows is None:
+        raise InvalidError("--memory-limit is for --rows PATH, the table whose rows are compared")
+    if rows is not None and sides.right is None:
+        raise InvalidError(
+            f"--rows compares two commits; name them, as in {RefURI(sides.repository, sides.left)}..OTHER"
+        )
+    repository = open_repository(lake, sides.repository)
+    comparison = _comparison(repository, sides)
+    if rows is not None:
+        from graveler.sdk.lake import Lake  # rows need DuckDB
+
+        limit = {} if memory_limit is None else {"memory_limit": memory_limit}
+        with Lake(open_lake(lake), user_name()) as opened:
+            start = opened.repository(sides.repository).ref(comparison.base())
+            found = start.diff_rows(comparison.after, rows, keys=key or (), **limit)
+            with found, paged(wanted=not (no_pager or as_json)) as screen:
+                _show_rows(screen, found, as_json=as_json)
+        return
+    cut = "/" if folders else ""
+    if summary:
+        folder = sides.path or prefix
+        totals = comparison.summary(prefix=folder, delimiter=cut)
+        show_summary(output(), totals, folder, comparison.nothing, as_json=as_json)
+        return
+    changes = (
+        _changes_at(comparison.page, sides.path, cut) if sides.path else _changes_below(comparison.page, prefix, cut)
+    )
+    first = next(changes, None)
+    patches = patches_of(repository, comparison.base(), comparison.after) if patch and first is not None else None
+    with paged(wanted=not (no_pager or as_json)) as screen:
+        whole = () if first is None else chain((first,), changes)
+        show_changes(screen, whole, comparison.nothing, as_json=as_json, stat=stat, patches=patches)
+    if first is None and sides.may_be_ref:
+        _warn_of_ref(repository, sides)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Two states of a repository. ``base`` returns the ref of the earlier one, ``after`` is that of the later one; ``nothing``
+    says that they do not differ."""
+
+    page: "Callable[..., Page[Change]]"
+    summary: "Callable[..., Summary]"
+    base: Callable[[], str]
+    after: str
+    nothing: str
+
+
+def _comparison(repository: "AnyRepository", sides: Sides) -> _Comparison:
+    if sides.right is None:
+        branch = sides.left
+        page, summary = partial(repository.uncommitted, branch), partial(repository.uncommitted_summary, branch)
+        return _Comparison(page, summary, lambda: repository.branch(branch).commit_id, branch, "no uncommitted changes")
+    # Both are pinned, so that a branch that moves meanwhile does not mix two diffs.
+    one, other = (repository.commit_of(ref).id for ref in (sides.left, sides.right))
+    nothing = "no differences"
+    if not sides.from_base:
+        page, summary = partial(repository.diff, one, other), partial(repository.diff_summary, one, other)
+        return _Comparison(page, summary, lambda: one, other, nothing)
+
+    def base() -> str:
+        common = repository.merge_base(one, other)
+        if common is None:
+            raise InvalidError(f"{sides.left!r} and {sides.right!r} have no common history; compare them with two dots")
+        return common.id
+
+    page, summary = partial(repository.compare, one, other), partial(repository.compare_summary, one, other)
+    return _Comparison(page, summary, base, other, nothing)
+
+
+def _changes_below(page: "Callable[..., Page[Change]]", prefix: str, delimiter: str) -> "Iterator[Change]":
+    return items(lambda after: page(prefix=prefix, after=after, delimiter=delimiter, amount=_PAGE))
+
+
+def _changes_at(page: "Callable[..., Page[Change]]", path: str, delimiter: str) -> "Iterator[Change]":
+    """Yield the change of the object with this path, and those below it as a folder."""
+    if not path.endswith("/"):
+        for change in page(prefix=path, amount=1).results:  # the first path that starts so
+            if change.path == path:
+                yield change
+        path += "/"
+    yield from _changes_below(page, path, delimiter)
+
+
+def _warn_of_ref(repository: "AnyRepository", sides: Sides) -> None:
+    """Warn if a path without a change is the name of a ref, which the user may have meant."""
+    with suppress(GravelerError):
+        repository.commit_of(sides.path)
+        branch = RefURI(sides.repository, sides.left)
+        compare = f"`graveler diff {branch}..{sides.path}`"
+        warn(f"{sides.path!r} was taken for a path on {sides.left!r}; {compare} compares with that ref")
+
+
+def _show_rows(screen: Screen, found: "RowDiff", *, as_json: bool) -> None:
+    for column in found.columns:
+        kind = "added" if column.before is None else "removed" if column.after is None else "changed"
+        if as_json:
+            types = {"before": column.before, "after": column.after}
+            screen.json({"type": f"column_{kind}", "column": column.name, **types})
+        else:
+            screen.line(marked(screen, kind, f"column {column.name} {_turned(column.before, column.after)}"))
+    for row in found:
+        if as_json:
+            screen.json({name: plain(value) for name, value in row._asdict().items()})
+        else:
+            screen.line(marked(screen, row.type, _row_text(row)))
+    if not as_json:
+        counts = {"added": found.added, "removed": found.removed, "changed": found.changed}
+        total = change_summary(counts)
+        screen.line(screen.paint(f"rows: {total}" if total else "no differences between rows", "dim"))
+
+
+def _row_text(row: "RowDifference") -> str:
+    """Return ``id=1  sum: 2 -> 3``: the key, and what is different; of an added or removed row, all."""
+    key, before, after = (each or {} for each in (row.key, row.before, row.after))
+    cells = [f"{name}={_shown(value)}" for name, value in key.items()]
+    for name in before or after:
+        if name in key:
+            continue
+        if row.type != "changed":
+            cells.append(f"{name}={_shown((before or after)[name])}")
+        elif not _is_same(before[name], after[name]):
+            cells.append(f"{name}: {_turned(_shown(before[name]), _shown(after[name]))}")
+    return "  ".join(cells) or "{}"  # a row of JSON without columns
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are the same in a table: NaN is equal to itself, and of JSON's values 1 is not 1.0."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same(each, other[name]) for name, each in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other or (one != one and other != other))
+
+
+def _turned(before: str | None, after: str | None) -> str:
+    return " -> ".join(each for each in (before, after) if each is not None)
+
+
+def _shown(value: object) -> str:
+    return "NULL" if value is None else str(value)
