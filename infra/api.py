@@ -323,7 +323,7 @@ def _throttle(stage: api.CfnStage, routes: Mapping[GatewayRoute, api.HttpRoute])
     for route, resource in routes.items():
         if route.limit is not None:
             rate, burst = route.limit
-            settings[f"{route.method} {route.path}"] = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
+            settings[route.key] = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
             stage.node.add_dependency(resource)
     if settings:
         stage.route_settings = settings

@@ -125,6 +125,11 @@ class GatewayRoute:
     verb: Verb
     limit: Limit | None = None
 
+    @property
+    def key(self) -> str:
+        """The route as the gateway names it."""
+        return f"{self.method} {self.path}"
+
 
 @cache
 def api_routes(document: Path = DOCUMENT) -> tuple[ApiRoute, ...]:
