@@ -21,6 +21,7 @@ from tests.cli import (
     test_every_command,
     test_exports,
     test_garbage,
+    test_ignored,
     test_imports,
     test_insight,
     test_keys,
@@ -59,6 +60,7 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
     test_garbage: {
         "test_what_a_deleted_repository_left_is_purged_a_day_later": "it changes the clock of this process",
     },
+    test_ignored: {},
     test_imports: {
         "test_copied_files_may_change_and_files_in_place_come_with_a_warning": OF_FOLDERS,
     },

@@ -37,7 +37,7 @@ def test_a_listing_is_imported_as_one_commit(lake: Path, data: Path) -> None:
     assert done("ls", "-r", "lakefs://lake/main/").out == "d/x/a\nd/x/b\nd/y/c\n"
     assert done("cat", "lakefs://lake/main/d/x/b").out == "three"
     document = done("import", "--listing", "list.csv", "lakefs://lake/main/", "--meta", "k=v", "--json").json
-    assert set(document) == {"commit", "objects", "bytes", "skipped_links", "special_files", "changes"}
+    assert set(document) == {"commit", "objects", "bytes", "skipped_links", "special_files", "left_out", "changes"}
     assert {name: number for name, number in document["changes"].items() if number} == {
         "added": 3,
         "added_bytes": 8,
@@ -179,6 +179,8 @@ def test_a_dry_run_says_what_the_import_says(lake: Path, data: Path, source: tup
         "removed_bytes": 3,
         "unchanged": 1,
         "unchanged_bytes": 0,
+        "excluded": 0,
+        "left_out": 0,
     }
     assert text.splitlines()[1:] == [
         "  + 1 object would be added, 1 B",

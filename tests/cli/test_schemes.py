@@ -36,9 +36,8 @@ def test_all_parsers_read_an_address_alike_behind_either_scheme(rest: str) -> No
 
 
 def test_two_refs_may_have_a_scheme_each() -> None:
-    assert uris.parse_two_refs("graveler://lake/main", "lakefs://lake/dev") == uris.TwoRefs(
-        "lake", "main", "dev", False
-    )
+    sides = uris.parse_sides("graveler://lake/main", "lakefs://lake/dev", None)
+    assert sides == uris.Sides("lake", "main", "dev", False)
 
 
 def test_every_command_takes_either_scheme(lake: Path, working_folder: Path) -> None:

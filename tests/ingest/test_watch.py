@@ -11,6 +11,7 @@ from sys import executable
 import pytest
 
 from graveler.errors import UnavailableError
+from graveler.ignore_rules import Reason
 from graveler.ingest.events import EventKind, ObjectEvent
 from graveler.ingest.watch import FolderWatch
 from graveler.storage.folder_objects import FolderObjects
@@ -58,6 +59,29 @@ def test_what_goes_is_told_and_comes_after_what_came(tmp_path: Path) -> None:
     events += watch.look()
     assert [event.kind for event in events] == [EventKind.CREATED, EventKind.DELETED]
     assert events[0].sequencer < events[1].sequencer
+
+
+def test_what_is_ignored_has_no_events_and_what_is_ignored_from_now_on_is_not_gone(tmp_path: Path) -> None:
+    ignored = {"b"}
+
+    def reason(path: str) -> Reason | None:
+        return Reason.DEFAULT if Path(path).name in ignored else None
+
+    watch = FolderWatch(tmp_path, Ticks(tmp_path), ignoring=lambda: reason)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("1")
+    watch.look()
+    watch.compared()
+    assert told(watch.look(), tmp_path) == [("a", "created"), ("c", "created")]
+    assert (watch.left_out.by_default, watch.left_out.paths) == (1, [str(tmp_path / "b")])
+    ignored.add("a")
+    assert watch.look() == []
+    (tmp_path / "a").unlink()
+    (tmp_path / "c").unlink()
+    assert told(watch.look(), tmp_path) == [("c", "deleted")]
+    ignored.clear()
+    watch.look()
+    assert told(watch.look(), tmp_path) == [("b", "created")]
 
 
 def test_a_watch_that_begins_anew_tells_the_same_events(tmp_path: Path) -> None:

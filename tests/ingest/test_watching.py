@@ -44,9 +44,11 @@ class Away:
         self._look()
         return self._own.commit_due()
 
-    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+    def reconcile(
+        self, repository: str, rule: Rule, *, dry_run: bool, exclude: Sequence[str] = (), ignore: bool = True
+    ) -> Reconciled:
         self._look()
-        return self._own.reconcile(repository, rule, dry_run=dry_run)
+        return self._own.reconcile(repository, rule, dry_run=dry_run, exclude=exclude, ignore=ignore)
 
     def _look(self) -> None:
         if self.away:

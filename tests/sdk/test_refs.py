@@ -228,6 +228,26 @@ def test_an_import_takes_objects_over_where_they_lie(main: Branch, tmp_path: Pat
     assert main.head.id == again.id
 
 
+def test_an_import_leaves_out_what_is_ignored(main: Branch, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, text in {
+        ".gravelerignore": "*.tmp\n",
+        "a.csv": "a",
+        "b.csv": "b",
+        "c.tmp": "c",
+        ".env": "secret",
+    }.items():
+        (folder / name).write_text(text)
+    job = main.import_data().prefix(folder, "in/")
+    with pytest.warns(UserWarning, match="left out 1 files and folders of version control, secrets or tools"):
+        changes = job.run(exclude=["b.*"]).changes
+    assert (changes.added, changes.excluded, changes.left_out) == (1, 2, 1)
+    assert [path for path in paths(main) if path.startswith("in/")] == ["in/a.csv"]
+    changes = job.run(exclude=["b.*"], no_ignore=True).changes
+    assert (changes.objects, changes.excluded, changes.left_out) == (4, 1, 0)
+
+
 def test_an_import_says_what_it_changes_before_and_after(main: Branch, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

@@ -63,10 +63,13 @@ class OwnIngest:
         """See :meth:`Ingester.commit_due`."""
         return self._ingester.commit_due()
 
-    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+    def reconcile(
+        self, repository: str, rule: Rule, *, dry_run: bool, exclude: Sequence[str] = (), ignore: bool = True
+    ) -> Reconciled:
         """See :meth:`Reconciler.reconcile`."""
         reconciler = Reconciler(self._lake.tables, self._clock)
-        return reconciler.reconcile(self._lake.repository(repository), rule, dry_run=dry_run)
+        opened = self._lake.repository(repository)
+        return reconciler.reconcile(opened, rule, dry_run=dry_run, exclude=exclude, ignore=ignore)
 
     @cached_property
     def _ingester(self) -> Ingester:

@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfileobj
@@ -11,6 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.ignore_rules import IGNORE_FILE, FolderRules, LeftOutFiles
 from graveler.links import folder_behind, is_special, kind_of_file, shown, special_files
 from graveler.temporary import file_beside
 
@@ -37,22 +38,50 @@ class LeftOut(NamedTuple):
             warn(f"left out {special_files(self.special)}, which no object can be")
 
 
-def files_below(folder: Path, left_out: LeftOut | None = None) -> Iterator[tuple[Path, str]]:
+def warn_of_defaults(number: int, paths: Sequence[str]) -> None:
+    """Warn of what is left out by default, if there is something: its number, and some of the paths, as far as they are
+    known."""
+    if number:
+        which = f": {shown(paths)}" if paths else ""
+        files = "file or folder" if number == 1 else "files and folders"
+        warn(
+            f"left out {number:,} {files} of version control, secrets or tools{which}; --no-ignore takes what is left out"
+        )
+
+
+def files_below(
+    folder: Path, left_out: LeftOut | None = None, rules: FolderRules | None = None, ignored: LeftOutFiles | None = None
+) -> Iterator[tuple[Path, str]]:
     """Yield each file below ``folder``, with its path relative to it (``/``-separated), in order.
 
     Symbolic links to files count as files; links to folders are followed inside ``folder``. All else is added to ``left_out``.
-    :class:`InvalidError` for a name that is not UTF-8.
+    What ``rules`` leave out is added to ``ignored``. :class:`InvalidError` for a name that is not UTF-8.
     """
-    yield from _files_in(folder, [os.path.realpath(folder)], LeftOut([], []) if left_out is None else left_out)
+    yield from _files_in(
+        folder,
+        [os.path.realpath(folder)],
+        LeftOut([], []) if left_out is None else left_out,
+        FolderRules.of(ignore=False) if rules is None else rules,
+        LeftOutFiles() if ignored is None else ignored,
+    )
 
 
-def _files_in(folder: Path, above: list[str], left_out: LeftOut) -> Iterator[tuple[Path, str]]:
+def _files_in(
+    folder: Path, above: list[str], left_out: LeftOut, rules: FolderRules, ignored: LeftOutFiles
+) -> Iterator[tuple[Path, str]]:
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
+        if rules.is_reading and any(entry.name == IGNORE_FILE and entry.is_file() for entry in found):
+            rules = rules.with_file((folder / IGNORE_FILE).read_bytes())
     except OSError as error:
         raise refused("read", folder, error) from None
     for entry in found:
+        is_folder = _is_folder(entry)
+        reason = rules.reason(entry.name, is_folder=is_folder)
+        if reason is not None:
+            ignored.add(reason, f"{rules.path}{entry.name}{'/' if is_folder else ''}")
+            continue
         if not _is_text(entry.name):
             raise InvalidError(
                 f"the name of {entry.path!r} is not UTF-8, so it cannot be the path of an object; rename the file"
@@ -66,7 +95,8 @@ def _files_in(folder: Path, above: list[str], left_out: LeftOut) -> Iterator[tup
         elif entry.is_dir(follow_symlinks=False):
             real = f"{above[-1]}/{entry.name}"
         if real is not None:
-            for file, relative in _files_in(Path(entry.path), [*above, real], left_out):
+            inner = rules.inside(entry.name)
+            for file, relative in _files_in(Path(entry.path), [*above, real], left_out, inner, ignored):
                 yield file, f"{entry.name}/{relative}"
         elif entry.is_file():
             yield Path(entry.path), entry.name
@@ -200,6 +230,14 @@ def check_folder(folder: Path) -> None:
 def refused(doing: str, path: Path, error: OSError) -> UnavailableError:
     """Return the error to raise when the file system refuses."""
     return UnavailableError(f"cannot {doing} {str(path)!r}: {error.strerror or error}")
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Return whether an entry is a folder, or a link to one. A link that goes in circles leads to none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _is_text(name: str) -> bool:

@@ -42,6 +42,13 @@ Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="T
 Metadata = Annotated[
     list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Metadata to store with it; repeatable.")
 ]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="PATTERN", help="Leave out what this pattern of .gitignore names; repeatable."),
+]
+NoIgnore = Annotated[
+    bool, typer.Option("--no-ignore", help="Take what .gravelerignore names, and .git, .env and the like.")
+]
 Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that start with this.")]
 
 
@@ -56,6 +63,17 @@ def parse_metadata(pairs: list[str] | None, option: str = "--meta") -> dict[str,
             raise InvalidError(f"{option} names key {key!r} twice; give each key once")
         found[key] = value
     return found
+
+
+def parse_exclude(patterns: list[str] | None) -> tuple[str, ...]:
+    """Return the patterns of ``--exclude``. :class:`InvalidError` for one that names nothing, or has several lines."""
+    for pattern in patterns or ():
+        check_utf8("--exclude", pattern)
+        if not pattern.strip() or "\n" in pattern or pattern.startswith("#"):
+            raise InvalidError(
+                f"--exclude {pattern!r} is no pattern; give one as of a line in .gitignore, such as '*.tmp'"
+            )
+    return tuple(patterns or ())
 
 
 def check_utf8(option: str, text: str) -> str:

@@ -42,6 +42,13 @@ def show_import(screen: Screen, changes: "ImportChanges", *, would: bool = False
     for mark, done, number, size, colour in lines:
         if number:
             screen.line(screen.paint(f"  {mark} {count(number, 'object')} {verb}{done}, {size}", colour))
+    if changes.excluded:
+        screen.line(screen.paint(f"    {excluded_text(changes.excluded)}", "dim"))
+
+
+def excluded_text(number: int) -> str:
+    """Return how many files and folders patterns have left out."""
+    return f"{number:,} left out by .gravelerignore or --exclude"
 
 
 def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) -> None:

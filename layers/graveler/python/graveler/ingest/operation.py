@@ -14,10 +14,13 @@ KIND: Final = "reconcile"
 
 
 class ReconcileRequest(msgspec.Struct, frozen=True):
-    """The rule to reconcile; with ``dry_run``, only report differences."""
+    """The rule to reconcile; with ``dry_run``, only report differences. ``exclude`` and ``ignore`` are those of
+    :meth:`Reconciler.reconcile`."""
 
     rule: str
     dry_run: bool = False
+    exclude: tuple[str, ...] = ()
+    ignore: bool = True
 
 
 def reconcile_rule(
@@ -28,6 +31,8 @@ def reconcile_rule(
     asked = msgspec.json.decode(request, type=ReconcileRequest)
     rule = RuleStore(repository.tables).get(repository.repository, asked.rule)
     reconciler = Reconciler(repository.tables, repository.clock)
-    made = reconciler.reconcile(repository, rule, dry_run=asked.dry_run, progress=report)
+    made = reconciler.reconcile(
+        repository, rule, dry_run=asked.dry_run, exclude=asked.exclude, ignore=asked.ignore, progress=report
+    )
     put_report(repository, operation_id, made)
     return operation_id

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError, InvalidError, NotFoundError
+from graveler.ignore_rules import IgnoreRules
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.events import FILES
 from graveler.ingest.ingester import CHUNK
@@ -27,7 +28,7 @@ from graveler.ingest.judging import is_newer_marker
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
 from graveler.ingest.pending import Amount, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
-from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find
+from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find, ignore_rules
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.objects.joint import Beside
 from graveler.lake.repository import OpenRepository
@@ -81,32 +82,44 @@ class Reconciler:
         rule: Rule,
         *,
         dry_run: bool = False,
+        exclude: Sequence[str] = (),
+        ignore: bool = True,
         progress: ObjectProgress = no_object_progress,
     ) -> Reconciled:
         """Make the branch match the source, as far as the rule is about it; with ``dry_run``, only report differences.
         ``progress`` receives the source's objects and their bytes; an error from it ends the work, between two changes.
 
-        Objects at the rule's destination that do not come from its source are left alone. Cost: two table reads and two writes;
+        Objects at the rule's destination that do not come from its source are left alone. So are files that a pattern of
+        ``exclude`` names, and with ``ignore`` those that ``.gravelerignore`` files in the source name or that are never data
+        (:mod:`graveler.ignore_rules`): they are neither linked nor deleted. Cost: two table reads and two writes;
         listing the source, one object request per thousand, and the branch below the destination; per difference an object
         request (a file: it is read), per :data:`graveler.ingest.ingester.CHUNK` a table read and a transaction; a table read per
         hundred markers, and for one that came just now its folder again; what is then due is committed.
         :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`UnavailableError`; a path that cannot be repaired is in the
         report.
         """
-        return _Run(self._tables, self._clock, repository, rule, progress).reconcile(dry_run=dry_run)
+        ignored = ignore_rules(repository, rule, exclude, ignore=ignore)
+        return _Run(self._tables, self._clock, repository, rule, progress, ignored).reconcile(dry_run=dry_run)
 
 
 class _Run:
     """One reconciliation of one rule."""
 
     def __init__(
-        self, tables: Tables, clock: Clock, repository: OpenRepository, rule: Rule, progress: ObjectProgress
+        self,
+        tables: Tables,
+        clock: Clock,
+        repository: OpenRepository,
+        rule: Rule,
+        progress: ObjectProgress,
+        ignored: IgnoreRules,
     ) -> None:
         self._tables = tables
         self._clock = clock
         self._repository = repository
         self._rule = rule
         self._progress = progress
+        self._ignored = ignored
         self._uid = uid = repository.repository.uid
         self._ledger = Ledger(uid, rule.id)
         self._state = pending_key(uid, rule.id)
@@ -176,7 +189,7 @@ class _Run:
         """Yield the differences of both listings, in the order of paths' bytes; restricted to ``below`` under source and
         destination. Found markers are collected."""
         rule, repository = self._rule, self._repository
-        listed = everything(repository, rule, below)
+        listed = (found for found in everything(repository, rule, below) if self._takes(found.key))
         # A file name that is not UTF-8 sorts too, and is refused by name when it is to be linked.
         sources = ((rule.path(found.key).encode("utf-8", "surrogatepass"), 0, found) for found in listed)
         listing = repository.objects(rule.branch, rule.destination + below)
@@ -201,7 +214,12 @@ class _Run:
                     yield _Difference(found.key, there)
             elif there is not None and (key := _key_of(rule, there)) is not None and rule.deletes is Deletes.APPLY:
                 expect_there(rule)
-                yield _Difference(key, there)
+                if self._takes(key):
+                    yield _Difference(key, there)
+
+    def _takes(self, key: str) -> bool:
+        """Return whether no pattern leaves a file out."""
+        return self._ignored.reason(key[len(self._rule.prefix) :]) is None
 
     def _is_same(self, found: Found, there: ObjectEntry) -> bool:
         address = f"{self._rule.bucket}/{found.key}"

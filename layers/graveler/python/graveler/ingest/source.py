@@ -1,6 +1,6 @@
 """Reads of a source's current contents: one object, or all below a prefix."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import md5
 from pathlib import Path
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import NotFoundError, UnavailableError
+from graveler.ignore_rules import IGNORE_FILE, IgnoreRules
 from graveler.ingest.events import FILES
 from graveler.ingest.rules import Rule
 from graveler.lake.repository import OpenRepository
@@ -63,6 +64,22 @@ def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Itera
         key = above + stored.key
         if rule.takes(key) or rule.is_marker(key):
             yield _found(rule.source, key, stored)
+
+
+def ignore_rules(
+    repository: OpenRepository, rule: Rule, exclude: Sequence[str] = (), *, ignore: bool = True
+) -> IgnoreRules:
+    """Return the rules by which files of a rule's source are left out, for paths below the source; of a store that has no files,
+    none but ``exclude``. One object request for each folder, when its files are asked about."""
+
+    def read(folder: str) -> bytes | None:
+        store, key = repository.store_at(f"{rule.source}{folder}{IGNORE_FILE}")
+        try:
+            return b"".join(store.stream(key))
+        except NotFoundError:
+            return None
+
+    return IgnoreRules(read, exclude, ignore=ignore and rule.bucket == FILES)
 
 
 def expect_there(rule: Rule) -> None:

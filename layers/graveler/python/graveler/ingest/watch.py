@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UnavailableError
+from graveler.ignore_rules import LeftOutFiles, Reason
 from graveler.ingest.events import FILES, LAST_TIME, EventKind, ObjectEvent
 
 _SLACK: Final = 10_000_000
@@ -31,14 +32,21 @@ class _Look(msgspec.Struct, frozen=True):
 
 class FolderWatch:
     """A poller of the files below a folder. ``now_ns`` is the clock of the file system, in nanoseconds; ``skips`` tells which
-    folders to skip."""
+    folders to skip. ``ignoring`` is called for each poll, and returns what tells why a path is left out (None: it is not): such a
+    file has no events, nor has one that is left out from now on. ``left_out`` are the files that the last poll left out."""
 
     def __init__(
-        self, folder: Path, now_ns: Callable[[], int], skips: Callable[[Path], bool] = lambda _: False
+        self,
+        folder: Path,
+        now_ns: Callable[[], int],
+        skips: Callable[[Path], bool] = lambda _: False,
+        ignoring: "Callable[[], Callable[[str], Reason | None]]" = lambda: _take_all,
     ) -> None:
         self._folder = folder.absolute()
         self._now_ns = now_ns
         self._skips = skips
+        self._ignoring = ignoring
+        self.left_out = LeftOutFiles()
         self._told: dict[str, _Look] = {}
         self._compared: dict[str, _Look] = {}
         self._last: dict[str, _Look] = {}
@@ -51,7 +59,18 @@ class FolderWatch:
     def look(self) -> list[ObjectEvent]:
         """Return the events since the previous poll. Reads no file. :class:`UnavailableError`."""
         began = self._now_ns()
-        found = dict(self._files())
+        reason_of, left_out = self._ignoring(), LeftOutFiles()
+        found: dict[str, _Look] = {}
+        for path, state in self._files():
+            reason = reason_of(path)
+            if reason is None:
+                found[path] = state
+            else:
+                left_out.add(reason, path)
+        self.left_out = left_out
+        for before in (self._told, self._compared):
+            for path in [path for path in before if path not in found and reason_of(path) is not None]:
+                del before[path]
         events: list[ObjectEvent] = []
         for path, state in found.items():
             if self._told.get(path) != state and self._last.get(path) == state:
@@ -102,6 +121,10 @@ class FolderWatch:
                     raise UnavailableError(f"folder {str(folder)!r} is gone; nothing was treated as deleted") from None
             except OSError as error:
                 raise UnavailableError(f"cannot read {str(folder)!r}: {error.strerror}") from None
+
+
+def _take_all(_: str) -> Reason | None:
+    return None
 
 
 def _event(path: str, kind: EventKind, sequence: int, state: _Look) -> ObjectEvent:

@@ -47,7 +47,9 @@ class Ingest(Protocol):
         """See :meth:`graveler.ingest.ingester.Ingester.commit_due`."""
         ...
 
-    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+    def reconcile(
+        self, repository: str, rule: Rule, *, dry_run: bool, exclude: Sequence[str] = (), ignore: bool = True
+    ) -> Reconciled:
         """See :meth:`graveler.ingest.reconcile.Reconciler.reconcile`."""
         ...
 
@@ -109,11 +111,21 @@ class Again(Generic[K, T]):
 
 
 class Watcher:
-    """The ingest of a watched folder. ``rules`` returns the current rules about it, with their repositories."""
+    """The ingest of a watched folder. ``rules`` returns the current rules about it, with their repositories. ``exclude`` and
+    ``ignore`` say which files a reconciliation leaves alone, and are those of the watch."""
 
     def __init__(
-        self, ingest: Ingest, folder: FolderWatch, rules: Callable[[], Iterable[tuple[str, Rule]]], clock: Clock
+        self,
+        ingest: Ingest,
+        folder: FolderWatch,
+        rules: Callable[[], Iterable[tuple[str, Rule]]],
+        clock: Clock,
+        *,
+        exclude: Sequence[str] = (),
+        ignore: bool = True,
     ) -> None:
+        self._exclude = exclude
+        self._ignore = ignore
         self._ingest = ingest
         self._folder = folder
         self._rules = rules
@@ -176,7 +188,7 @@ class Watcher:
             rule = current[named]
             commits: tuple[Made, ...] = ()
             try:
-                made = self._ingest.reconcile(named[0], rule, dry_run=False)
+                made = self._ingest.reconcile(named[0], rule, dry_run=False, exclude=self._exclude, ignore=self._ignore)
                 commits = tuple(Made(*named, commit) for commit in made.commits)
                 if made.linked_count or made.deleted_count:
                     unsettled.add(named)

@@ -402,6 +402,8 @@ class RequestMethods(Protocol):
         dry_run: bool = False,
         trust_mtime: bool = False,
         folders: bool = False,
+        exclude: Sequence[str] = (),
+        ignore: bool = False,
     ) -> "Imported":
         """See :class:`graveler.requests.importing.ImportAddresses`."""
         request = requests.importing.ImportAddresses(
@@ -413,6 +415,8 @@ class RequestMethods(Protocol):
             dry_run=dry_run,
             trust_mtime=trust_mtime,
             folders=folders,
+            exclude=tuple(exclude),
+            ignore=ignore,
         )
         return self.run(request, Context(progress=progress))
 
@@ -433,6 +437,8 @@ class RequestMethods(Protocol):
         dry_run: bool = False,
         trust_mtime: bool = False,
         copy: bool = False,
+        exclude: Sequence[str] = (),
+        ignore: bool = False,
     ) -> "Imported":
         """See :class:`graveler.requests.importing.ImportFolder`."""
         request = requests.importing.ImportFolder(
@@ -445,6 +451,8 @@ class RequestMethods(Protocol):
             dry_run=dry_run,
             trust_mtime=trust_mtime,
             copy=copy,
+            exclude=tuple(exclude),
+            ignore=ignore,
         )
         return self.run(request, Context(progress=progress))
 

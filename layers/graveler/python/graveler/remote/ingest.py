@@ -115,11 +115,13 @@ class RemoteIngest:
             tuple(one for batch in found for one in batch.commits_failed),
         )
 
-    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+    def reconcile(
+        self, repository: str, rule: Rule, *, dry_run: bool, exclude: Sequence[str] = (), ignore: bool = True
+    ) -> Reconciled:
         """Compare a rule's source with its branch, repair differences, and wait for the end. Cost: two requests, one for each
         poll, and one for each commit that was due."""
         path = ("repositories", repository, "ingest", "reconciliations")
-        document = wire.ReconciliationCreation(rule.name, dry_run)
+        document = wire.ReconciliationCreation(rule.name, dry_run, tuple(exclude), ignore)
         begun = self._connection.call("POST", path, None, document).read(wire.ReconciliationStarted)
         RemoteOperations(self._connection, repository).wait(begun.id)
         made = self._connection.get((*path, begun.id), _Reconciliation)

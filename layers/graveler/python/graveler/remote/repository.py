@@ -345,6 +345,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             allow_empty=request.allow_empty,
             dry_run=request.dry_run,
             trust_mtime=request.trust_mtime,
+            exclude=request.exclude,
+            ignore=request.ignore,
         )
         return self._run_import_addresses(addresses, context)
 
@@ -394,6 +396,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
             "allow_empty": request.allow_empty,
             "trust_mtime": request.trust_mtime,
             "folders": request.folders,
+            "exclude": request.exclude,
+            "ignore": request.ignore,
         }
         path = branch_path(self._base, request.branch, "import")
         begun = self._begin_import(path, body, request.info.request_id, dry_run=request.dry_run)

@@ -29,7 +29,8 @@ class ImportAddress(Struct, frozen=True):
 
 class ImportChanges(Struct, frozen=True):
     """The numbers of objects under an import's destinations that it adds, replaces, removes and leaves unchanged, and their
-    bytes; of replaced objects before and after."""
+    bytes; of replaced objects before and after. ``excluded`` files and folders of the sources were left out by patterns, and
+    ``left_out`` by default (:mod:`graveler.ignore_rules`); a folder counts as one."""
 
     added: int = 0
     added_bytes: int = 0
@@ -40,6 +41,8 @@ class ImportChanges(Struct, frozen=True):
     removed_bytes: int = 0
     unchanged: int = 0
     unchanged_bytes: int = 0
+    excluded: int = 0
+    left_out: int = 0
 
     @classmethod
     def of(cls, totals: Totals, objects: int, size: int) -> "ImportChanges":
@@ -70,11 +73,13 @@ class ImportChanges(Struct, frozen=True):
 class Imported(Commit, frozen=True, kw_only=True):
     """The commit of an import, and what it changed. The result of a dry run has no ID, since it makes no commit. ``skipped`` are
     symbolic links in a folder that were not followed: they lead out of it, round in circles, or nowhere. ``special`` are pipes,
-    sockets and devices in it, which cannot be objects."""
+    sockets and devices in it, which cannot be objects. ``left_out`` are the first thousand of the files and folders that were
+    left out by default, relative to the folder. All three are known only of a folder that was listed by this process."""
 
     changes: ImportChanges
     skipped: tuple[str, ...] = ()
     special: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def by(cls, commit: Commit, changes: ImportChanges) -> "Imported":
@@ -98,8 +103,9 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
 
     The sources replace everything at their destinations. Without a source, the commit has the head's tree.
     Below a prefix, folder markers are left out unless ``folders``: objects of size 0 whose key ends with ``/``, which consoles
-    of S3 create. ``trust_mtime`` is for files alone: size and time of modification stand for their bytes. With ``dry_run`` there
-    is no commit, and the result says what the import would change.
+    of S3 create. ``trust_mtime`` is for files alone: size and time of modification stand for their bytes. ``exclude`` and
+    ``ignore`` apply to folders of files, as in :class:`ImportFolder`. With ``dry_run`` there is no commit, and the result says
+    what the import would change.
 
     Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one transaction.
 
@@ -120,6 +126,8 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
     dry_run: bool = False
     trust_mtime: bool = False
     folders: bool = False
+    exclude: tuple[str, ...] = ()
+    ignore: bool = False
 
 
 class ListingOptions(Struct, frozen=True):
@@ -150,6 +158,10 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     repository's storage, and the files are free to change. If the import fails or is interrupted, the copies are removed. A
     server copies nothing: :class:`InvalidError`.
 
+    Files and folders that a pattern of ``exclude`` names are left out. With ``ignore``, so are those that ``.gravelerignore``
+    files in the folder name, and what is never data, such as ``.git`` and ``.env``. Patterns are those of ``.gitignore``
+    (:mod:`graveler.ignore_rules`).
+
     Symbolic links to files count as files; links to folders are followed inside the folder, and other ones are reported. Files
     that no reader may read, or links to such files, are refused, named and counted. Each
     file is read once, for its MD5. With ``trust_mtime`` none is: size and time of modification stand for the bytes, and the
@@ -178,6 +190,8 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     dry_run: bool = False
     trust_mtime: bool = False
     copy: bool = False
+    exclude: tuple[str, ...] = ()
+    ignore: bool = False
 
 
 class ImportListing(Request[Imported], frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """Imports of existing objects, from several locations in one commit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from warnings import warn
 
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.sdk.access import RepositoryAccess
@@ -42,15 +43,26 @@ class ImportManager:
         return self
 
     def run(
-        self, *, allow_empty: bool = False, dry_run: bool = False, trust_mtime: bool = False, folders: bool = False
+        self,
+        *,
+        allow_empty: bool = False,
+        dry_run: bool = False,
+        trust_mtime: bool = False,
+        folders: bool = False,
+        exclude: Sequence[str] = (),
+        no_ignore: bool = False,
     ) -> "Imported":
         """Import everything that was added, as one commit, and wait for it. The result's ``changes`` count what the import added,
         replaced and removed. A location without objects raises :class:`EmptySourceError`, unless ``allow_empty``. With
         ``dry_run`` nothing changes: the result has no ID and describes what would change. With ``trust_mtime`` files are not
         read: size and modification time stand in for the content, and the records note that. Folder markers of S3, empty objects
-        whose key ends with a slash, are left out unless ``folders``. Cost and errors as
+        whose key ends with a slash, are left out unless ``folders``.
+
+        Of folders, files are left out that a pattern of ``exclude`` names, that ``.gravelerignore`` names, or that are never
+        data, such as ``.git`` and ``.env`` (with a ``UserWarning``); with ``no_ignore`` only the first ones. Patterns are those
+        of ``.gitignore``. ``changes.excluded`` and ``changes.left_out`` count them. Cost and errors as
         :meth:`OpenRepository.import_addresses`."""
-        return self._repository.verbs.import_addresses(
+        imported = self._repository.verbs.import_addresses(
             self._branch_id,
             self.sources,
             message=self.commit_message,
@@ -60,7 +72,16 @@ class ImportManager:
             dry_run=dry_run,
             trust_mtime=trust_mtime,
             folders=folders,
+            exclude=exclude,
+            ignore=not no_ignore,
         )
+        if imported.changes.left_out:
+            warn(
+                f"left out {imported.changes.left_out:,} files and folders of version control, secrets or tools; no_ignore=True takes "
+                "what is left out",
+                stacklevel=2,
+            )
+        return imported
 
 
 def _file(path: Path) -> str:

@@ -38,10 +38,14 @@ class IngestRuleList(Struct, frozen=True):
 
 
 class ReconciliationCreation(Struct, frozen=True):
-    """The rule whose source is compared with its branch. With ``dry_run``, nothing is repaired."""
+    """The rule whose source is compared with its branch. With ``dry_run``, nothing is repaired. Files of the source that a
+    pattern of ``exclude`` names (as a line of a ``.gitignore``) are left alone; with ``ignore``, also those that
+    ``.gravelerignore`` files name, and what is never data, such as ``.git`` and ``.env``."""
 
     rule: str
     dry_run: bool = False
+    exclude: tuple[str, ...] = ()
+    ignore: bool = True
 
 
 class ReconciliationStarted(Struct, frozen=True):

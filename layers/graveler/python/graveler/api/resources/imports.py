@@ -46,11 +46,15 @@ class ImportCreation(ImportTerms, frozen=True):
     (``EmptySourceError``), unless ``allow_empty``. With ``dry_run``, nothing is changed, and the status has what would change.
     With ``trust_mtime``, files are not read: their size and time of modification stand for their bytes, and the checksum of such
     an object is ``mtime:<nanoseconds>``; 400 for sources that are not files. With ``folders``, folder markers of S3 are imported
-    too: empty objects whose key ends with a slash."""
+    too: empty objects whose key ends with a slash. ``exclude`` has patterns of files to leave out of folders, as lines of a
+    ``.gitignore``; 400 for sources that are not files. With ``ignore``, the folders' ``.gravelerignore`` files count, too, and
+    what is never data, such as ``.git`` and ``.env``, is left out."""
 
     paths: list[ImportLocation]
     trust_mtime: bool = False
     folders: bool = False
+    exclude: tuple[str, ...] = ()
+    ignore: bool = False
 
 
 class ListingImportCreation(ImportTerms, frozen=True):
@@ -107,6 +111,8 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
         dry_run=body.dry_run,
         trust_mtime=body.trust_mtime,
         folders=body.folders,
+        exclude=body.exclude,
+        ignore=body.ignore,
     )
     asked = msgspec.json.encode(Pinned(request=request))
     _expect_noted(asked, len(sources))
@@ -119,8 +125,7 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
                 "place outside of it"
             )
         require_source(call, found, source.address, prefix=is_prefix)
-        if body.trust_mtime:
-            expect_files(source)
+        expect_files(source, trust_mtime=body.trust_mtime, exclude=body.exclude)
     return _begin(call, found, IMPORT, branch, asked, dry_run=body.dry_run)
 
 

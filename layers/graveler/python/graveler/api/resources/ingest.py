@@ -143,7 +143,7 @@ def start_reconciliation(call: Call, repository: str, body: ReconciliationCreati
     operation = call.runner.start(
         opened,
         KIND,
-        msgspec.json.encode(ReconcileRequest(body.rule, body.dry_run)),
+        msgspec.json.encode(ReconcileRequest(body.rule, body.dry_run, body.exclude, body.ignore)),
         sha256(f"reconcile {key}".encode()).hexdigest()[:32] if key else "",
         branch=rule.branch,
     )

@@ -8,9 +8,20 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
-from graveler.cli.local_files import LeftOut
+from graveler.cli.local_files import LeftOut, warn_of_defaults
 from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake, user_name
-from graveler.cli.options import AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
+from graveler.cli.options import (
+    AsJson,
+    Exclude,
+    LakeOption,
+    Message,
+    Metadata,
+    NoIgnore,
+    Quiet,
+    check_utf8,
+    parse_exclude,
+    parse_metadata,
+)
 from graveler.cli.progress import counting
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, output, warn
@@ -79,6 +90,8 @@ def import_(
         bool,
         typer.Option("--trust-mtime", help="Do not read the files; rely on their size and modification time."),
     ] = False,
+    exclude: Exclude = None,
+    no_ignore: NoIgnore = False,
     copy: Annotated[
         bool, typer.Option("--copy", help="Copy the files of a folder into the lake, instead of using them in place.")
     ] = False,
@@ -102,6 +115,10 @@ def import_(
     the file's size and time instead of an MD5. Do not alternate with imports that read the files: each kind takes all objects of
     the other kind to be changed.
 
+    Files that a .gravelerignore names, in its folder and below, are left out, and so are those that --exclude names. Both have
+    the patterns of .gitignore. What is never data is left out with a warning: .git, .env, .ssh, __pycache__ and the like. With
+    --exclude '!.env' one of them is taken, with --no-ignore all are, and .gravelerignore does not count.
+
     With --listing, the arguments before URI are tables of objects, or folders with such tables; the options from --source to
     --last-wins apply to them. The objects themselves are not examined: the listing is trusted. It has a column Key or path;
     Bucket, physical_address or --base to say where the objects are; Size and ETag; and optionally LastModifiedDate, content_type
@@ -113,6 +130,7 @@ def import_(
       graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
       graveler import ~/data lakefs://quickstart/main/data/ --dry-run
       graveler import ~/drafts lakefs://quickstart/main/drafts/ --copy
+      graveler import ~/data lakefs://quickstart/main/data/ --exclude '*.tmp'
       graveler import /archive lakefs://quickstart/main/ --trust-mtime
       graveler import s3://raw/2026/ lakefs://quickstart/main/2026/
       graveler import --listing inventory/manifest.json lakefs://quickstart/main/
@@ -121,10 +139,12 @@ def import_(
 
     \b
     JSON: one document {commit, objects, bytes, skipped_links, special_files,
-      changes}; commit as in `commit`, null with --dry-run; skipped_links lists
+      left_out, changes}; commit as in `commit`, null with --dry-run; skipped_links lists
       symbolic links that were not followed, special_files pipes, sockets and
       devices; changes {added, added_bytes, replaced, replaced_bytes_before,
-      replaced_bytes_after, removed, removed_bytes, unchanged, unchanged_bytes}.
+      replaced_bytes_after, removed, removed_bytes, unchanged, unchanged_bytes,
+      excluded, left_out}, of which the last two count what patterns and the
+      defaults left out; left_out lists the latter.
     """
     to = parse_prefix(uri)
     if to.path and not to.path.endswith("/"):
@@ -136,10 +156,15 @@ def import_(
             "--trust-mtime applies only to files, and with --listing the objects are not examined; leave it out"
         )
     metadata = parse_metadata(meta)
+    patterns = parse_exclude(exclude)
     sources = [source.removeprefix("file://") for source in sources]
     at_address = not listing and "://" in sources[0]
     if copy and (listing or at_address):
         raise InvalidError("--copy is for the files of a folder; objects of a store stay where they are: leave it out")
+    if listing or at_address:
+        for option, value in (("--exclude", patterns), ("--no-ignore", no_ignore)):
+            if value:
+                raise InvalidError(f"{option} applies to the files of a folder; leave it out")
     if not listing:
         _refuse_options(
             {
@@ -213,18 +238,21 @@ def import_(
                 dry_run=dry_run,
                 trust_mtime=trust_mtime,
                 copy=copy,
+                exclude=patterns,
+                ignore=not no_ignore,
             )
             if not (copy or dry_run) and os.access(sources[0], os.W_OK):
                 warn(IN_PLACE)
     screen = output()
     changes = made.changes
     LeftOut(list(made.skipped), list(made.special)).warn()
+    warn_of_defaults(changes.left_out, made.left_out)
     if as_json:
         from msgspec.structs import asdict
 
         commit = None if dry_run else commit_json(made)
         document: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
-        left_out = {"skipped_links": made.skipped, "special_files": made.special}
+        left_out = {"skipped_links": made.skipped, "special_files": made.special, "left_out": made.left_out}
         screen.json({**document, **left_out, "changes": asdict(changes)})
         return
     what = f"{count(changes.objects, 'object' if listing else 'file')}, {human_size(changes.bytes)}"

@@ -1,7 +1,7 @@
 """The ingest verbs: rules about objects that arrive in a bucket or a folder, and the work by them on this machine."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +10,19 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.local_files import warn_of_defaults
 from graveler.cli.locations import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
-from graveler.cli.options import AsJson, LakeOption, Metadata, check_utf8, parse_metadata
+from graveler.cli.options import (
+    AsJson,
+    Exclude,
+    LakeOption,
+    Metadata,
+    NoIgnore,
+    check_utf8,
+    parse_exclude,
+    parse_metadata,
+)
+from graveler.cli.sums import excluded_text
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_prefix, parse_repository
 from graveler.cli.values import commit_line, count, moment
@@ -19,6 +30,7 @@ from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from graveler.cli.ingesting import OwnIngest
+    from graveler.ignore_rules import Reason
     from graveler.ingest.results import Batch
     from graveler.ingest.rules import Rule
     from graveler.ingest.status import IngestAmount, IngestStatus, IngestWindow
@@ -254,6 +266,8 @@ def watch(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to watch; rules must apply to it.")],
     interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="How often to check.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Ingest what is there, commit what is due, and exit.")] = False,
+    exclude: Exclude = None,
+    no_ignore: NoIgnore = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -264,10 +278,13 @@ def watch(
     branch is protected, is reported once and retried, first after 2 seconds, then at most every 5 minutes; with --once, the exit
     code is then 5. Ctrl-C leaves nothing half done.
 
+    Files that a .gravelerignore in the source of a rule or below it names are left alone, and so are those that --exclude names,
+    and what is never data, such as .git and .env: `graveler import --help` says more. What is on the branch stays there.
+
     \b
     Examples:
       graveler ingest watch ~/drop
-      graveler ingest watch ~/drop --once
+      graveler ingest watch ~/drop --once --exclude '*.part'
 
     \b
     JSON: a line {events, staged, failed, commits} for each check that found
@@ -283,7 +300,7 @@ def watch(
     if not root.is_dir():
         raise NotFoundError(f"folder {str(folder)!r} does not exist; check its name")
     try:
-        _watch(ingest, root, where, interval, once=once, as_json=as_json)
+        _watch(ingest, root, where, interval, parse_exclude(exclude), once=once, ignore=not no_ignore, as_json=as_json)
     except KeyboardInterrupt:
         raise InterruptedVerbError("changes staged so far are kept; watch again to continue") from None
 
@@ -293,12 +310,15 @@ def reconcile(
     name: Repository,
     rule: Annotated[str, typer.Argument(metavar="[NAME]", help="A single rule. [default: all]")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences, without repairing them.")] = False,
+    exclude: Exclude = None,
+    no_ignore: NoIgnore = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare sources with their branches, and repair differences.
 
     Finds events that were lost, and objects that are older than the rule. The exit code is 5 if something could not be repaired.
+    Of a folder, the files that `graveler ingest watch` leaves alone are left alone.
 
     \b
     Examples:
@@ -310,6 +330,7 @@ def reconcile(
       {rule, objects, linked, deleted, linked_count, deleted_count, refused,
       commits}; refused are {path, reason}.
     """
+    patterns = parse_exclude(exclude)
     repository, ingest = parse_repository(name), _ingest(lake)
     wanted = [found for found in ingest.rules(repository) if not rule or found.name == rule]
     if rule and not wanted:
@@ -319,7 +340,7 @@ def reconcile(
     screen = output()
     refused = 0
     for found in wanted:
-        report = ingest.reconcile(repository, found, dry_run=dry_run)
+        report = ingest.reconcile(repository, found, dry_run=dry_run, exclude=patterns, ignore=not no_ignore)
         refused += len(report.refused)
         if as_json:
             screen.json(
@@ -353,22 +374,40 @@ def reconcile(
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
-def _watch(ingest: "Ingest", root: Path, where: Path | None, interval: float, *, once: bool, as_json: bool) -> None:
+def _watch(
+    ingest: "Ingest",
+    root: Path,
+    where: Path | None,
+    interval: float,
+    exclude: Sequence[str],
+    *,
+    once: bool,
+    ignore: bool,
+    as_json: bool,
+) -> None:
     from graveler.ingest.watch import FolderWatch
     from graveler.ingest.watching import Watcher
     from graveler.lake.clock import SystemClock
 
     clock = SystemClock()
-    folder = FolderWatch(root, time.time_ns, lambda path: path.resolve() == where)
 
     def wanted() -> Iterator[tuple[str, "Rule"]]:
         return _rules_about(ingest, root)
 
-    if next(wanted(), None) is None:
+    sources = {rule.source.removeprefix("file://") for _, rule in wanted()}
+    if not sources:
         raise NotFoundError(f"no ingest rule applies to {str(root)!r}; add one with `graveler ingest rules add`")
-    watcher = Watcher(ingest, folder, wanted, clock)
+
+    def ignoring() -> "Callable[[str], Reason | None]":
+        return _reasons(sources, f"{root}/", exclude, ignore=ignore)
+
+    folder = FolderWatch(root, time.time_ns, lambda path: path.resolve() == where, ignoring)
+    watcher = Watcher(ingest, folder, wanted, clock, exclude=exclude, ignore=ignore)
     screen = output()
     folder.look()
+    warn_of_defaults(folder.left_out.by_default, folder.left_out.paths)
+    if folder.left_out.by_pattern and not as_json:
+        screen.line(screen.paint(excluded_text(folder.left_out.by_pattern), "dim"))
     clock.sleep(min(interval, _FIRST_PAUSE))
     while True:
         for made in watcher.round():
@@ -380,6 +419,34 @@ def _watch(ingest: "Ingest", root: Path, where: Path | None, interval: float, *,
         from graveler.cli.exits import ExitCode
 
         raise typer.Exit(ExitCode.PRECONDITION)
+
+
+def _reasons(
+    sources: Collection[str], root: str, exclude: Sequence[str], *, ignore: bool
+) -> "Callable[[str], Reason | None]":
+    """Return a function that tells why a file is left out of all the sources, folders, that it is in; of one that is in none, as
+    for a rule that is added later, why it is left out of ``root``."""
+    from graveler.ignore_rules import IGNORE_FILE, IgnoreRules
+
+    def reader(source: str) -> Callable[[str], bytes | None]:
+        def read(folder: str) -> bytes | None:
+            try:
+                return Path(f"{source}{folder}{IGNORE_FILE}").read_bytes()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return None
+            except OSError as error:
+                raise UnavailableError(f"cannot read {f'{source}{folder}{IGNORE_FILE}'!r}: {error.strerror}") from None
+
+        return read
+
+    rules = {folder: IgnoreRules(reader(folder), exclude, ignore=ignore) for folder in (*sources, root)}
+
+    def reason(path: str) -> "Reason | None":
+        folders = [source for source in sources if path.startswith(source)] or [root]
+        reasons = [rules[folder].reason(path.removeprefix(folder)) for folder in folders]
+        return None if None in reasons else reasons[0]
+
+    return reason
 
 
 def _rules_about(ingest: "Ingest", root: Path) -> Iterator[tuple[str, "Rule"]]:

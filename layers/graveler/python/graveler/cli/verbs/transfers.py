@@ -22,17 +22,20 @@ from graveler.cli.local_files import (
     files_below,
     target_file,
     target_folder,
+    warn_of_defaults,
     whole,
     write_file,
 )
 from graveler.cli.locations import Named, open_repository, refuse_own_lake
-from graveler.cli.options import AsJson, LakeOption, Metadata, Quiet, parse_metadata
+from graveler.cli.options import AsJson, Exclude, LakeOption, Metadata, NoIgnore, Quiet, parse_exclude, parse_metadata
 from graveler.cli.progress import LARGE, counting, shows_progress
+from graveler.cli.sums import excluded_text
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
 from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, UnavailableError
+from graveler.ignore_rules import FolderRules, LeftOutFiles
 from graveler.progress import ObjectProgress
 
 if TYPE_CHECKING:
@@ -69,6 +72,8 @@ def put(
     if_absent: Annotated[
         bool, typer.Option("--if-absent", help="Fail with exit code 4 if there is an object already.")
     ] = False,
+    exclude: Exclude = None,
+    no_ignore: NoIgnore = False,
     meta: Metadata = None,
     quiet: Quiet = False,
     lake: LakeOption = None,
@@ -79,6 +84,9 @@ def put(
     They become uncommitted changes, which readers of the branch see at once. The bytes are copied into the lake; `graveler
     import` imports many files in place, without copying them. A PATH that is empty or ends with a slash is a folder: the files
     keep their names there. Several files need such a PATH.
+
+    With -r, files that .gravelerignore or --exclude names are left out, and with a warning what is never data, such as .git and
+    .env, as `graveler import` does.
 
     The last argument is always in the lake, those before it are always files of this machine. After `graveler use` the last one
     may be a path alone: `graveler put june.csv reports/`.
@@ -96,6 +104,9 @@ def put(
     """
     to = parse_prefix(uri)
     metadata = parse_metadata(meta)
+    patterns = parse_exclude(exclude)
+    if not recursive and (patterns or no_ignore):
+        raise InvalidError("--exclude and --no-ignore apply to the files of a folder; they work only with -r")
     if guess_type and content_type:
         raise InvalidError(f"--guess-type would replace --content-type {content_type!r}; give one of them")
 
@@ -109,7 +120,9 @@ def put(
     screen = output()
     branch = str(RefURI(to.repository, to.ref))
     if recursive or len(sources) > 1:
-        found = _files_below(sources, to, lake) if recursive else _named_files(sources, to)
+        ignored = LeftOutFiles()
+        rules = FolderRules.of(patterns, ignore=not no_ignore)
+        found = _files_below(sources, to, lake, rules, ignored) if recursive else _named_files(sources, to)
         repository = open_repository(lake, to.repository)
         repository.branch(to.ref)
         total = sum(file.stat().st_size for file, _ in found) if shows_progress(quiet=quiet) else None
@@ -138,6 +151,8 @@ def put(
             guessed = ", ".join(f"{number} {kind}" for kind, number in types.most_common()) if guess_type else ""
             guessed = guessed and f"; guessed types: {guessed}"
             screen.line(f"uploaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}{guessed}")
+            if ignored.by_pattern:
+                screen.line(screen.paint(f"  {excluded_text(ignored.by_pattern)}", "dim"))
         return
     source = sources[0]
     from_stdin = str(source) == "-"
@@ -166,7 +181,9 @@ def put(
         screen.line(f"uploaded {human_size(entry.size)} to {screen.safe(str(at))}{guessed}")
 
 
-def _files_below(folders: list[Path], to: ObjectURI, lake: Named | None) -> list[tuple[Path, str]]:
+def _files_below(
+    folders: list[Path], to: ObjectURI, lake: Named | None, rules: FolderRules, ignored: LeftOutFiles
+) -> list[tuple[Path, str]]:
     """Return the files of the one folder, and their paths in the lake."""
     if len(folders) > 1:
         raise InvalidError(f"-r uploads one folder, but {len(folders)} are named; run the command for each of them")
@@ -174,8 +191,9 @@ def _files_below(folders: list[Path], to: ObjectURI, lake: Named | None) -> list
     refuse_own_lake(folders[0], lake)
     prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
     left_out = LeftOut([], [])
-    found = [(file, prefix + path) for file, path in files_below(folders[0], left_out)]
+    found = [(file, prefix + path) for file, path in files_below(folders[0], left_out, rules, ignored)]
     left_out.warn()
+    warn_of_defaults(ignored.by_default, ignored.paths)
     return found
 
 

@@ -12,6 +12,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Final, cast
 
 from graveler.errors import InvalidError, NotFoundError
+from graveler.ignore_rules import IGNORE_FILE, FolderRules, LeftOutFiles
 from graveler.lake.importing.file_records import (
     Batch,
     ReadBatch,
@@ -59,7 +60,8 @@ class FolderListing:
     files that are ``copied`` get other addresses, so only their place matters. ``threads`` read large files concurrently;
     ``workers`` processes read thousands of small ones. Directly in the folder, only names that begin with ``beginning`` are
     listed. ``files`` may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and
-    time stand for its bytes.
+    time stand for its bytes. What the patterns of ``exclude`` name is left out; with ``ignore`` also what ``.gravelerignore``
+    files name, and what is never data (:mod:`graveler.ignore_rules`).
     """
 
     def __init__(
@@ -77,6 +79,8 @@ class FolderListing:
         refuses_special: bool = False,
         gate: Gate | None = None,
         copied: bool = False,
+        exclude: Sequence[str] = (),
+        ignore: bool = False,
     ) -> None:
         self._shown = str(folder)
         self._folder = folder.absolute()
@@ -93,11 +97,23 @@ class FolderListing:
         self._refuses_special = refuses_special
         self._gate = gate
         self._copied = copied
+        self._rules = FolderRules.of(exclude, ignore=ignore)
+        self._left_out: LeftOutFiles | None = None
         self._tables = frozenset[int]()
         """Inodes of open tables."""
         self._refused: list[Refused] = []
         self._followed: dict[str, str] = {}
         """The real paths of links that will be followed."""
+
+    @property
+    def left_out(self) -> LeftOutFiles:
+        """What the rules left out. If the folder was not listed here, as of work that another process did, its names are read
+        once more."""
+        if self._left_out is None:
+            for _ in self._runs():
+                """Only what is not among them counts."""
+        assert self._left_out is not None
+        return self._left_out
 
     def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
         """Yield the records in ascending order of their keys. Reads each file once; memory for some thousand names and records.
@@ -245,12 +261,13 @@ class FolderListing:
         first = self._destination + self._beginning
         root = os.path.realpath(self._folder)
         above = [root]
-        found = self._names(str(self._folder), above)
+        self._left_out = LeftOutFiles()
+        found, rules = self._names(str(self._folder), above, self._rules, self._beginning)
         names = [name for name in found if (self._destination + name).startswith(first)]
         self.special = [path for path in self.special if (self._destination + Path(path).name).startswith(first)]
-        levels = [(str(self._folder), self._destination, iter(names))]
+        levels = [(str(self._folder), self._destination, iter(names), rules)]
         while levels:
-            folder, prefix, rest = levels[-1]
+            folder, prefix, rest, rules = levels[-1]
             run: list[str] = []
             below = ""
             for name in rest:
@@ -266,7 +283,8 @@ class FolderListing:
             if below:
                 inner = path_in(folder, below[:-1])
                 above.append(self._followed.pop(inner, "") or path_in(above[-1], below[:-1]))
-                levels.append((inner, prefix + below, iter(self._names(inner, above))))
+                found, rules = self._names(inner, above, rules.inside(below[:-1]))
+                levels.append((inner, prefix + below, iter(found), rules))
         if self.special and self._refuses_special:
             raise InvalidError(
                 f"{special_files(sorted(self.special))} cannot be objects; move them elsewhere, and import again"
@@ -274,11 +292,16 @@ class FolderListing:
         if self._refused:
             raise refused(self._refused)
 
-    def _names(self, folder: str, above: Sequence[str]) -> list[str]:
-        """Return the entries of a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do.
-        ``above`` are the real paths of the root, of the folders on the way, and of this one."""
+    def _names(
+        self, folder: str, above: Sequence[str], rules: FolderRules, beginning: str = ""
+    ) -> tuple[list[str], FolderRules]:
+        """Return the entries of a folder that begin with ``beginning``, sorted: a folder's name ends with a slash, with which it
+        sorts as its keys do. Return also the rules for what is in it: ``rules`` with those of its own file. ``above`` are the
+        real paths of the root, of the folders on the way, and of this one."""
         found: list[str] = []
         suspects: list[str] = []
+        special: list[str] = []
+        skipped: list[str] = []
         marks: set[str] = set()
         at = ""
         try:
@@ -298,7 +321,7 @@ class FolderListing:
                             found.append(name + "/")
                             self._followed[path_in(folder, name)] = real
                         else:
-                            (self.special if is_special(entry) else self.skipped).append(path_in(folder, name))
+                            (special if is_special(entry) else skipped).append(name)
                     elif entry.is_dir(follow_symlinks=False):
                         found.append(name + "/")
                     elif entry.is_file(follow_symlinks=False):
@@ -306,17 +329,41 @@ class FolderListing:
                         if name[0] == "." or entry.inode() in self._tables:
                             suspects.append(name)
                     elif is_special(entry):
-                        self.special.append(path_in(folder, name))
+                        special.append(name)
                     at = ""
         except OSError as error:
             raise unreadable(path_in(folder, at) if at else folder, error) from None
         if marks.issuperset(_OF_A_LAKE):
-            return []
+            return [], rules
+        if rules.is_reading and IGNORE_FILE in found:
+            rules = rules.with_file(self._patterns(path_in(folder, IGNORE_FILE)))
+        if rules.levels:
+            found = [name for name in found if name.startswith(beginning) and self._takes(rules, name)]
+            suspects = sorted(set(suspects).intersection(found))
+            special, skipped = ([name for name in names if self._takes(rules, name)] for names in (special, skipped))
+        self.special += (path_in(folder, name) for name in special)
+        self.skipped += (path_in(folder, name) for name in skipped)
         _expect_utf8(folder, found)
         found.sort()  # the order of code points is that of their UTF-8 bytes
         if self._gate is not None:
             self._refused += self._refusals(self._gate, folder, above[-1], found, sorted(suspects))
-        return found
+        return found, rules
+
+    def _takes(self, rules: FolderRules, name: str) -> bool:
+        """Return whether an entry is taken; count it if it is left out."""
+        is_folder = name[-1] == "/"
+        reason = rules.reason(name.rstrip("/"), is_folder=is_folder)
+        if reason is not None and self._left_out is not None:
+            self._left_out.add(reason, rules.path + name)
+        return reason is None
+
+    def _patterns(self, path: str) -> bytes:
+        """Return the text of a file of patterns."""
+        try:
+            with os.fdopen(self._files.open(path, os.O_RDONLY), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise unreadable(path, error) from None
 
     def _refusals(
         self, gate: Gate, folder: str, real: str, names: Sequence[str], suspects: Sequence[str]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from graveler.errors import EmptySourceError, InvalidError
 from graveler.history.cuts import split_of
+from graveler.ignore_rules import LeftOutFiles
 from graveler.lake.committing.landing import Build, Draft, Landing, land, rehearse
 from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.committing.recut import as_cut
@@ -48,7 +49,7 @@ class ImportSource(Struct, frozen=True):
     ``tree``, if the tree of these records is built elsewhere (in a cluster), returns it instead: it is called once, after the
     branch was read. All its keys must be at the destination. ``compare``, if given, compares it with the objects that are there.
 
-    ``name`` is the source's name in messages.
+    ``name`` is the source's name in messages. ``left_out`` returns what the rules of a folder left out.
     """
 
     destination: bytes
@@ -59,6 +60,7 @@ class ImportSource(Struct, frozen=True):
     tree: Callable[[], Tree] | None = None
     compare: Compare | None = None
     name: str = "the source"
+    left_out: Callable[[], LeftOutFiles] | None = None
 
 
 class Terms(Struct, frozen=True):
@@ -136,14 +138,22 @@ def _end(
 
     if terms.dry_run:
         commit = rehearse(repository, landing, prepare)
-        return Imported.by(commit, told[commit.parents[0]][0])
+        return Imported.by(commit, _with_left_out(told[commit.parents[0]][0], sources))
     commit = land(repository, landing, prepare, deadline, build_trees)
     changes, tree = told.get(commit.parents[0], (None, None))
     if changes is None or tree is None or tree.name() != commit.metarange:
         changes = _changes_by(
             repository, commit, sources
         )  # an earlier request, or another attempt of it, made the commit
-    return Imported.by(commit, changes)
+    return Imported.by(commit, _with_left_out(changes, sources))
+
+
+def _with_left_out(changes: ImportChanges, sources: Sequence[ImportSource]) -> ImportChanges:
+    """Return the changes with the numbers of what the sources' rules left out."""
+    counted = [source.left_out() for source in sources if source.left_out is not None]
+    return replace(
+        changes, excluded=sum(one.by_pattern for one in counted), left_out=sum(one.by_default for one in counted)
+    )
 
 
 def _changes_by(repository: RepositoryParts, commit: Commit, sources: Sequence[ImportSource]) -> ImportChanges:

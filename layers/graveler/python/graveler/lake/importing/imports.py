@@ -30,6 +30,8 @@ def import_addresses(repository: RepositoryParts, request: ImportAddresses, cont
             repository.workers,
             trust_mtime=request.trust_mtime,
             folders=request.folders,
+            exclude=request.exclude,
+            ignore=request.ignore,
         )
         for address in request.sources
     ]
@@ -52,13 +54,22 @@ def import_folder(repository: RepositoryParts, request: ImportFolder, context: C
         trust_mtime=request.trust_mtime or request.copy,
         gate=Gate.of(repository),
         copied=request.copy,
+        exclude=request.exclude,
+        ignore=request.ignore,
     )
+    ruled = bool(request.exclude) or request.ignore
     shown = os.fsencode(request.folder).decode("utf-8", "backslashreplace")
 
     def run(records: Listing, note: NotePublishing | None = None) -> Imported:
-        sources = [ImportSource(prefix, True, records, name=f"folder '{shown}'")]
+        left_out = (lambda: listing.left_out) if ruled else None
+        sources = [ImportSource(prefix, True, records, name=f"folder '{shown}'", left_out=left_out)]
         imported = _run(repository, request, sources, context, f"Import {shown}", note)
-        return replace(imported, skipped=tuple(listing.skipped), special=tuple(sorted(listing.special)))
+        return replace(
+            imported,
+            skipped=tuple(listing.skipped),
+            special=tuple(sorted(listing.special)),
+            left_out=tuple(listing.left_out.paths) if ruled else (),
+        )
 
     if not request.copy:
         return run(listing)

@@ -4,7 +4,7 @@ A prefix has the meaning that it has in object stores: ``â€¦/a/b`` includes ``â€
 slash.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -38,13 +38,16 @@ def source_at(
     *,
     trust_mtime: bool = False,
     folders: bool = False,
+    exclude: Sequence[str] = (),
+    ignore: bool = False,
 ) -> ImportSource:
     """Return the source at an address, for an import. No request yet. ``gate`` finds the object store of an address; ``workers``
     processes may help to read files.
 
     A folder's files are read for their MD5, unless ``trust_mtime`` says that size and time stand for their bytes; other stores
     are listed (one request for each 1,000), and their ETags are used as checksums; ``folders`` includes their folder markers,
-    empty objects whose key ends with a slash. :class:`ForbiddenError` or :class:`InvalidError` for an address that the gate
+    empty objects whose key ends with a slash. ``exclude`` and ``ignore`` are those of :class:`FolderListing`, for files alone.
+    :class:`ForbiddenError` or :class:`InvalidError` for an address that the gate
     refuses, and when it is read, for objects of which it refuses the addresses; :class:`InvalidError` for one that cannot be
     listed; :class:`NotFoundError`, when it is read, if nothing is there.
     """
@@ -60,8 +63,8 @@ def source_at(
             raise refusal
         objects, _ = gate.outside(file)
         files = objects.files if isinstance(objects, FolderObjects) else Beneath(Path("/"))
-    elif trust_mtime:
-        expect_files(source)
+    else:
+        expect_files(source, trust_mtime=trust_mtime, exclude=exclude)
     destination = destination_of(source)
     if is_object:
         records = (
@@ -84,15 +87,26 @@ def source_at(
             trust_mtime=trust_mtime,
             refuses_special=True,
             gate=gate,
+            exclude=exclude,
+            ignore=ignore,
         )
-        return ImportSource(destination, True, listing, name=named)
+        left_out = (lambda: listing.left_out) if exclude or ignore else None
+        return ImportSource(destination, True, listing, name=named, left_out=left_out)
     listed = _listed(above, name, prefix, codec, gate, progress, folders=folders)
     return ImportSource(destination, True, listed, name=named)
 
 
-def expect_files(source: ImportAddress) -> None:
-    """Raise :class:`InvalidError` unless the source consists of files, whose time may be trusted."""
-    if not source.address.startswith(_FILE):
+def expect_files(source: ImportAddress, *, trust_mtime: bool = False, exclude: Sequence[str] = ()) -> None:
+    """Raise :class:`InvalidError` for options that only files have, unless the source consists of files: their time may be
+    trusted, and their folders walked."""
+    if source.address.startswith(_FILE):
+        return
+    if exclude:
+        raise InvalidError(
+            f"exclude applies to the files of a folder, and {source.address!r} is no folder of files: leave exclude out, and "
+            "import narrower prefixes"
+        )
+    if trust_mtime:
         raise InvalidError(
             f"trust_mtime applies only to files, which an import would otherwise read; {source.address!r} is never read, because "
             "its store knows the checksums: leave trust_mtime out"

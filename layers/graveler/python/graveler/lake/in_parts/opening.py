@@ -73,6 +73,8 @@ def _source_at(
             repository.workers,
             trust_mtime=request.trust_mtime,
             folders=request.folders,
+            exclude=request.exclude,
+            ignore=request.ignore,
         )
 
     return source
