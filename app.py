@@ -7,7 +7,7 @@ compared with those of the deployed stacks. docs/deploy.md tells the way.
 import os
 import sys
 
-from aws_cdk import App, Tags, Validations
+from aws_cdk import App, Stack, Tags, Validations
 from aws_cdk import aws_iam as iam
 from cdk_nag import AwsSolutionsChecks
 
@@ -98,6 +98,9 @@ def main() -> int:
     )
     if settings.monthly_budget:
         BudgetStack(app, f"{settings.name}-budget", settings, topic=observability.topic)
+    for stack in app.node.children:
+        if isinstance(stack, Stack) and stack is not stateful:
+            stack.add_dependency(stateful)  # also where nothing is imported from it, as all was adopted: it has the record
     Tags.of(app).add(TAG, settings.name)
     if settings.permissions_boundary:
         boundary = iam.ManagedPolicy.from_managed_policy_arn(

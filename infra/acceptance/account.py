@@ -20,6 +20,8 @@ REQUEST_RECORDS: Final = 2_000
 PART_RECORDS: Final = 1_000
 THROTTLED: Final = "getLakeFSVersion"
 """Operation that the deployment lets through once a second."""
+RESTORED: Final = "diff"
+"""Function that starts from a snapshot in AWS."""
 _DELETED_AT_ONCE: Final = 1_000
 _TOOLKIT: Final = "CDKToolkit"
 
@@ -64,14 +66,17 @@ class Account:
             "parts_at_once": 10,
             "throttles": [f"{THROTTLED}=1/1"],
             "aws_login": ["endpoint"],
+            # Emulators have neither.
             "spark": self._spark,
+            "snap_start": [RESTORED] if self._spark else [],
             "log_days": 1,
         }
 
     def synthesise(self) -> Path:
         """Write the templates; their folder. Takes some seconds, and a minute where the layer is built."""
         into = self._folder / "assembly"
-        context = {**feature_flags(), **{f"graveler:{name}": value for name, value in self.settings().items()}}
+        settings = {"deployment": "none", **self.settings()}
+        context = {**feature_flags(), **{f"graveler:{name}": value for name, value in settings.items()}}
         self._run([PYTHON, "app.py"], {"CDK_OUTDIR": str(into), "CDK_CONTEXT_JSON": json.dumps(context)})
         return into
 

@@ -80,6 +80,15 @@ def default_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(shared_folder(tmp_path_factory), "default", synthesised)
 
 
+def stub_package(assembly: Path) -> str:
+    """Folder of a package of Spark jobs beside an assembly, with the names of a true one and no contents: that has 100 MB."""
+    folder = assembly.parent / f"{assembly.name}-package"
+    (folder / "jobs").mkdir(parents=True)
+    for name in ("graveler-arm64-0.tar.gz", "jobs/export.py", "jobs/gc.py", "jobs/import_.py"):
+        (folder / name).write_text(name)
+    return str(folder)
+
+
 @pytest.fixture(scope="session")
 def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With every option."""
@@ -87,6 +96,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(into: Path) -> None:
         synthesised(
             into,
+            spark_package=stub_package(into),
             shared_cache=True,
             tracing=True,
             data_buckets=["first-bucket", "second-bucket", "shared-bucket/lake/"],
@@ -136,6 +146,31 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(shared_folder(tmp_path_factory), "other", lambda into: synthesised(into, **OTHER))
 
 
+SEALING_KEY: Final = "arn:aws-nowhere:kms:nowhere:000000000000:key/3c2d1e0f-2b9f-4b43-8f0e-7a1c6e2d9b10"
+BOUNDARY: Final = "arn:aws-nowhere:iam::000000000000:policy/boundaries/Functions"
+ADOPTED: Final[dict[str, Any]] = {
+    "bucket": "old-objects",
+    "landing_bucket": "old-landing",
+    "table": "old-table",
+    "sealing_key": SEALING_KEY,
+    "first_key": "arn:aws-nowhere:secretsmanager:nowhere:000000000000:secret:FirstKey-AbCdEf",
+    "former_encryption_keys": ["own", ENCRYPTION_KEY],
+    "permissions_boundary": BOUNDARY,
+    "spark": True,
+    "monthly_budget": 20,
+}
+"""All that an earlier deployment left, and keys that it encrypted with."""
+
+
+@pytest.fixture(scope="session")
+def adopted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Templates of a deployment that adopts."""
+    folder = shared_folder(tmp_path_factory)
+    return templates(
+        made_once(folder, "adopted", lambda into: synthesised(into, spark_package=stub_package(into), **ADOPTED))
+    )
+
+
 RESTORED: Final = "lake-then"
 """A table that takes over from the stack's own."""
 
@@ -150,6 +185,7 @@ def crowded_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shared_cache=True,
             tracing=True,
             spark=True,
+            spark_package=stub_package(into),
             spark_jobs={"nightly": SPARK_JOBS["nightly"]},
             data_buckets=LONG_NAMES,
             name="c" * 20,
@@ -297,7 +333,7 @@ def without_expressions(file: Path) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever asks for an assembly or a deployment needs the tools, wherever the test stands."""
     for item in items:
-        if {"default_assembly", "full_assembly", "crowded_assembly", "other_assembly", "deployed"} & set(
+        if {"default_assembly", "full_assembly", "crowded_assembly", "other_assembly", "adopted", "deployed"} & set(
             getattr(item, "fixturenames", ())
         ):
             item.add_marker(pytest.mark.ci)

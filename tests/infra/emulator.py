@@ -59,21 +59,69 @@ class Emulator(msgspec.Struct, frozen=True):
     def deploy(self, assembly: Path) -> dict[str, str]:
         """Bootstrap, then ``cdk deploy --all`` of an assembly, as its user does. The outputs of all stacks."""
         outputs = assembly.parent / "outputs.json"
-        for command in (
-            ["bootstrap", "aws://000000000000/us-east-1"],
-            ["deploy", "--all", "--require-approval", "never", "--outputs-file", str(outputs)],
-        ):
-            done = subprocess.run(
-                [CDK, *command, "--app", assembly],
-                cwd=ROOT,
-                env=environment(**self.environment),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        told = msgspec.json.decode(outputs.read_bytes(), type=dict[str, dict[str, str]])
-        return {name: value for each in told.values() for name, value in each.items()}
+        self.bootstrap(assembly.parent)
+        self.cdk(
+            *("deploy", "--all", "--require-approval", "never", "--outputs-file", str(outputs)),
+            *("--app", str(assembly)),
+        )
+        return _outputs(outputs)
+
+    def bootstrap(self, folder: Path) -> None:
+        """``cdk bootstrap``, in a folder without an app."""
+        self.cdk("bootstrap", "aws://000000000000/us-east-1", folder=folder)
+
+    def deploy_app(self, stack: str, into: Path, *, check: bool = True, **context: str) -> "Deployment":
+        """``cdk deploy`` of a stack, and of those that it needs, by ``app.py`` with these context values of graveler. ``into``
+        gets the assembly."""
+        outputs = into.with_suffix(".json")
+        values = [word for name, value in context.items() for word in ("-c", f"graveler:{name}={value}")]
+        done = self.cdk(
+            *("deploy", stack, "--require-approval", "never", "--outputs-file", str(outputs)),
+            *("--output", str(into), *values),
+            check=check,
+        )
+        return Deployment(done.returncode, done.stderr, _outputs(outputs) if outputs.exists() else {})
+
+    def run_step(self, script: str, folder: Path, **variables: str) -> "Deployment":
+        """Run a step of a GitHub workflow that deploys, with ``folder`` for its temporary files, and these variables."""
+        folder.mkdir()
+        named = {"RUNNER_TEMP": str(folder), "CDK_OUTPUT": str(folder / "assembly"), **variables}
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            cwd=ROOT,
+            env=environment(**self.environment, **named),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return Deployment(done.returncode, done.stderr, _outputs(folder / "outputs.json"))
+
+    def cdk(self, *words: str, check: bool = True, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+        """Run the CDK's command."""
+        done = subprocess.run(
+            [CDK, *words],
+            cwd=folder,
+            env=environment(**self.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, done.stdout[-3000:] + done.stderr[-3000:]
+        return done
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """What the CDK's command said, and the outputs of the stacks."""
+
+    returncode: int
+    stderr: str
+    outputs: dict[str, str]
+
+
+def _outputs(file: Path) -> dict[str, str]:
+    told = msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, str]])
+    return {name: value for each in told.values() for name, value in each.items()}
 
 
 @contextmanager

@@ -41,8 +41,9 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def synthesise(into: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
-    """``python app.py`` with these settings, as the CDK runs it."""
-    context = {**feature_flags(), **{f"graveler:{name}": value for name, value in settings.items()}}
+    """``python app.py`` with these settings and no others, as the CDK runs it."""
+    named = {"deployment": "none", **settings}
+    context = {**feature_flags(), **{f"graveler:{name}": value for name, value in named.items()}}
     return subprocess.run(
         [PYTHON, "app.py"],
         cwd=ROOT,
