@@ -25,11 +25,10 @@ from infra.encryption import key_in
 from infra.front_door import front_door_keys, give_front_door
 from infra.functions import (
     LONG_SECONDS,
+    PUT_OBJECTS,
     READ_OBJECTS,
-    READ_TABLE,
     REQUEST_SECONDS,
     WRITE_OBJECTS,
-    WRITE_TABLE,
     Duty,
     Functions,
     Needs,
@@ -40,6 +39,7 @@ from infra.queues import consume, dead_letters, send, work_queue
 from infra.routes import CATCH_ALL, FUNCTION_OF, GatewayRoute, gateway_routes
 from infra.settings import MAINTAIN_AT_ONCE, Settings, SettingsError
 from infra.stateful import lake_table
+from infra.table_rights import READ_TABLE, WRITE_TABLE, KeyRights
 from infra.vended_logs import vended_log
 
 SWEEP_MINUTES: Final = 15
@@ -57,22 +57,30 @@ _OPEN: Final = ("kms:Decrypt",)
 """For whoever checks tokens, or makes them: the key that sealed what signs them is unwrapped once in a process."""
 
 DUTIES: Final = {
-    "read": Duty("refs, objects, listings, presigned URLs, the log", READ_TABLE, READ_OBJECTS, sealing=_OPEN),
+    "read": Duty(
+        "refs, objects, listings, presigned URLs, the log",
+        READ_TABLE,
+        READ_OBJECTS,
+        keys=KeyRights.READ,
+        sealing=_OPEN,
+    ),
     "write": Duty(
         "staging, links, uploads, refs, settings, keys",
         WRITE_TABLE,
         (*WRITE_OBJECTS, *_UPLOADS),
+        keys=KeyRights.WRITE,
         buckets=_LISTED,
         sealing=_OPEN,
         reads_trees=False,  # it asks a queue
     ),
-    "commit": Duty("commit", WRITE_TABLE, WRITE_OBJECTS, sealing=_OPEN),
-    "merge": Duty("merge, revert, cherry-pick", WRITE_TABLE, WRITE_OBJECTS, sealing=_OPEN),
-    "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS, sealing=_OPEN),
+    "commit": Duty("commit", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, KeyRights.READ, sealing=_OPEN),
+    "merge": Duty("merge, revert, cherry-pick", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, KeyRights.READ, sealing=_OPEN),
+    "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS, keys=KeyRights.READ, sealing=_OPEN),
     "maintain": Duty(
         "dumps, garbage collection, and the clean-up of what commits leave behind",
         WRITE_TABLE,
-        (*WRITE_OBJECTS, *_UPLOADS),  # garbage is deleted
+        (*READ_OBJECTS, *_UPLOADS),  # garbage is deleted
+        PUT_OBJECTS,
         seconds=LONG_SECONDS,
         buckets=_LISTED,
         reads_trees=False,
@@ -81,6 +89,7 @@ DUTIES: Final = {
         "the first access key and the sealed secrets of a lake, for CloudFormation",
         (*READ_TABLE, "dynamodb:PutItem"),
         (),
+        keys=KeyRights.ALONE,
         sealing=(*_OPEN, "kms:GenerateDataKey"),
         reads_trees=False,  # it asks Secrets Manager
     ),
@@ -189,7 +198,8 @@ class ApiStack(Stack):
             service_token=self.functions["setup"].function_arn,
             service_timeout=Duration.seconds(REQUEST_SECONDS * 4),
             removal_policy=RemovalPolicy.RETAIN,
-            properties={"SealingKey": sealing_key.key_arn},  # a stack that gets one is asked again
+            # A stack in which one of them changes is asked again.
+            properties={"SealingKey": sealing_key.key_arn, "Makes": "sealing key, token secret, lake ID, first key"},
         )
 
     def _maintain(self) -> None:
@@ -239,6 +249,7 @@ class ApiStack(Stack):
             disable_execute_api_endpoint=settings.only_domain or None,
         )
         self.endpoint = f"https://{settings.domain}" if settings.domain else self.api.api_endpoint
+        self.export_value(self.api.api_endpoint)  # also while no Spark flow calls it: so its stack can come and go
         behind = {
             verb: integrations.HttpLambdaIntegration(verb.capitalize(), function, scope_permission_to_route=False)
             for verb, function in self._called.items()

@@ -14,7 +14,7 @@ def record_settings(stack: Stack, settings: Settings) -> None:
 
     The resource is named after the settings: others are another resource, so that CloudFormation has a change to make, which it
     would not have for metadata alone
-    (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html).
+    (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/metadata-section-structure.html).
     """
     values = settings.values()
     digest = sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]

@@ -157,6 +157,7 @@ ADOPTED: Final[dict[str, Any]] = {
     "former_encryption_keys": ["own", ENCRYPTION_KEY],
     "permissions_boundary": BOUNDARY,
     "spark": True,
+    "api_connection": "arn:aws-nowhere:events:nowhere::connection/graveler/id",
     "monthly_budget": 20,
 }
 """All that an earlier deployment left, and keys that it encrypted with."""

@@ -101,15 +101,24 @@ def test_a_boundary_bounds_every_role(adopted: Templates, default: Templates) ->
 
 @pytest.mark.ci
 def test_options_are_switched_off_without_removing_an_export_that_is_in_use(
-    default: Templates, full: Templates, other: Templates
+    default: Templates, full: Templates, adopted: Templates
 ) -> None:
-    """Stacks are deployed one after the other: what the deployed ones import has to be there until they are deployed anew."""
+    """Stacks are deployed one after the other, and CloudFormation removes no export that a deployed stack imports."""
     exported = set(_exports(default))
-    for stack in ("spark", "budget"):
-        assert set(_imports(full[stack])) <= exported | set(_exports({stack: full[stack]})), stack
-    # The deployment's own key stays for as long as it is among the former ones; the names of its exports do not change.
-    keys = {name for name in _exports({"stateful": other["stateful"]}) if "key" in name.lower()}
-    assert "graveler-own-encryption-key" in keys
+    assert any("ApiEndpoint" in name for name in _imports(adopted["spark"]))
+    for stack, deployed in (("spark", full), ("spark", adopted), ("budget", adopted)):
+        assert set(_imports(deployed[stack])) - set(_exports({"own": adopted["stateful"]})) <= exported, stack
+    others = set(_exports({"stateful": default["stateful"]})) | set(_imports(default["api"]))
+    assert set(_imports(default["ingest"])) <= others
+
+
+@pytest.mark.ci
+def test_a_key_that_is_taken_back_has_the_exports_of_before(other: Templates, adopted: Templates) -> None:
+    before, after = (
+        {name for name in _exports({"stateful": each["stateful"]}) if "ncryption" in name} for each in (other, adopted)
+    )
+    assert before == after
+    assert "graveler-own-encryption-key" in before
 
 
 @pytest.mark.ci
