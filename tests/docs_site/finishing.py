@@ -12,7 +12,9 @@ SCRIPT: Final = Path(__file__).with_name("search_in_a_folder.js")
 """The script of pages that are opened from a folder. It stands before the generator's own, which starts a worker at once."""
 
 BUNDLE: Final = re.compile(r'<script src="([^"]*assets/)javascripts/bundle')
-CONSOLE: Final = re.compile(r'(<div class="language-console highlight">.*?<code\b)([^>]*>)(.*?)(</code>)', re.DOTALL)
+BLOCK: Final = re.compile(
+    r'(<div class="language-(?:console|text) highlight">.*?<code\b)([^>]*>)(.*?)(</code>)', re.DOTALL
+)
 MEMBER: Final = re.compile(
     r'(<h\d id="(?:\w+\.)+(?P<owner>[A-Z]\w*)\.(?P<name>\w+)" class="doc doc-heading">\s*<span class="[^"]*">)'
     r"(?P=name)(?=</span>)"
@@ -24,7 +26,7 @@ def finish(site: Path) -> None:
     """Change a built site."""
     for page in site.rglob("*.html"):
         text = page.read_text()
-        finished = MEMBER.sub(r"\1\g<owner>.\g<name>", CONSOLE.sub(_with_copy, text))
+        finished = MEMBER.sub(r"\1\g<owner>.\g<name>", BLOCK.sub(_with_copy, text))
         finished = BUNDLE.sub(rf'<script src="\1{SCRIPT.name}"></script>\g<0>', finished)
         if finished != text:
             page.write_text(finished)
@@ -47,5 +49,7 @@ def commands(session: str) -> str:
 
 def _with_copy(block: re.Match[str]) -> str:
     session = html.unescape(re.sub(r"<[^>]+>", "", block[3]))
+    if not session.startswith("$ "):
+        return block[0]
     copied = html.escape(commands(session)).replace("\n", "&#10;")
     return f'{block[1]} data-copy="{copied}"{block[2]}{block[3]}{block[4]}'

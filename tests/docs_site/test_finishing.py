@@ -16,6 +16,7 @@ PAGE = f"""<h2 id="graveler.Branch" class="doc doc-heading"><span class="doc-cla
 <h2 id="graveler.open" class="doc doc-heading"><span class="doc-function-name">open</span></h2>
 <div class="language-console highlight"><pre><code tabindex="0"><span class="gp">$ </span>{SESSION[2:]}</code></pre></div>
 <div class="language-bash highlight"><pre><code>$ echo</code></pre></div>
+<div class="language-text highlight"><pre><code>a tree</code></pre></div>
 <script src="../assets/javascripts/bundle.1.min.js"></script>"""
 
 
@@ -36,6 +37,7 @@ def test_a_session_is_copied_as_its_commands(site: Path) -> None:
     (copied,) = re.findall(r'data-copy="([^"]*)"', page)
     assert unescape(copied) == "printf 'a < \"b\"\\n' && echo c\nfalse"
     assert "<code>$ echo</code>" in page
+    assert "<code>a tree</code>" in page
     assert commands("nothing\n") == ""
 
 
