@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from infra.routes import (
     api_routes,
     gateway_routes,
 )
+from tests.infra.conftest import Deployed
 from tests.infra.tools import resources
 
 HANDLERS = Path(__file__).resolve().parents[2] / "functions"
@@ -188,3 +190,38 @@ def actions_of(template: dict[str, Any], verb: str) -> set[str]:
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     }
+
+
+def test_each_name_reaches_its_operation_through_the_gateway(deployed: Deployed) -> None:
+    """With and without slashes, by the function of the operation or by that of the method."""
+    base = f"{deployed.url}/api/v1/repositories"
+    basic = urllib3.make_headers(basic_auth=f"{deployed.key_id}:{deployed.secret}")
+    tag = "nightly%2F2026"
+    with urllib3.PoolManager(timeout=60, headers={**basic, "content-type": "application/json"}) as http:
+
+        def asked(status: int, method: str, path: str, **document: object) -> urllib3.BaseHTTPResponse:
+            body = json.dumps(document) if document else None
+            answer = http.request(method, f"{base}{path}", body=body)
+            assert answer.status == status, (method, path, answer.data)
+            return answer
+
+        asked(201, "POST", "", name="named", storage_namespace=f"s3://{deployed.bucket}/named")
+        uploaded = http.request(
+            "POST",
+            f"{base}/named/branches/main/objects?path=a",
+            body=b"a",
+            headers={**basic, "content-type": "application/octet-stream"},
+        )
+        assert uploaded.status == 201
+        asked(201, "POST", "/named/branches/main/commits", message="one")
+        asked(201, "POST", "/named/tags", id="nightly/2026", ref="main")
+        assert asked(200, "GET", f"/named/tags/{tag}").json()["id"] == "nightly/2026"
+        for ref in ("main", tag):
+            assert asked(200, "HEAD", f"/named/refs/{ref}/objects?path=a").data == b""
+            assert asked(200, "GET", f"/named/refs/{ref}/objects?path=a").data == b"a"
+            assert asked(200, "POST", f"/named/refs/{ref}/objects/stats", paths=["a"]).status == 200
+            assert asked(200, "GET", f"/named/refs/{ref}/diff/main").json()["results"] == []
+            asked(400, "POST", f"/named/refs/{ref}/merge/main", message="nothing to merge")
+        asked(405, "PATCH", "/named/branches/main")
+        asked(404, "GET", f"/named/{tag}")
+        asked(204, "DELETE", f"/named/tags/{tag}")
