@@ -15,6 +15,10 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge_wildcards
 
+METADATA: Final = "_graveler"
+"""The folder of graveler's own files in a namespace, which may be anywhere in a bucket: as
+graveler.storage.immutable_files.FOLDER."""
+
 _POLICY_CHARS: Final = 6_144 - 700
 """Of the ARNs in a managed policy: the rest are its actions."""
 _ARN_CHARS: Final = len('"arn:aws-us-gov:s3:::/*",')
@@ -26,11 +30,18 @@ _STATEMENT_CHARS: Final = 250
 @dataclass(frozen=True)
 class Rights:
     """What may be done with ``places``, buckets (``bucket``) and folders in them (``bucket/folder/``): ``objects`` are actions on
-    their objects, ``whole`` those on a bucket itself."""
+    their objects, ``whole`` those on a bucket itself, ``metadata`` those on graveler's own files besides."""
 
     places: tuple[str, ...]
     objects: tuple[str, ...]
     whole: tuple[str, ...]
+    metadata: tuple[str, ...] = ()
+
+
+def metadata_of(arn: str) -> list[str]:
+    """The objects below the folders of graveler's own files, of a bucket's ARN or one with a folder in it. A ``*`` stands for any
+    characters, slashes too: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html"""
+    return [f"{arn}/{METADATA}/*", f"{arn}/*/{METADATA}/*"]
 
 
 class ForeignBuckets(Construct):
@@ -46,13 +57,16 @@ class ForeignBuckets(Construct):
 
     def _of(self, rights: Rights) -> list[iam.ManagedPolicy]:
         if rights not in self._made:
-            self._made[rights] = [self._policy(rights, chunk) for chunk in _chunks(rights.places)]
+            self._made[rights] = [self._policy(rights, chunk) for chunk in _chunks(rights)]
         return self._made[rights]
 
     def _policy(self, rights: Rights, places: Sequence[str]) -> iam.ManagedPolicy:
         arn = f"arn:{Stack.of(self).partition}:s3:::"
-        objects = [f"{arn}{place.rstrip('/')}/*" for place in places]
-        statements = [iam.PolicyStatement(actions=list(rights.objects), resources=objects)]
+        roots = [f"{arn}{place.rstrip('/')}" for place in places]
+        statements = [iam.PolicyStatement(actions=list(rights.objects), resources=[f"{root}/*" for root in roots])]
+        if rights.metadata:
+            files = [name for root in roots for name in metadata_of(root)]
+            statements.append(iam.PolicyStatement(actions=list(rights.metadata), resources=files))
         whole = [f"{arn}{place}" for place in places if "/" not in place]
         if whole:
             statements.append(iam.PolicyStatement(actions=list(rights.whole), resources=whole))
@@ -81,12 +95,14 @@ def _folders(places: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         yield bucket, [folder for _, folder in some]
 
 
-def _chunks(places: Sequence[str]) -> Iterator[list[str]]:
-    """The places in groups, each of which fits in a policy that names them twice."""
+def _chunks(rights: Rights) -> Iterator[list[str]]:
+    """The places in groups, each of which fits in a policy that names them twice, and twice more for metadata."""
     chunk: list[str] = []
     chars = 0
-    for place in places:
+    for place in rights.places:
         added = 2 * (_ARN_CHARS + len(place)) + (_STATEMENT_CHARS if "/" in place else 0)
+        if rights.metadata:
+            added += sum(_ARN_CHARS + len(name) for name in metadata_of(place))
         if chunk and chars + added > _POLICY_CHARS:
             yield chunk
             chunk, chars = [], 0

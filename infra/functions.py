@@ -18,10 +18,11 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.encryption import DECRYPT, former_keys, through
-from infra.foreign_buckets import ForeignBuckets, Rights
+from infra.foreign_buckets import ForeignBuckets, Rights, metadata_of
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
 from infra.settings import Settings, SettingsError
+from infra.table_rights import KeyRights, table_rights
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "functions"
 REQUEST_SECONDS: Final = 29
@@ -32,16 +33,9 @@ LONG_SECONDS: Final = 900
 _LONGEST_READ: Final = 30
 """Seconds that a function waits for a byte of S3, if it has the time."""
 
-READ_TABLE: Final = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query")
-WRITE_TABLE: Final = (
-    *READ_TABLE,
-    "dynamodb:PutItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:BatchWriteItem",
-    "dynamodb:ConditionCheckItem",
-)
 READ_OBJECTS: Final = ("s3:GetObject",)
-WRITE_OBJECTS: Final = ("s3:GetObject", "s3:PutObject")
+PUT_OBJECTS: Final = ("s3:PutObject",)
+WRITE_OBJECTS: Final = (*READ_OBJECTS, *PUT_OBJECTS)
 _LIST: Final = "s3:ListBucket"
 READ_BY_KEY: Final = ("kms:Decrypt",)
 USE_KEY: Final = (*READ_BY_KEY, "kms:GenerateDataKey")
@@ -58,6 +52,10 @@ class Duty:
     description: str
     table: tuple[str, ...]
     objects: tuple[str, ...]
+    """What it may do with the lake's objects."""
+    metadata: tuple[str, ...] = ()
+    """What it may do besides with graveler's own files, below ``_graveler/`` of any namespace."""
+    keys: KeyRights = KeyRights.NONE
     seconds: int = REQUEST_SECONDS
     buckets: tuple[str, ...] = ()
     """What it may do with the lake's buckets as a whole, besides listing their objects."""
@@ -66,6 +64,11 @@ class Duty:
     reads_trees: bool = True
     """Whether files of trees are worth keeping near it. Then it is in the network of the shared cache, if there is one, and
     reaches nothing but S3, DynamoDB and Step Functions."""
+
+    @property
+    def writes_objects(self) -> bool:
+        """Whether it may write any objects."""
+        return "s3:PutObject" in (*self.objects, *self.metadata)
 
 
 @dataclass(frozen=True)
@@ -236,7 +239,7 @@ class Functions(Construct):
             iam.PolicyStatement(
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
             ),
-            iam.PolicyStatement(actions=list(duty.table), resources=[self._table.table_arn]),
+            *table_rights(self._table.table_arn, duty.table, duty.keys),
         ]
         if duty.objects:
             statements += [
@@ -244,6 +247,8 @@ class Functions(Construct):
                 iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{landing}/*"]),
                 iam.PolicyStatement(actions=[_LIST], resources=[bucket, landing]),
             ]
+        if duty.metadata:
+            statements.append(iam.PolicyStatement(actions=list(duty.metadata), resources=metadata_of(bucket)))
         if duty.objects and self._settings.kms_keys:
             statements.append(self._use_keys(duty))
         if duty.sealing and self._sealing_key is not None:
@@ -302,7 +307,7 @@ class Functions(Construct):
         (https://docs.aws.amazon.com/kms/latest/developerguide/services-dynamodb.html)."""
         asked = {action for statement in needs.statements for action in statement.actions}
         writes = [
-            *(["s3"] if "s3:PutObject" in duty.objects else []),
+            *(["s3"] if duty.writes_objects else []),
             *(["sqs"] if "sqs:SendMessage" in asked else []),
         ]
         reads = ["dynamodb"]
@@ -320,7 +325,7 @@ class Functions(Construct):
     def _use_keys(self, duty: Duty) -> iam.PolicyStatement:
         """To use the keys of encrypted buckets, through S3 only:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
-        actions = USE_KEY if "s3:PutObject" in duty.objects else READ_BY_KEY
+        actions = USE_KEY if duty.writes_objects else READ_BY_KEY
         service = f"s3.*.{Stack.of(self).url_suffix}"
         return iam.PolicyStatement(
             actions=list(actions),
@@ -332,7 +337,7 @@ class Functions(Construct):
         if not duty.objects:
             return []
         return self._foreign.policies(
-            Rights(self._settings.data_buckets, duty.objects, (_LIST, *duty.buckets)),
+            Rights(self._settings.data_buckets, duty.objects, (_LIST, *duty.buckets), duty.metadata),
             Rights((*self._settings.import_buckets, *self._settings.ingest_buckets), READ_OBJECTS, (_LIST,)),
         )
 

@@ -15,10 +15,11 @@ from constructs import Construct
 
 from infra.encryption import key_in
 from infra.event_patterns import CHANGES, LONGEST_NAME, SOURCE, split_by_pattern
-from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs, start
+from infra.functions import PUT_OBJECTS, READ_OBJECTS, Duty, Functions, Needs, start
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.settings import INGEST_AT_ONCE, Settings
 from infra.stateful import lake_table
+from infra.table_rights import WRITE_TABLE
 
 SECONDS: Final = 300
 """Of a function that works on a batch, the commit that it makes due included."""
@@ -41,7 +42,8 @@ UNREAD: Final = "an item of ingest cannot be read"
 DUTY: Final = Duty(
     "what lands in buckets, and the commits of it",
     WRITE_TABLE,
-    WRITE_OBJECTS,
+    READ_OBJECTS,
+    PUT_OBJECTS,
     seconds=SECONDS,
     reads_trees=False,  # it asks its queues
 )

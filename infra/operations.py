@@ -13,13 +13,14 @@ from constructs import Construct
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.encryption import key_in
 from infra.execution_log import execution_log, log_rights, trace_rights
-from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
+from infra.functions import PUT_OBJECTS, READ_OBJECTS, Duty, Functions, Needs
 from infra.network import NetworkStack
 from infra.settings import Settings
 from infra.state_machine import STEP_SECONDS, definition
 from infra.stateful import lake_table
+from infra.table_rights import WRITE_TABLE
 
-DUTY: Final = Duty("steps of long operations", WRITE_TABLE, WRITE_OBJECTS, seconds=STEP_SECONDS)
+DUTY: Final = Duty("steps of long operations", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, seconds=STEP_SECONDS)
 
 
 class OperationsStack(Stack):

@@ -167,6 +167,8 @@ class Settings:
             raise SettingsError("ingest_buckets are named, but ingest is false; leave one of them out")
         if self.spark_jobs and not self.spark:
             raise SettingsError("spark_jobs are named, but spark is false; leave one of them out")
+        if self.api_connection and not _CONNECTION.fullmatch(self.api_connection):
+            raise SettingsError(f"api_connection {self.api_connection!r} must be the ARN of a connection of EventBridge")
         for name, job in self.spark_jobs.items():
             _check_job(name, job, calls=bool(self.api_connection))
         for name, low, high in (
@@ -411,6 +413,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 OWN_KEY: Final = "own"
 """As ``encryption_key``: a key that the deployment makes."""
 _KEY: Final = re.compile(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+")
+_CONNECTION: Final = re.compile(r"arn:[^:]+:events:[^:]+:[^:]*:connection/[.\w-]+/[\w-]+")
 _SECRET: Final = re.compile(r"arn:[^:]+:secretsmanager:[^:]+:[^:]*:secret:[\w/+=.@-]+")
 _POLICY: Final = re.compile(r"arn:[^:]+:iam::[^:]*:policy/[\w+=,.@/-]+")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")

@@ -21,10 +21,11 @@ from infra.buckets import private_bucket
 from infra.encryption import DECRYPT, former_keys, key_in, through
 from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.foreign_buckets import ForeignBuckets, Rights
-from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS, WRITE_TABLE
+from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS
 from infra.job_flow import flow
 from infra.settings import Settings
 from infra.stateful import lake_table
+from infra.table_rights import WRITE_TABLE, KeyRights, table_rights
 
 RELEASE: Final = "emr-spark-8.0.0"
 """Spark 4.0.2, which the tests run."""
@@ -112,7 +113,7 @@ class SparkStack(Stack):
         )
         own, read, artifacts = bucket.bucket_arn, landing.bucket_arn, self.artifacts.bucket_arn
         rights = [
-            iam.PolicyStatement(actions=list(WRITE_TABLE), resources=[table.table_arn]),
+            *table_rights(table.table_arn, WRITE_TABLE, KeyRights.NONE),
             iam.PolicyStatement(actions=[*WRITE_OBJECTS, *_DELETE], resources=[f"{own}/*"]),
             iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{read}/*", f"{artifacts}/*"]),
             iam.PolicyStatement(actions=["s3:PutObject"], resources=[f"{artifacts}/{LOGS}/*"]),
@@ -205,11 +206,14 @@ class SparkStack(Stack):
         )
 
     def _calls(self, endpoint: str) -> list[iam.PolicyStatement]:
+        """The rights to call the API by the connection. EventBridge keeps its credentials in a secret below the connection's
+        name, which no other connection of the account and region has; what follows is an ID of the secret's own, not the
+        connection's: https://docs.aws.amazon.com/step-functions/latest/dg/call-https-apis.html#connect-http-task-permissions"""
         connection = self._settings.api_connection
-        secrets = self.format_arn(
+        secret = self.format_arn(
             service="secretsmanager",
             resource="secret",
-            resource_name="events!connection/*",
+            resource_name=f"events!connection/{connection.split('/')[1]}/*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         machines = self.format_arn(
@@ -223,7 +227,7 @@ class SparkStack(Stack):
             ),
             iam.PolicyStatement(actions=["events:RetrieveConnectionCredentials"], resources=[connection]),
             iam.PolicyStatement(
-                actions=["secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"], resources=[secrets]
+                actions=["secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"], resources=[secret]
             ),
         ]
 

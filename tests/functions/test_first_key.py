@@ -13,6 +13,7 @@ from graveler.access.authentication import Access
 from graveler.access.keys import Keys
 from graveler.access.permissions import Role
 from graveler.functions.first_key import SECRET, ensure_first_key, first_key_handler
+from graveler.lake.opening.repositories import LAKE
 from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
 from graveler.storage.tables import Tables
 from tests.functions.conftest import Handler
@@ -95,6 +96,7 @@ def test_the_first_key_is_made_once_and_no_update_changes_it(
     made = kept(secret)
     key = Access(tables).key(made["access_key_id"])
     assert (key.role, key.name) == (Role.ADMIN, "admin")
+    assert tables.get(LAKE) is not None  # which functions that only create repositories by a restore may not write
     login = {name: made[name] for name in ("access_key_id", "secret_access_key")}
     assert write(event("POST", "/api/v1/auth/login", body=login), None)["statusCode"] == 200
     for kind in ("Update", "Create", "Delete"):

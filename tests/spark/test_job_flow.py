@@ -230,7 +230,7 @@ def test_the_flow_imports_and_merges_once_also_if_the_answer_is_lost(
     cloud = Cloud(bucket, scene.keys["writer"], capfd)
     asked: list[str] = []
 
-    troubles = [Reply(429, b'{"message": "it goes on"}'), Reply(502, b"{}"), Lost(), Reply(504, b"{}")]
+    troubles: list[Trouble] = [Reply(429, b'{"message": "it goes on"}'), Reply(502, b"{}"), Lost(), Reply(504, b"{}")]
 
     def in_trouble_at_first(operation: str, ordinal: int) -> Trouble:
         asked.append(operation)

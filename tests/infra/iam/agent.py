@@ -12,8 +12,10 @@ import sys
 from typing import Any
 
 _FOLDER = os.environ.get("GRAVELER_IAM_CALLS", "")
-_UNTOLD = frozenset(("Body", "ExpressionAttributeValues", "Item", "MessageBody", "SecretString"))
+_UNTOLD = frozenset(("Body", "MessageBody", "SecretString"))
 """Parameters that no right depends on."""
+_PARTLY = {"Item": "P", "ExpressionAttributeValues": ":p"}
+"""Of these, rights depend on the partition alone, which graveler.storage.dynamodb_tables names so."""
 
 
 def note(service: str, operation: str, parameters: Any) -> None:
@@ -33,7 +35,11 @@ def note(service: str, operation: str, parameters: Any) -> None:
 
 def _told(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _told(each) for name, each in value.items() if name not in _UNTOLD}
+        return {
+            str(name): _told({_PARTLY[name]: each.get(_PARTLY[name])} if name in _PARTLY else each)
+            for name, each in value.items()
+            if name not in _UNTOLD
+        }
     if isinstance(value, list | tuple):
         return [_told(each) for each in value]
     return value if isinstance(value, str | int | float | None) else repr(type(value))

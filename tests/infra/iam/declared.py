@@ -156,7 +156,10 @@ def _functions(stacks: Stacks) -> Iterator[Request]:
             _, _, point = points[mount["Arn"]]
             system = f"arn:aws:elasticfilesystem:{REGION}:{ACCOUNT}:file-system/{point['FileSystemId']}"
             for action in ("ClientMount", "ClientWrite"):
-                keys = {"elasticfilesystem__accesspointarn": mount["Arn"]}
+                keys = {
+                    "elasticfilesystem__accesspointarn": mount["Arn"],
+                    "elasticfilesystem__accessedviamounttarget": "true",
+                }
                 yield as_role(role, f"elasticfilesystem:{action}", system, why, **keys)
 
 
@@ -268,7 +271,8 @@ def _job_run(parameters: Mapping[str, Any], machine: str) -> Iterator[Call]:
 def _http(parameters: Mapping[str, Any], machine: str) -> Iterator[Call]:
     """https://docs.aws.amazon.com/step-functions/latest/dg/call-https-apis.html#connect-http-task-permissions."""
     pattern = parameters["ApiEndpoint.$"].partition("'")[2].partition("'")[0]
-    secret = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:events!connection/graveler/id"
+    connection = parameters["Authentication"]["ConnectionArn"].split("/")[1]
+    secret = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:events!connection/{connection}/of-the-secret-AbCdEf"
     yield "states:InvokeHTTPEndpoint", machine, {"states__httpendpoint": pattern.format("/repositories")}
     yield "events:RetrieveConnectionCredentials", parameters["Authentication"]["ConnectionArn"], {}
     yield "secretsmanager:GetSecretValue", secret, {}

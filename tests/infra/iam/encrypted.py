@@ -83,7 +83,7 @@ def rights_as_requests(policies: Policies, encrypted: Mapping[str, str]) -> Iter
     for role, statements in policies.roles.items():
         for statement in statements:
             for right in statement.rights():
-                resource = right.resource.removesuffix("/*")
+                resource = right.resource.partition("/")[0] if ":s3:" in right.resource else right.resource
                 if resource in encrypted:
                     asked = right.resource.replace("*", "key")
                     yield Request(

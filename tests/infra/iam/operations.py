@@ -14,7 +14,7 @@ from tests.infra.iam.conditions import ENCRYPTION_CONTEXT, UnknownError
 from tests.infra.iam.templates import ACCOUNT, REGION
 
 Parameters = Mapping[str, Any]
-Need = tuple[str, str, dict[str, str]]
+Need = tuple[str, str, dict[str, str | tuple[str, ...]]]
 """Action, resource, and the condition keys that only this call has."""
 
 
@@ -91,20 +91,49 @@ def _table(name: str) -> str:
     return name if name.startswith("arn:") else f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
 
 
+def _leading(*places: Parameters | None) -> dict[str, str | tuple[str, ...]]:
+    """The condition key with the partitions of items, keys, or the values of a query."""
+    partitions = {place["P" if "P" in place else ":p"]["S"] for place in places if place is not None}
+    return {"dynamodb:leadingkeys": tuple(sorted(partitions))}
+
+
+def _of_item(parameters: Parameters) -> dict[str, str | tuple[str, ...]]:
+    return _leading(parameters.get("Item", parameters.get("Key")))
+
+
+def _on_item(action: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        yield f"dynamodb:{action}", _table(parameters["TableName"]), _of_item(parameters)
+
+    return find
+
+
 def _on_table(action: str) -> Find:
     def find(parameters: Parameters) -> Iterator[Need]:
-        index = f"/index/{parameters['IndexName']}" if "IndexName" in parameters else ""
-        yield f"dynamodb:{action}", _table(parameters["TableName"]) + index, {}
+        yield f"dynamodb:{action}", _table(parameters["TableName"]), {}
 
     return find
 
 
-def _batch(action: str) -> Find:
-    def find(parameters: Parameters) -> Iterator[Need]:
-        for name in parameters["RequestItems"]:
-            yield f"dynamodb:{action}", _table(name), {}
+def _query(parameters: Parameters) -> Iterator[Need]:
+    index = f"/index/{parameters['IndexName']}" if "IndexName" in parameters else ""
+    keys = {} if index else _leading(parameters["ExpressionAttributeValues"])
+    yield "dynamodb:Query", _table(parameters["TableName"]) + index, keys
 
-    return find
+
+def _batch_get(parameters: Parameters) -> Iterator[Need]:
+    for name, asked in parameters["RequestItems"].items():
+        yield "dynamodb:BatchGetItem", _table(name), _leading(*asked["Keys"])
+
+
+def _batch_write(parameters: Parameters) -> Iterator[Need]:
+    for name, writes in parameters["RequestItems"].items():
+        requests = [request for write in writes for request in write.values()]
+        yield (
+            "dynamodb:BatchWriteItem",
+            _table(name),
+            _leading(*(request.get("Item", request.get("Key")) for request in requests)),
+        )
 
 
 _MEMBERS: Final = {
@@ -119,7 +148,7 @@ _MEMBERS: Final = {
 def _transaction(parameters: Parameters) -> Iterator[Need]:
     for member in parameters["TransactItems"]:
         ((kind, what),) = member.items()
-        yield f"dynamodb:{_MEMBERS[kind]}", _table(what["TableName"]), {}
+        yield f"dynamodb:{_MEMBERS[kind]}", _table(what["TableName"]), _of_item(what)
 
 
 def _on_queue(action: str) -> Find:
@@ -182,12 +211,11 @@ _OPERATIONS: Final[dict[tuple[str, str], Find]] = {
     ("s3", "ListMultipartUploads"): _on_bucket("ListBucketMultipartUploads"),
     ("s3", "ListObjectsV2"): _list,
     ("s3", "HeadBucket"): _on_bucket("ListBucket"),
-    **{
-        ("dynamodb", name): _on_table(name)
-        for name in ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "DescribeTable")
-    },
-    ("dynamodb", "BatchGetItem"): _batch("BatchGetItem"),
-    ("dynamodb", "BatchWriteItem"): _batch("BatchWriteItem"),
+    **{("dynamodb", name): _on_item(name) for name in ("GetItem", "PutItem", "UpdateItem", "DeleteItem")},
+    **{("dynamodb", name): _on_table(name) for name in ("Scan", "DescribeTable")},
+    ("dynamodb", "Query"): _query,
+    ("dynamodb", "BatchGetItem"): _batch_get,
+    ("dynamodb", "BatchWriteItem"): _batch_write,
     ("dynamodb", "TransactWriteItems"): _transaction,
     ("dynamodb", "TransactGetItems"): _transaction,
     ("sqs", "SendMessage"): _on_queue("SendMessage"),

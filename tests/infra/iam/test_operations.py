@@ -52,11 +52,29 @@ def test_many_deletions_are_each_a_deletion() -> None:
 
 
 def test_members_of_a_transaction_are_requests_of_their_own() -> None:
-    members = [{kind: {"TableName": "t"}} for kind in ("Put", "Update", "Delete", "ConditionCheck")]
-    assert asked("dynamodb", "TransactWriteItems", TransactItems=members) == [
-        (f"dynamodb:{action}", TABLE) for action in ("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")
+    members = [
+        {"Put": {"TableName": "t", "Item": {"P": {"S": "put"}}}},
+        *({kind: {"TableName": "t", "Key": {"P": {"S": kind}}}} for kind in ("Update", "Delete", "ConditionCheck")),
     ]
-    assert asked("dynamodb", "BatchGetItem", RequestItems={"t": {"Keys": []}}) == [("dynamodb:BatchGetItem", TABLE)]
+    assert list(needs("dynamodb", "TransactWriteItems", {"TransactItems": members})) == [
+        ("dynamodb:PutItem", TABLE, {"dynamodb:leadingkeys": ("put",)}),
+        *(
+            (f"dynamodb:{kind}Item", TABLE, {"dynamodb:leadingkeys": (kind,)})
+            for kind in ("Update", "Delete", "ConditionCheck")
+        ),
+    ]
+
+
+def test_requests_tell_the_partitions_of_all_their_items() -> None:
+    keys = [{"P": {"S": "b"}, "S": {"B": ""}}, {"P": {"S": "a"}, "S": {"B": ""}}]
+    writes = [{"PutRequest": {"Item": keys[0]}}, {"DeleteRequest": {"Key": keys[1]}}]
+    both = {"dynamodb:leadingkeys": ("a", "b")}
+    for operation, asked_for in (("BatchGetItem", {"Keys": keys}), ("BatchWriteItem", writes)):
+        found = list(needs("dynamodb", operation, {"RequestItems": {"t": asked_for}}))
+        assert found == [(f"dynamodb:{operation}", TABLE, both)]
+    query = {"TableName": "t", "ExpressionAttributeValues": {":p": {"S": "a"}}}
+    assert list(needs("dynamodb", "Query", query)) == [("dynamodb:Query", TABLE, {"dynamodb:leadingkeys": ("a",)})]
+    assert list(needs("dynamodb", "Scan", {"TableName": "t"})) == [("dynamodb:Scan", TABLE, {})]
 
 
 def test_an_index_is_a_resource_of_its_own() -> None:

@@ -46,7 +46,8 @@ def test_import_places_are_read_and_data_places_written_to_and_nothing_beside_th
     for role in roles(stacks, name):
         for place in (*DATA, *IMPORT):
             assert may(policies, role, "s3:GetObject", f"{BUCKET}{place}/a/b")
-            assert may(policies, role, "s3:PutObject", f"{BUCKET}{place}/a/b") is (writes and place in DATA)
+            for key, written in (("a/b", name in ("Write", "Job")), ("a/_graveler/b", writes), ("_graveler/b", writes)):
+                assert may(policies, role, "s3:PutObject", f"{BUCKET}{place}/{key}") is (written and place in DATA)
             assert not may(policies, role, "s3:GetObject", f"{BUCKET}{place}-2/a")
         for beside in ("shared-bucket/other/x", "shared-bucket/raw/hourly/x", "shared-bucket/x"):
             assert not may(policies, role, "s3:GetObject", BUCKET + beside)

@@ -23,6 +23,7 @@ from graveler.access.permissions import Role
 from graveler.errors import GravelerError
 from graveler.functions.clients import client
 from graveler.functions.entry import Event, Function
+from graveler.lake.opening.repositories import Repositories
 from graveler.retries import Retries
 from graveler.storage.aws_requests import FAILURES, error_code, explained, send
 from graveler.storage.keyring import TOKEN_SECRET, SealingKeyLostError
@@ -69,7 +70,9 @@ def first_key_handler() -> Callable[[Event, object], None]:
         try:
             if event["RequestType"] != "Delete":
                 function.lake.keyring.ready()
-                function.lake.keyring.shared(TOKEN_SECRET)  # other functions may not write it, or make a key
+                # Other functions may not write these, or make a key.
+                function.lake.keyring.shared(TOKEN_SECRET)
+                Repositories(function.lake.tables).lake_id()
                 ensure_first_key(function.lake.tables, secrets, os.environ[SECRET], now=time.time())
         except SealingKeyLostError as error:
             reason = f"{error}. {_ADOPTION}"

@@ -138,7 +138,7 @@ class Repositories:
         If another repository is being created in it, wait until it exists, or its creator has died: half a minute at most, with
         two object reads and two table reads every few seconds. :class:`BusyError` if others are faster again and again.
         """
-        lake = self._lake_id()
+        lake = self.lake_id()
 
         def look() -> tuple[str, StoredObject] | None:
             try:
@@ -167,7 +167,7 @@ class Repositories:
     def mark(self, repository: Repository, objects: Objects) -> bool:
         """Mark a namespace without a mark as this repository's; return False if it has the mark of another one. One table read,
         one object write."""
-        return self._mark(repository, objects, self._lake_id())
+        return self._mark(repository, objects, self.lake_id())
 
     def _mark(self, repository: Repository, objects: Objects, lake: str) -> bool:
         marker = msgspec.json.encode(_Marker(repository.name, repository.uid, lake, repository.format_version))
@@ -192,7 +192,9 @@ class Repositories:
                 return
         raise namespace_taken(namespace, whose)
 
-    def _lake_id(self) -> str:
+    def lake_id(self) -> str:
+        """Return the ID that distinguishes this lake from all others; the first caller makes it. One table read; a write and a
+        read more the first time."""
         item = self._tables.get(LAKE)
         if item is None:
             with suppress(ConditionFailedError):  # another creator was faster: its ID counts
