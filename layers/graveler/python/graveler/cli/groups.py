@@ -1,5 +1,6 @@
 """A group of commands that knows the words of other tools."""
 
+import itertools
 from typing import Any
 
 from typer.core import TyperGroup
@@ -25,15 +26,18 @@ class RefGroup(Group):
     """The commands of branches or tags, which answer a name where a command belongs."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        from difflib import get_close_matches  # only for an unknown command
-
         word = args[0]
-        if self.get_command(ctx, word) is None and not get_close_matches(word, self.commands):
+        if self.get_command(ctx, word) is None:
+            from difflib import get_close_matches  # only for an unknown command
+
             from graveler.cli.foreign_words import instead_of
 
-            if not instead_of(ctx.command_path, word):
+            if word in ctx.find_root().command.commands and not instead_of(ctx.command_path, word):
+                raise InvalidError(f"there is no command `{ctx.command_path} {word}`: use `graveler {word}`")
+            if not instead_of(ctx.command_path, word) and not get_close_matches(word, self.commands):
+                names = " ".join(itertools.takewhile(lambda name: not name.startswith("-"), args))
                 raise InvalidError(
-                    f"there is no command `{ctx.command_path} {word}`: `{ctx.command_path} create {word}` creates it, "
+                    f"there is no command `{ctx.command_path} {word}`: `{ctx.command_path} create {names}` creates it, "
                     f"`{ctx.command_path} list` lists what there is"
                 )
         return super().resolve_command(ctx, args)

@@ -3,15 +3,17 @@
 Loaded only after an error. It then asks the lake for one or two pages of names, and does without if the lake does not answer.
 """
 
+import os
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from graveler.addresses import SCHEME, Address, ref_address, tag_meant
+from graveler.addresses import SCHEME, Address, ref_address, scheme_of, tag_meant
 from graveler.cli.failures import WHAT_DECIDES, NothingBelowError
 from graveler.cli.locations import named_by_command, open_lake, open_repository
-from graveler.cli.uris import parsed_by_command
+from graveler.cli.uris import NoAddressError, parsed_by_command
 from graveler.errors import (
     EmptySourceError,
     GravelerError,
@@ -26,6 +28,7 @@ from graveler.errors import (
 
 if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
+    from graveler.cli.locations import Named
 
 _NAMES: Final = 1000
 """The number of names with which a misspelt one is compared."""
@@ -45,22 +48,102 @@ def hint_for(error: GravelerError) -> str:
             return f"`graveler log {ref_address(repository, error.ref)}` shows what came since"
         case EmptySourceError():
             return "`--allow-empty` allows it"
+        case NoAddressError():
+            return _no_head(error.text) or _on_this_machine(error.text) or _address_hint(named, error.text)
         case RepositoryNotFoundError():
             return _joined(
-                _close(
-                    error.name, lambda: (found.name for found in open_lake(named).repositories("", "", _NAMES).results)
-                ),
+                _branch_of_only(named, error.name) or _close(error.name, lambda: _repositories(named)),
                 "`graveler repo list` lists all repositories",
             )
+        case RefNotFoundError() if _no_head(error.ref):
+            return _no_head(error.ref)
         case RefNotFoundError() if repository:
             opened = partial(open_repository, named, repository)
-            return _tag_hint(opened, repository, error) or _ref_hint(opened, repository, error)
+            return (
+                _tag_hint(opened, repository, error)
+                or _path_behind_ref(opened, repository, error.ref)
+                or _ref_hint(opened, repository, error)
+            )
         case ObjectNotFoundError() if error.path.endswith("/") and not isinstance(error, NothingBelowError):
             return _ON_FOLDERS
         case ObjectNotFoundError() if repository:
             return _path_hint(lambda: open_repository(named, repository), repository, error.ref, error.path)
         case _:
             return ""
+
+
+def _repositories(named: "Named | None") -> list[str]:
+    return [repository.name for repository in open_lake(named).repositories("", "", _NAMES).results]
+
+
+def _no_head(text: str) -> str:
+    """Return a hint for git's name of what is checked out."""
+    base = text.rpartition("/")[2].partition("~")[0].partition("^")[0].partition("@")[0]
+    if base not in ("HEAD", "FETCH_HEAD", "ORIG_HEAD"):
+        return ""
+    steps = text.rpartition("/")[2].removeprefix(base)
+    return f"Nothing is checked out, so there is no {base}: name the branch, as in lakefs://REPOSITORY/main{steps}"
+
+
+def _on_this_machine(text: str) -> str:
+    """Return a hint for a file in the place of an address; not for the root, or a name with a scheme."""
+    if "://" in text or not os.path.lexists(text) or not text.strip("/"):
+        return ""
+    return f"{text!r} is on this machine; in put and import it stands before the place in the lake, in get behind it"
+
+
+def _address_hint(named: "Named | None", text: str) -> str:
+    """Return the address that may be meant by a text without a scheme, which begins with a repository, or with a branch of the
+    only one."""
+    if scheme := scheme_of(text):
+        ref = text.removeprefix(scheme).rstrip("/")
+        return f"`graveler ls {scheme}{ref}/` lists what there is" if "/" in ref else ""
+    words = re.sub("^(lakefs|graveler)?:?/*", "", text)
+    first, _, rest = words.partition("/")
+    if not first or "://" in words:
+        return ""
+    try:
+        names = _repositories(named)
+        if first in names:
+            return (
+                f"Did you mean {SCHEME}{words}?"
+                if rest
+                else f"{first!r} is a repository: write {SCHEME}{first}/BRANCH/"
+            )
+        base = re.split("[~^@]|[.][.]", first)[0]
+        if len(names) == 1:
+            open_lake(named).repository(names[0]).branch(base)
+            return f"Did you mean {SCHEME}{names[0]}/{words}?"
+    except GravelerError:  # the error that is being reported matters, not this one
+        return ""
+    return ""
+
+
+def _branch_of_only(named: "Named | None", name: str) -> str:
+    """Return a hint for a branch of the only repository in the place of a repository."""
+    try:
+        names = _repositories(named)
+        if len(names) == 1:
+            open_lake(named).repository(names[0]).branch(name)
+            return f"{name!r} is a branch of {names[0]!r}: write {SCHEME}{names[0]}/{name}."
+    except GravelerError:  # the error that is being reported matters, not this one
+        return ""
+    return ""
+
+
+def _path_behind_ref(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
+    """Return a hint for a ref with a path behind it, where only a ref can stand."""
+    first, slash, path = ref.partition("/")
+    if not slash:
+        return ""
+    try:
+        opened().commit_of(first)
+    except GravelerError:  # the error that is being reported matters, not this one
+        return ""
+    return (
+        f"A path cannot stand here, only a ref, such as {SCHEME}{repository}/{first}; `graveler log --path {path}` shows what "
+        "changed a path, `graveler stat` what it is"
+    )
 
 
 def _tag_hint(opened: "Callable[[], AnyRepository]", repository: str, error: RefNotFoundError) -> str:

@@ -37,10 +37,9 @@ def _run_line(command: CommandTree, arguments: Sequence[str]) -> int:
         result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)
         return result if isinstance(result, int) else ExitCode.OK
     except typer.TyperException as error:
+        from graveler.cli.usage import usage_message  # only for a wrong command line
+
         context = getattr(error, "ctx", None)
-        message = error.format_message().rstrip(".")
-        if message.startswith("No such option") and context is not None and context.parent is None:
-            message += "; a command's own options come after its name"
-        return report_usage(message, context.command_path if context else "graveler")
+        return report_usage(usage_message(error), context.command_path if context else "graveler")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can turn it into words
         return report(error)

@@ -62,6 +62,16 @@ class Sides:
     may_be_ref: bool = False
 
 
+class NoAddressError(InvalidError):
+    """A text that should have been an address in a lake."""
+
+    text: str
+
+    def __init__(self, text: str, sentence: str) -> None:
+        self.text = text
+        super().__init__(sentence)
+
+
 def parsed_by_command() -> tuple[ObjectURI, ...]:
     """Return what the arguments of the command named where a path could stand, for the report of an error: of each ref the first
     address."""
@@ -244,7 +254,7 @@ def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
     if not whole:
         rest = rest.removesuffix("/")
     if not rest:
-        _refuse(text, "nothing follows the repository", form)
+        _refuse(text, f"nothing follows the repository; `graveler branch list {name}` lists its branches", form)
     return name, rest
 
 
@@ -257,4 +267,4 @@ def _check_ref(ref: str) -> str:
 
 def _refuse(text: str, why: str, form: str) -> NoReturn:
     shown = repr(text) if len(text) <= 100 else f"{text[:100]!r}…"
-    raise InvalidError(f"{shown} is not of the form {form}: {why}")
+    raise NoAddressError(text, f"{shown} is not of the form {form}: {why}")

@@ -35,7 +35,7 @@ def diff(
     left: Annotated[
         str | None,
         typer.Argument(
-            metavar="[A..B|A|PATH]",
+            metavar="A..B|A|PATH",
             help="lakefs://REPOSITORY/A..B, or A's URI; or a path with uncommitted changes. [default: all of the default branch]",
             autocompletion=completion.branches,
         ),
@@ -43,13 +43,13 @@ def diff(
     right: Annotated[
         str | None,
         typer.Argument(
-            metavar="[B]",
+            metavar="B|PATH",
             help="A ref in the same repository, or its URI; behind A..B, the path.",
             autocompletion=completion.other_refs,
         ),
     ] = None,
     path: Annotated[
-        str | None, typer.Argument(metavar="[PATH]", help="Only this object, or what is in this folder.")
+        str | None, typer.Argument(metavar="PATH", help="Only this object, or what is in this folder.")
     ] = None,
     three_dot: Annotated[
         bool, typer.Option("--three-dot", help="Show what B changed since its common base with A, like A...B.")
