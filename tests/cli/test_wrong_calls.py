@@ -48,7 +48,7 @@ WRONG: list[tuple[str, str]] = [
     ("ls lakefs://main/raw/", "'main' is a branch of 'lake': write lakefs://lake/main."),
     ("use main", "'main' is a branch of 'lake': write lakefs://lake/main. `graveler repo list` lists all repositories"),
     ("merge lakefs://lake/dev lakefs://other/main", "is not in repository 'lake'; both refs must be in the same repository"),
-    ("show lakefs://lake/main/raw/f.csv", "A path cannot stand here, only a ref, such as lakefs://lake/main; `graveler log --path"),
+    ("show lakefs://lake/main/raw/f.csv", "A path cannot stand here, only a ref, such as lakefs://lake/main"),
     ("cat lakefs://lake/main", "a path is missing. `graveler ls lakefs://lake/main/` lists what there is"),
     ("import . lakefs://lake/main/x", "a folder is imported into a folder, but 'x' does not end with '/': write 'x/'"),
     # Typos.
@@ -65,7 +65,7 @@ WRONG: list[tuple[str, str]] = [
     ("log HEAD", "Nothing is checked out, so there is no HEAD: name the branch, as in lakefs://REPOSITORY/main"),
     ("revert lakefs://lake/HEAD~1 main", "there is no HEAD: name the branch, as in lakefs://REPOSITORY/main~1"),
     ("commit -am Fix", "there is no option -a: every change is staged already: use `graveler commit -m TEXT`"),
-    ("commit --amend", "there is no option --amend: a commit never changes; `graveler undo` goes back to the one before it"),
+    ("commit --amend", "there is no option --amend: a commit never changes; `graveler undo` goes back to the one before"),
     ("log -5", "there is no option -5: use -n 5"),
     ("log lakefs://lake/main --stat", "there is no option --stat: use `graveler show REF --stat`"),
     ("diff --cached", "`graveler status` shows what is not committed, and so does `graveler diff` without refs"),

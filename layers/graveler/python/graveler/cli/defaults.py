@@ -3,16 +3,10 @@
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from graveler.cli.lake_options import lake_options, set_lake_options
+
 if TYPE_CHECKING:
     from graveler.locations import DefaultPlace, Named
-
-_ASKED: "Final[ContextVar[Named | None]]" = ContextVar("_ASKED", default=None)
-"""The lake according to the options of the command that runs."""
-
-
-def asked() -> "Named | None":
-    """Return the lake according to the options of the command that runs; None if it has none."""
-    return _ASKED.get()
 
 
 class Default(NamedTuple):
@@ -28,7 +22,7 @@ _USED: "Final[ContextVar[DefaultPlace | None]]" = ContextVar("_USED", default=No
 
 def ask(named: "Named | None") -> None:
     """Begin a command whose options name this lake, or none."""
-    _ASKED.set(named)
+    set_lake_options(named)
     _USED.set(None)
 
 
@@ -40,7 +34,7 @@ def default() -> Default | None:
     from graveler.locations import find_default
 
     try:
-        place = find_default(_ASKED.get())
+        place = find_default(lake_options())
     except NotFoundError:
         place = None  # opening the lake reports that there is none
     _USED.set(place)
@@ -66,7 +60,7 @@ def unbound() -> str:
     """Return a sentence on a repository that an older version kept for no lake in particular; "" without one."""
     from graveler.locations import unbound_default
 
-    place = unbound_default(_ASKED.get())
+    place = unbound_default(lake_options())
     if place is None:
         return ""
     where = f"{place.repository}/{place.branch}" if place.branch else place.repository
@@ -82,4 +76,4 @@ def default_branch(found: Default) -> str:
         return found.branch
     from graveler.cli.locations import open_repository
 
-    return open_repository(_ASKED.get(), found.repository).repository.default_branch
+    return open_repository(lake_options(), found.repository).repository.default_branch

@@ -4,7 +4,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from graveler.cli.defaults import asked
+from graveler.cli.lake_options import lake_options
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError
 from graveler.lake.opening.location import FolderLake, LakeLocation, open_at
@@ -42,7 +42,7 @@ def user_name() -> str:
     """Return the committer's name, of the profile that the command's options name or of the one in use."""
     from graveler.locations import user_name
 
-    named = asked()
+    named = lake_options()
     return user_name(None if named is None else named.profile)
 
 
