@@ -31,6 +31,7 @@ KNOWN_KEYS: Final = frozenset(
         "aws:sourceaccount",
         "aws:sourcearn",
         "dynamodb:leadingkeys",
+        "elasticfilesystem:accessedviamounttarget",
         "elasticfilesystem:accesspointarn",
         "iam:passedtoservice",
         "kms:calleraccount",

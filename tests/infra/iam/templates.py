@@ -74,6 +74,7 @@ _POLICIES: Final = frozenset(
 """Properties that hold policies."""
 
 _READ: Final = {
+    "AWS::EFS::FileSystem": {"FileSystemPolicy"},
     "AWS::IAM::ManagedPolicy": {"PolicyDocument"},
     "AWS::IAM::Policy": {"PolicyDocument"},
     "AWS::IAM::Role": {"AssumeRolePolicyDocument", "ManagedPolicyArns", "Policies"},
@@ -256,6 +257,10 @@ class Stacks:
         for stack, logical, told in self.each("AWS::KMS::Key"):
             arn = self.arn(stack, logical)
             yield arn, parse(_on(arn, told["KeyPolicy"]), f"{stack}/{logical}")
+        for stack, logical, told in self.each("AWS::EFS::FileSystem"):
+            if "FileSystemPolicy" in told:
+                arn = self.arn(stack, logical)
+                yield arn, parse(_on(arn, told["FileSystemPolicy"]), f"{stack}/{logical}")
         for stack, logical, told in self.each("AWS::Lambda::Permission"):
             arn = function_arn(told["FunctionName"])
             yield arn, parse(_permission(arn, told), f"{stack}/{logical}")
