@@ -164,12 +164,19 @@ ADOPTED: Final[dict[str, Any]] = {
 
 
 @pytest.fixture(scope="session")
-def adopted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def adopted_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a deployment that adopts."""
+
+    def make(into: Path) -> None:
+        synthesised(into, spark_package=stub_package(into), **ADOPTED)
+
+    return made_once(shared_folder(tmp_path_factory), "adopted", make)
+
+
+@pytest.fixture(scope="session")
+def adopted(adopted_assembly: Path) -> dict[str, dict[str, Any]]:
     """Templates of a deployment that adopts."""
-    folder = shared_folder(tmp_path_factory)
-    return templates(
-        made_once(folder, "adopted", lambda into: synthesised(into, spark_package=stub_package(into), **ADOPTED))
-    )
+    return templates(adopted_assembly)
 
 
 RESTORED: Final = "lake-then"
@@ -334,7 +341,12 @@ def without_expressions(file: Path) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever asks for an assembly or a deployment needs the tools, wherever the test stands."""
     for item in items:
-        if {"default_assembly", "full_assembly", "crowded_assembly", "other_assembly", "adopted", "deployed"} & set(
-            getattr(item, "fixturenames", ())
-        ):
+        if {
+            "default_assembly",
+            "full_assembly",
+            "crowded_assembly",
+            "other_assembly",
+            "adopted_assembly",
+            "deployed",
+        } & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.ci)

@@ -10,6 +10,7 @@ from botocore.session import Session
 from botocore.stub import Stubber
 
 from infra.leftovers import LeftoversError, advice, leftovers, main
+from infra.settings import SettingsError, read_settings
 from tests.infra.conftest import ADOPTED, BOUNDARY, ENCRYPTION_KEY, SEALING_KEY
 from tests.infra.tools import policies, resources
 
@@ -224,6 +225,34 @@ SETTINGS = {
     "first_key": ARN.format("secretsmanager", "secret:FirstKey-AbCdEf"),
     "encryption_key": ARN.format("kms", "key/2"),
 }
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"bucket": "My Bucket"}, "bucket 'My Bucket' must be the name of a bucket"),
+        ({"landing_bucket": "a/b"}, "landing_bucket 'a/b' must be the name of a bucket"),
+        ({"bucket": "one", "landing_bucket": "one"}, "bucket and landing_bucket are both 'one'"),
+        ({"table": "lake", "sealing_key": "alias/mine"}, "sealing_key 'alias/mine' must be the ARN of a key"),
+        ({"sealing_key": SEALING_KEY}, "sealing_key is given, but no table"),
+        (
+            {"table": "lake", "sealing_key": SEALING_KEY, "first_key": "mine"},
+            "first_key 'mine' must be the ARN of a secret",
+        ),
+        ({"table": "lake", "first_key": ADOPTED["first_key"]}, "first_key is given without table and sealing_key"),
+        (
+            {"table": "lake", "sealing_key": SEALING_KEY, "warm_reads": 20_000},
+            "warm_reads and warm_writes are for a table",
+        ),
+        ({"former_encryption_keys": "mine"}, "former_encryption_keys: 'mine' must be own, or the ARN of a key"),
+        ({"encryption_key": "own", "former_encryption_keys": "own"}, "former_encryption_keys: 'own' is also the"),
+        ({"former_encryption_keys": [f"{SEALING_KEY}{n}" for n in range(5)]}, "names more than 4 keys"),
+        ({"permissions_boundary": "Functions"}, "permissions_boundary 'Functions' must be the ARN of a managed policy"),
+    ],
+)
+def test_settings_that_adopt_what_cannot_be_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        read_settings({f"graveler:{name}": value for name, value in settings.items()}.get)
 
 
 def test_what_is_left_is_found_by_its_tags() -> None:

@@ -40,8 +40,10 @@ def snapshot(assembly: Path) -> dict[str, Any]:
     return loaded
 
 
-def test_cfn_lint_finds_nothing(default_assembly: Path, full_assembly: Path, other_assembly: Path) -> None:
-    assemblies = (default_assembly, full_assembly, other_assembly)
+def test_cfn_lint_finds_nothing(
+    default_assembly: Path, full_assembly: Path, other_assembly: Path, adopted_assembly: Path
+) -> None:
+    assemblies = (default_assembly, full_assembly, other_assembly, adopted_assembly)
     files = [str(file) for each in assemblies for file in each.glob("*.template.json")]
     # W3005: CDK names dependencies that follow from references as well.
     done = subprocess.run(
@@ -274,7 +276,8 @@ def test_spark_is_there_for_who_asks_and_stops_by_itself(default: Templates, ful
     assert properties["ReleaseLabel"] == "emr-spark-8.0.0"
     assert properties["AutoStopConfiguration"]["Enabled"] is True
     assert "InitialCapacity" not in properties  # which would be paid for while nothing runs
-    assert properties["MaximumCapacity"] == {"Cpu": "64 vCPU", "Memory": "512 GB", "Disk": "3200 GB"}
+    assert properties["MaximumCapacity"] == {"Cpu": "16 vCPU", "Memory": "128 GB", "Disk": "800 GB"}
+    assert properties["SchedulerConfiguration"] == {"MaxConcurrentRuns": 1, "QueueTimeoutMinutes": 60}
 
 
 def test_a_job_may_do_what_jobs_do_and_write_nothing_that_is_ingested(full: Templates) -> None:
@@ -332,7 +335,7 @@ def test_the_flow_waits_for_the_job_and_then_calls_the_api(full: Templates) -> N
     assert not re.search("secret|password|key", submitted["SparkSubmitParameters"], re.IGNORECASE)
     assert job["Next"] == "Calls"
     call = states["Calls"]["ItemProcessor"]["States"]["Call"]
-    assert call["Parameters"]["ApiEndpoint.$"].endswith("/api/v1{}', $.path)")
+    assert call["Parameters"]["ApiEndpoint.$"].endswith("/api/v1{}', $.call.path)")
     assert "States.Http.StatusCode.429" in call["Retry"][0]["ErrorEquals"]
     rules = resources(spark, "AWS::Events::Rule")
     inputs = {
@@ -593,7 +596,7 @@ def test_functions_start_as_the_settings_say(default: Templates, other: Template
         ({"spark_executor_cpus": 3}, "spark_executor_cpus 3 must be one of 1, 2, 4, 8, 16"),
         ({"spark_executor_memory": 28}, "spark_executor_memory 28 must be 1 to 27 with 4 processors"),
         ({"spark_executor_disk": 500}, "spark_executor_disk 500 must be 20 to 200"),
-        ({"spark_executor_cpus": 16, "spark_cpus": 8}, "spark_executor_cpus 16 must not be more than spark_cpus, 8"),
+        ({"spark_executor_cpus": 16, "spark_cpus": 16}, "spark_cpus 16 must be 20 or more: each of 1 jobs needs 4"),
         ({"aws_login": "a b"}, "aws_login a b must be at most 4 names"),
         ({"aws_login": "a,b,c,d,e"}, "aws_login a, b, c, d, e must be at most 4 names"),
         (
