@@ -13,13 +13,23 @@ from cdk_nag import AwsSolutionsChecks
 
 from infra.api import ApiStack
 from infra.budget import BudgetStack
-from infra.deployed import CONFIRM, OPTIONAL_STACKS, QUALIFIER, DeployedStacks, check_settings, left_out
+from infra.deployed import OPTIONAL_STACKS, QUALIFIER, DeployedStacks, check_settings, left_out
 from infra.ingest import IngestStack
 from infra.layer import LayerError
 from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
 from infra.operations import OperationsStack
-from infra.settings import PREFIX, TAG, Settings, SettingsError, read_file, read_settings, settings_path
+from infra.settings import (
+    CONFIRM,
+    PREFIX,
+    TAG,
+    Settings,
+    SettingsError,
+    check_context,
+    read_file,
+    read_settings,
+    settings_path,
+)
 from infra.spark import SparkStack
 from infra.stateful import StatefulStack
 
@@ -69,23 +79,23 @@ def main() -> int:
             if settings.ingest
             else None
         )
+        spark = (
+            SparkStack(
+                app,
+                f"{settings.name}-spark",
+                settings,
+                bucket=stateful.bucket,
+                table=stateful.table,
+                landing=stateful.landing,
+                encryption_key=stateful.encryption_key,
+                endpoint=served.endpoint,
+            )
+            if settings.spark
+            else None
+        )
     except (SettingsError, LayerError) as error:
         print(error, file=sys.stderr)
         return 1
-    spark = (
-        SparkStack(
-            app,
-            f"{settings.name}-spark",
-            settings,
-            bucket=stateful.bucket,
-            table=stateful.table,
-            landing=stateful.landing,
-            encryption_key=stateful.encryption_key,
-            endpoint=served.endpoint,
-        )
-        if settings.spark
-        else None
-    )
     observability = ObservabilityStack(
         app,
         f"{settings.name}-observability",
@@ -100,7 +110,9 @@ def main() -> int:
         BudgetStack(app, f"{settings.name}-budget", settings, topic=observability.topic)
     for stack in app.node.children:
         if isinstance(stack, Stack) and stack is not stateful:
-            stack.add_dependency(stateful)  # also where nothing is imported from it, as all was adopted: it has the record
+            stack.add_dependency(
+                stateful
+            )  # also where nothing is imported from it, as all was adopted: it has the record
     Tags.of(app).add(TAG, settings.name)
     if settings.permissions_boundary:
         boundary = iam.ManagedPolicy.from_managed_policy_arn(
@@ -115,6 +127,7 @@ def main() -> int:
 
 def _settings(app: App) -> tuple[Settings, DeployedStacks]:
     """Return the settings, and the stacks that they were compared with. :class:`SettingsError`."""
+    check_context(app.node.get_all_context())
     context = app.node.try_get_context
     path = settings_path(context)
     settings = read_settings(context, None if path is None else read_file(path))

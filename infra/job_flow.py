@@ -14,6 +14,8 @@ Nothing here knows the CDK. It holds no null: the CDK would leave the field out.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from infra.emr import QUEUE_MINUTES
+
 JOB_SECONDS: Final = 12 * 3600
 """Half the grace: what a job publishes later is refused."""
 
@@ -100,7 +102,7 @@ def flow(
                 },
             },
             "ResultPath": "$.run",
-            "TimeoutSeconds": JOB_SECONDS + 600,
+            "TimeoutSeconds": JOB_SECONDS + QUEUE_MINUTES * 60 + 600,
             # A retry of the state itself could not tell why the job failed: that stands in the cause alone.
             "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.failure", "Next": "Failed"}],
             **({"Next": "Calls"} if endpoint else {"End": True}),

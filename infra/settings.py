@@ -3,10 +3,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
+
+from infra.emr import DEFAULT_QUOTA, DRIVER_CPUS, RELEASES, TESTED_RELEASE, executors_of_a_job
 
 PREFIX: Final = "graveler"
 DEPLOYMENTS: Final = Path(__file__).resolve().parent.parent / "deployments"
@@ -14,6 +16,8 @@ DEPLOYMENTS: Final = Path(__file__).resolve().parent.parent / "deployments"
 DEPLOYMENT: Final = "deployment"
 """Context value that names the settings file: its name in :data:`DEPLOYMENTS` without ``.json``, a path that ends in ``.json``,
 or ``none`` to read no file."""
+CONFIRM: Final = "confirm"
+"""Context value that names the settings, with commas, whose differences from the deployed ones are meant."""
 ARCHITECTURES: Final = ("arm64", "x86_64")
 TAG: Final = "graveler"
 """Of all resources; its value is the name of the deployment."""
@@ -90,8 +94,14 @@ class Settings:
     """Parts of a long operation that are worked on at the same time, each by a function."""
     spark: bool = False
     """Spark jobs on EMR Serverless, and the flow that runs them."""
-    spark_cpus: int = 64
-    """How many virtual processors all Spark jobs may have together."""
+    spark_release: str = TESTED_RELEASE
+    """The release of EMR that jobs run on, one of :data:`infra.emr.RELEASES`."""
+    spark_package: str = ""
+    """Folder with the package of Spark jobs that ``make spark-package`` built. Without one, the deployment builds it."""
+    spark_cpus: int = DEFAULT_QUOTA
+    """How many virtual processors all Spark jobs may have together; no more than the account's quota."""
+    spark_jobs_at_once: int = 1
+    """How many Spark jobs run at once, each with its share of the processors; others wait."""
     spark_executor_cpus: int = 4
     """Virtual processors of each executor."""
     spark_executor_memory: int = 14
@@ -158,6 +168,7 @@ class Settings:
     def __post_init__(self) -> None:
         _check("architecture", self.architecture, ARCHITECTURES)
         _check("removal", self.removal, REMOVALS)
+        _check("spark_release", self.spark_release, tuple(RELEASES))
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
             raise SettingsError(f"name {self.name!r} must be 1 to 20 small letters, digits and hyphens, a letter first")
         if self.table and not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", self.table):
@@ -168,7 +179,9 @@ class Settings:
         if self.spark_jobs and not self.spark:
             raise SettingsError("spark_jobs are named, but spark is false; leave one of them out")
         if self.api_connection and not _CONNECTION.fullmatch(self.api_connection):
-            raise SettingsError(f"api_connection {self.api_connection!r} must be the ARN of a connection of EventBridge")
+            raise SettingsError(
+                f"api_connection {self.api_connection!r} must be the ARN of a connection of EventBridge"
+            )
         for name, job in self.spark_jobs.items():
             _check_job(name, job, calls=bool(self.api_connection))
         for name, low, high in (
@@ -178,6 +191,7 @@ class Settings:
             ("part_records", 1, 10_000_000),
             ("parts_at_once", 1, 1_000),
             ("spark_cpus", 4, 10_000),
+            ("spark_jobs_at_once", 1, 1_000),
             ("front_door_key", 1, 1_000),
             ("requests_per_second", 1, 100_000),
             ("burst", 1, 100_000),
@@ -223,9 +237,9 @@ class Settings:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
 
     def values(self) -> dict[str, Any]:
-        """Return all settings by name, as values of JSON."""
+        """Return the settings by name, as values of JSON: all that change what is deployed."""
         values: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return values
+        return {name: value for name, value in values.items() if name not in _OF_THE_MACHINE}
 
     @property
     def adopts_table(self) -> bool:
@@ -396,9 +410,11 @@ class Settings:
             )
         if not 20 <= self.spark_executor_disk <= 200:
             raise SettingsError(f"spark_executor_disk {self.spark_executor_disk} must be 20 to 200")
-        if self.spark_executor_cpus > self.spark_cpus:
+        if executors_of_a_job(self.spark_cpus, self.spark_jobs_at_once, self.spark_executor_cpus) < 1:
+            least = (DRIVER_CPUS + self.spark_executor_cpus) * self.spark_jobs_at_once
             raise SettingsError(
-                f"spark_executor_cpus {self.spark_executor_cpus} must not be more than spark_cpus, {self.spark_cpus}"
+                f"spark_cpus {self.spark_cpus} must be {least} or more: each of {self.spark_jobs_at_once} jobs needs "
+                f"{DRIVER_CPUS} processors for its driver, and {self.spark_executor_cpus} for an executor"
             )
 
 
@@ -410,6 +426,8 @@ _BUCKET_CHARS: Final = 2_400
 """Of the 4 KB that all environment variables of a function may have together:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
+_OF_THE_MACHINE: Final = ("spark_package",)
+"""Settings that say where something is on the machine that deploys."""
 OWN_KEY: Final = "own"
 """As ``encryption_key``: a key that the deployment makes."""
 _KEY: Final = re.compile(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+")
@@ -453,6 +471,14 @@ def read_settings(context: Callable[[str], Any], file: Mapping[str, Any] | None 
     if unknown:
         raise SettingsError(f"{', '.join(unknown)}: unknown; known are {', '.join(known)}")
     return Settings(**{name: _parsed(name, known[name].default, value) for name, value in values.items()})
+
+
+def check_context(names: Iterable[str]) -> None:
+    """Check the names of context values, so that none of ``-c graveler:…`` is misspelt and ignored. :class:`SettingsError`."""
+    known = {f"{PREFIX}:{name}" for name in (*Settings.__dataclass_fields__, DEPLOYMENT, CONFIRM)}
+    unknown = sorted(name for name in names if name.startswith(f"{PREFIX}:") and name not in known)
+    if unknown:
+        raise SettingsError(f"{', '.join(unknown)}: unknown; docs/deploy.md has all settings")
 
 
 def settings_path(context: Callable[[str], Any], folder: Path = DEPLOYMENTS) -> Path | None:

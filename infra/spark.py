@@ -18,17 +18,16 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.buckets import private_bucket
+from infra.emr import QUEUE_MINUTES, allocation
 from infra.encryption import DECRYPT, former_keys, key_in, through
 from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS
 from infra.job_flow import flow
 from infra.settings import Settings
+from infra.spark_files import SparkFiles
 from infra.stateful import lake_table
 from infra.table_rights import WRITE_TABLE, KeyRights, table_rights
-
-RELEASE: Final = "emr-spark-8.0.0"
-"""Spark 4.0.2, which the tests run."""
 
 IDLE_MINUTES: Final = 5
 LOGS: Final = "logs"
@@ -68,6 +67,9 @@ class SparkStack(Stack):
             key=self._key,
         )
         self.application = self._application()
+        self._files = SparkFiles(
+            self, "Files", settings, artifacts=self.artifacts, application=self.application, key=self._key
+        )
         self.job_role = self._job_role(bucket, table, landing)
         self.flow = self._flow(bucket, table, endpoint)
         CfnOutput(self, "SparkArtifacts", value=self.artifacts.bucket_name)
@@ -82,11 +84,15 @@ class SparkStack(Stack):
             "Application",
             type="Spark",
             name=f"{self._settings.name}-jobs",
-            release_label=RELEASE,
+            release_label=self._settings.spark_release,
             architecture="ARM64" if self._settings.architecture == "arm64" else "X86_64",
             auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(enabled=True),
             auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
                 enabled=True, idle_timeout_minutes=IDLE_MINUTES
+            ),
+            # A job that finds no processors left fails; one that waits for its turn does not.
+            scheduler_configuration=emr.CfnApplication.SchedulerConfigurationProperty(
+                max_concurrent_runs=self._settings.spark_jobs_at_once, queue_timeout_minutes=QUEUE_MINUTES
             ),
             maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
                 cpu=f"{cpus} vCPU", memory=f"{cpus * _GB_PER_CPU} GB", disk=f"{cpus * _DISK_PER_CPU} GB"
@@ -180,6 +186,7 @@ class SparkStack(Stack):
             comment="graveler: a Spark job, and calls of the API when it is done",
         )
         machine.node.add_dependency(policy)
+        machine.node.add_dependency(self._files)  # and so it is deleted before the application is stopped
         acknowledge(machine, "AwsSolutions-SF2", "By setting: tracing costs for each step.")
         self._schedule(machine)
         return machine
@@ -196,6 +203,7 @@ class SparkStack(Stack):
             },
             region=self.region,
             conf={
+                **allocation(settings.spark_cpus, settings.spark_jobs_at_once, settings.spark_executor_cpus),
                 "spark.executor.cores": str(settings.spark_executor_cpus),
                 "spark.executor.memory": f"{settings.spark_executor_memory}g",
                 "spark.emr-serverless.executor.disk": f"{settings.spark_executor_disk}g",

@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     sys.stdout.write(
         f"{archive} ({archive.stat().st_size / 2**20:.1f} MiB), jobs in {chosen.into / JOBS}\n"
-        f"For the flow of graveler-spark, with the bucket that its output SparkArtifacts names:\n"
+        f"A deployment with the setting spark uploads both by itself. For another application of EMR Serverless:\n"
         f"  aws s3 cp {archive} s3://BUCKET/{ARCHIVE}\n"
         f"  aws s3 cp --recursive {chosen.into / JOBS} s3://BUCKET/{JOBS}\n"
     )

@@ -654,7 +654,7 @@ def test_what_a_function_of_the_user_raises_is_told(spark: SparkSession, reposit
             (0, InvalidError, r"raised ValueError: no such product \(.*test_transaction\.py, line \d+, in wrong\)$"),
             (1, UnavailableError, r"raised ConnectionError: the shop's own service is down \("),
         ):
-            frame = spark.range(1).select(sql.udf(wrong, "long")(sql.lit(number)).alias("x"))
+            frame = spark.range(1).select(sql.udf(wrong, "long", useArrow=False)(sql.lit(number)).alias("x"))
             with (
                 pytest.raises(kind, match=f"^writing parquet: a function of the job {said}"),
                 graveler.spark.transaction(repository, "main") as tx,

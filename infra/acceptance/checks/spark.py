@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from infra import spark_package
 from infra.acceptance.deployment import CheckError, Deployment, expect
-from infra.job_flow import ARCHIVE, JOBS
+from infra.job_flow import JOBS
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 LISTING: Final = ROOT / "infra" / "acceptance" / "listing_job.py"
@@ -75,17 +75,13 @@ def _compare(deployment: Deployment, repository: str, commit: str, rows: int) ->
 
 
 class EmrJobs:
-    """The deployment's flow: jobs and their environment lie in its bucket of artifacts."""
+    """The deployment's flow. Jobs and their environment came to the bucket of artifacts with it; only the job that makes listings
+    is another."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         artifacts = deployment.outputs["SparkArtifacts"]
-        package = spark_package.build("arm64")
-        s3 = deployment.aws("s3")
-        s3.upload_file(str(package), artifacts, ARCHIVE)
-        for job in (package.parent / JOBS).glob("*.py"):
-            s3.upload_file(str(job), artifacts, f"{JOBS}/{job.name}")
-        s3.upload_file(str(LISTING), artifacts, f"{JOBS}/acceptance_listing.py")
+        deployment.aws("s3").upload_file(str(LISTING), artifacts, f"{JOBS}/acceptance_listing.py")
 
     @property
     def place(self) -> str:

@@ -69,7 +69,7 @@ def test_so_may_roles_with_a_key_that_the_account_has_already(full: Templates) -
     stacks = Stacks(full)
     policies = stacks.policies()
     requests = [request for request in asked(stacks, policies) if not request.principal.is_service]
-    assert len({request.principal for request in requests}) == 10  # nine functions, and Spark jobs
+    assert len({request.principal for request in requests}) == 11  # ten functions, and Spark jobs
     assert [said for request in requests if (said := policies.decide(request).refusal)] == []
     assert any("events.amazonaws.com" in said for said in refusals(full))
 

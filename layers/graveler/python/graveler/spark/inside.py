@@ -32,6 +32,11 @@ from graveler.temporary import own_folder
 
 _FILES: Final = "org.apache.spark.sql.execution.datasources"
 _STREAMS: Final = "org.apache.spark.sql.execution.streaming"
+_NAMES_IN_41: Final = {
+    f"{_STREAMS}.FileStreamSinkLog": f"{_STREAMS}.sinks.FileStreamSinkLog",
+    f"{_STREAMS}.MetadataLogFileIndex": f"{_STREAMS}.runtime.MetadataLogFileIndex",
+}
+"""Classes that Spark 4.1 moved to other packages, by their names before."""
 _BLOCK: Final = 128 << 20
 """Bytes; the block size reported to Spark, at which a file may be split. Its own settings split it further."""
 _CACHE_BYTES: Final = 1 << 40
@@ -387,15 +392,23 @@ class _Engine:
         """Return a class. :class:`UnavailableError` if this Spark has none of this name."""
         if name in self._found:
             return self._found[name]
-        at: Any = self.jvm
-        for part in name.split("."):  # each is a request to the JVM
-            at = getattr(at, part)
+        at = self._class(name)
+        if not isinstance(at, JavaClass) and name in _NAMES_IN_41:
+            at = self._class(_NAMES_IN_41[name])
         if not isinstance(at, JavaClass):
             version = self._spark.version
             raise UnavailableError(
-                f"Spark {version} has no {name}; datasets are read and written with Spark 4.0 (EMR's emr-spark-8.0.0) or 3.5"
+                f"Spark {version} has no {name}; datasets are read and written with Spark 4.1, 4.0 (EMR's emr-spark-8.1.0 and "
+                "emr-spark-8.0.0) or 3.5"
             )
         self._found[name] = at
+        return at
+
+    def _class(self, name: str) -> Any:
+        """Return a class; a package if this Spark has none of this name."""
+        at: Any = self.jvm
+        for part in name.split("."):  # each is a request to the JVM
+            at = getattr(at, part)
         return at
 
     def new(self, name: str, *arguments: Any) -> Any:
