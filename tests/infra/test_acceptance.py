@@ -21,7 +21,7 @@ pytestmark = pytest.mark.ci
 
 REGION = "us-east-1"
 NAME = "accepted"
-UNEMULATED = {"login by AWS", "throttle", "quiet"}
+UNEMULATED = {"login by AWS", "routes", "throttle", "throttled function", "snapshot", "quiet"}
 
 
 @pytest.fixture
@@ -78,3 +78,4 @@ def test_settings_of_a_run_are_settings(emulator: Emulator, tmp_path: Path) -> N
     made = read_settings({f"{PREFIX}:{name}": value for name, value in given.items()}.get)
     assert made.removal == "destroy", "nothing of a run is worth keeping"
     assert made.spark
+    assert made.snap_start == ("diff",)

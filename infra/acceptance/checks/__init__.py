@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from infra.acceptance.checks import api, operating, spark, work
+from infra.acceptance.checks import api, operating, platform, spark, work
 from infra.acceptance.deployment import Deployment
 
 
@@ -25,6 +25,13 @@ CHECKS: Final = (
     ),
     Check("answers", "pages, unknown paths, wrong methods and wrong keys are answered as promised", api.answers),
     Check("head and ranges", "HEAD, and parts of objects, through the gateway and from S3", api.ranges),
+    Check("HEAD", "HEAD's Content-Length is the object's, for objects of any size", platform.head),
+    Check(
+        "routes",
+        "the gateway has all routes, and how long it took to make them",
+        platform.deployed_routes,
+        "emulators have no quota for changes of a gateway",
+    ),
     Check("uploads", "text and binary bodies arrive as they were sent, or are refused", api.uploads),
     Check(
         "login by AWS",
@@ -37,6 +44,18 @@ CHECKS: Final = (
         "an operation's own limit holds, and clients get over it",
         api.throttle,
         "emulators let everything through",
+    ),
+    Check(
+        "throttled function",
+        "status and body for a function that does not start; graveler's client repeats it",
+        platform.throttled_function,
+        "emulators start every function",
+    ),
+    Check(
+        "snapshot",
+        "a function with SnapStart answers from restored copies, and how long a restore takes",
+        platform.restored_function,
+        "emulators take no snapshots",
     ),
     Check("long merge", "a merge of many objects becomes a long operation, and is the merge", work.long_merge),
     Check("import", "objects of a bucket that may only be read become a commit", work.import_objects),
