@@ -2225,6 +2225,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "test_names_of_refs.py::test_verbs_for_branches_name_the_tag_that_they_refuse[gateway]",
     ),
     Mutation(
+        "C5",
+        "a request that a gateway answers for a function that did not start is sent again",
+        "remote/connection.py",
+        "if response.status not in _REPEATED and not response.is_of_gateway:",
+        "if response.status not in _REPEATED:",
+        "remote/test_connection.py::test_the_same_request_is_sent_again[trouble5]",
+    ),
+    Mutation(
+        "C1",
+        "a function of a paused deployment acknowledges no write",
+        "functions/entry.py",
+        "elif function.configuration.paused:",
+        "elif False:",
+        "functions/test_entry.py::test_a_function_that_is_paused_answers_nothing_and_asks_nothing",
+    ),
+    Mutation(
         "names",
         "the base of two tags is found behind a gateway",
         "remote/reading.py",
