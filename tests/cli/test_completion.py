@@ -50,6 +50,8 @@ def offered(line: str) -> list[str]:
         ("graveler put da", ["data.csv", "days/"]),
         ("graveler put data.csv days/", ["days/one"]),
         ("graveler put nothing/", []),
+        ("graveler import da", ["data.csv", "days/"]),
+        ("graveler import lakefs://l", []),
         ("graveler merge lakefs://lake/dev m", ["main"]),
         ("graveler merge lakefs://lake/dev lakefs://lake/m", ["lakefs://lake/main"]),
         ("graveler merge lakefs://none/dev m", []),

@@ -78,7 +78,10 @@ def test_long_work_shows_progress(lake: Path) -> None:
 
 def test_progress_of_bytes_has_a_total_and_the_time_left(lake: Path) -> None:
     write_tree(Path("data"), {f"{n}": "x" * 1000 for n in range(20)})
+    write_tree(Path("data"), {".gravelerignore": "*.tmp\n", "a.tmp": "x" * 5000})
     for arguments in (
+        ("import", "data", "lakefs://lake/main/i/"),
+        ("import", "data", "lakefs://lake/main/c/", "--copy"),
         ("put", "-r", "data", "lakefs://lake/main/e/"),
         ("get", "-r", "lakefs://lake/main/e/", "out"),
     ):
@@ -86,10 +89,11 @@ def test_progress_of_bytes_has_a_total_and_the_time_left(lake: Path) -> None:
         assert "of 19.5 KiB" in screen
         assert re.search(r"-:--:--|0:00:00", screen)
     commit("main", "One")
-    assert "of 19.5 KiB" in on_terminal("export", "lakefs://lake/main/", "exported")[1]
-    put("main", "f", "1")
+    assert " of " not in on_terminal("import", "data", "lakefs://lake/main/i/", "--trust-mtime")[1], "no file is read"
+    assert "of 19.5 KiB" in on_terminal("export", "lakefs://lake/main/e/", "exported")[1]
+    put("main", "e/f", "1")
     commit("main", "Two")
-    assert "KiB" not in on_terminal("export", "lakefs://lake/main/", "exported")[1], "only what differs is written"
+    assert "KiB" not in on_terminal("export", "lakefs://lake/main/e/", "exported")[1], "only what differs is written"
 
 
 def test_a_large_file_shows_progress_and_a_small_one_does_not(lake: Path) -> None:

@@ -171,8 +171,16 @@ def _in_default(context: typer.Context, incomplete: str) -> list[str]:
 @_in_one_word
 def files_or_objects(context: typer.Context, incomplete: str) -> list[str]:
     """Return files of this machine, and folders with a slash; for a URI, those of :data:`objects`."""
-    if scheme_of(incomplete):
-        return _objects(context, incomplete)
+    return _objects(context, incomplete) if scheme_of(incomplete) else _files(incomplete)
+
+
+@_in_one_word
+def files(context: typer.Context, incomplete: str) -> list[str]:  # noqa: ARG001 - as of the others
+    """Return files of this machine, and folders with a slash."""
+    return _files(incomplete)
+
+
+def _files(incomplete: str) -> list[str]:
     folder, slash, start = incomplete.rpartition("/")
     try:
         with os.scandir(folder + slash or ".") as entries:

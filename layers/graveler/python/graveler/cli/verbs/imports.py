@@ -8,7 +8,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
-from graveler.cli.local_files import LeftOut, warn_of_defaults
+from graveler.cli.local_files import LeftOut, files_below, warn_of_defaults
 from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake, user_name
 from graveler.cli.options import (
     AsJson,
@@ -22,17 +22,20 @@ from graveler.cli.options import (
     parse_exclude,
     parse_metadata,
 )
-from graveler.cli.progress import counting
+from graveler.cli.progress import counting, shows_progress
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, output, warn
 from graveler.cli.uris import parse_prefix
 from graveler.cli.values import commit_json, commit_line, count, human_size
-from graveler.errors import InvalidError
+from graveler.errors import GravelerError, InvalidError
+from graveler.ignore_rules import FolderRules
 
 IN_PLACE = (
     "the files stay where they are: whoever changes or deletes one damages the commits that have it. `graveler import --copy` "
     "keeps their bytes in the lake"
 )
+_COUNTED = 100_000
+"""The most files whose sizes are summed up before an import, for its progress: that takes about a second."""
 
 
 def import_(
@@ -41,6 +44,7 @@ def import_(
         typer.Argument(
             metavar="SOURCE",
             help="A folder or s3://BUCKET/PREFIX/; with --listing, one or more listings.",
+            autocompletion=completion.files,
         ),
     ],
     uri: Annotated[
@@ -185,7 +189,10 @@ def import_(
             expect_local_files(f"import {sources[0]!r}", lake)
             refuse_own_lake(Path(sources[0]), lake)
     repository = open_repository(lake, to.repository)
-    with moving(repository, to.ref), counting("importing", noun="objects", quiet=quiet) as progress:
+    reads = not (listing or at_address or trust_mtime)
+    rules = FolderRules.of(patterns, ignore=not no_ignore)
+    total = _size_of(Path(sources[0]), rules) if reads and shows_progress(quiet=quiet) else None
+    with moving(repository, to.ref), counting("importing", total, noun="objects", quiet=quiet) as progress:
         if listing:
             from graveler.requests.importing import ListingOptions
 
@@ -261,6 +268,20 @@ def import_(
     else:
         screen.line(commit_line(screen, f"imported {what}, into {screen.safe(str(to))}", made))
     show_import(screen, changes, would=dry_run)
+
+
+def _size_of(folder: Path, rules: FolderRules) -> int | None:
+    """Return the bytes of the files that an import of this folder reads, for its progress; None if there are too many to count
+    them first, or if something in the folder cannot be read, which the import reports."""
+    total = 0
+    try:
+        for number, (file, _) in enumerate(files_below(folder, rules=rules)):
+            if number == _COUNTED:
+                return None
+            total += file.stat().st_size
+    except (GravelerError, OSError):
+        return None
+    return total
 
 
 def _refuse_options(given: dict[str, str | bool]) -> None:
