@@ -14,12 +14,10 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004
 
-from infra.settings import Settings, SettingsError
+from infra.settings import CONFIRM, Settings, SettingsError
 
 METADATA: Final = "graveler:settings"
 """Name of the settings among the metadata of the resource that keeps them (``infra/record.py``)."""
-CONFIRM: Final = "confirm"
-"""Context value: the settings, with commas, whose differences are meant."""
 UNCOMPARED: Final = "uncompared"
 """Confirms a deployment whose settings cannot be compared."""
 OPTIONAL_STACKS: Final = ("network", "ingest", "spark", "budget")

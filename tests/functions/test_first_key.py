@@ -150,3 +150,17 @@ def test_a_secret_that_is_not_there_is_told_to_cloudformation(
     assert answer["Status"] == "FAILED"
     assert "keeping the first access key in secret 'nowhere'" in answer["Reason"]
     assert not Keys(tables).any()
+
+
+def test_a_table_that_another_key_sealed_is_refused_with_the_setting_that_names_that_key(
+    tables: Tables, secret: str, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kms = boto3.client("kms")
+    old, new = (kms.create_key()["KeyMetadata"]["Arn"] for _ in range(2))
+    for key in (old, new, old):
+        monkeypatch.setenv("GRAVELER_KMS_KEY", key)
+        first_key_handler()(asked("Create", answers), None)
+    assert [answer["Status"] for answer in answers.taken] == ["SUCCESS", "FAILED", "SUCCESS"]
+    reason = answers.taken[1]["Reason"]
+    assert f"{old!r} wrapped the lake's sealing key" in reason
+    assert "as its setting sealing_key" in reason

@@ -11,7 +11,7 @@ from botocore.session import get_session
 from botocore.stub import Stubber
 
 from infra.deployed import METADATA, DeployedStacks, check_settings, left_out
-from infra.settings import Settings, SettingsError, read_file, read_settings, settings_path
+from infra.settings import Settings, SettingsError, check_context, read_file, read_settings, settings_path
 
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"
@@ -281,6 +281,12 @@ def test_a_settings_file_is_chosen_by_its_name_that_of_the_deployment_or_a_path(
     assert chosen(name="other") is None
     with pytest.raises(SettingsError, match=r"deployment 'us': there is no file .*us\.json"):
         chosen(deployment="us")
+
+
+def test_a_setting_on_the_command_line_that_is_none_is_refused() -> None:
+    check_context(["graveler", "graveler:memory", "graveler:deployment", "graveler:confirm", "@aws-cdk/core:x"])
+    with pytest.raises(SettingsError, match="graveler:enryption_key: unknown"):
+        check_context(["graveler:memory", "graveler:enryption_key"])
 
 
 @pytest.mark.parametrize(
