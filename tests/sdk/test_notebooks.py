@@ -40,7 +40,7 @@ class Table(HTMLParser):
         self.close()
         assert self._open == []
         assert html.encode()
-        assert "http" not in html
+        assert "http" not in html.partition("</caption>")[2], "but in a caption, which may be the address of a lake"
         assert "url(" not in html
         assert all(line.isprintable() for line in html.split("\n"))
 
@@ -220,6 +220,114 @@ def test_what_does_not_exist_is_said(lake: Lake, repo: Repository) -> None:
         assert table.rows == []
         assert "'nobody'" in table.notes[0]
     assert "'absent' does not exist" in shown(lake.repository("absent")).notes[0]
+
+
+def test_an_empty_diff_says_which_question_it_answers(changed: Repository) -> None:
+    main = changed.ref("main@")
+    three, two = main.diff("main~1"), main.diff("main@", type="two_dot")
+    assert repr(three) == "Listing('changes of main~1 since its merge base with lakefs://demo/main@')"
+    assert shown(three).caption == "changes of main~1 since its merge base with lakefs://demo/main@"
+    assert shown(three).notes == ["nothing that a merge would bring; type='two_dot' compares the two commits"]
+    assert shown(two).caption == "diff of lakefs://demo/main@ and main@"
+    assert shown(two).notes == ["the two commits have the same objects"]
+    assert len(list(main.diff("main~1", type="two_dot"))) == 3
+
+
+def test_a_lake_shows_its_repositories(lake: Lake, repo: Repository) -> None:
+    table = shown(lake)
+    assert table.caption == f"lake {repr(lake)[5:].rpartition(', user=')[0]}"
+    assert [repo.id, repo.properties.namespace, "main"] in [row[:3] for row in table.rows[1:]]
+    assert table.notes[-1] == "changes are made by ada"
+
+
+def test_a_stat_shows_all_fields(repo: Repository) -> None:
+    entry = repo.branch("main").object("a").upload("x" * 2048, metadata={"k": "v"}).stat()
+    table = shown(entry)
+    assert table.caption == "object a"
+    assert table.fields == {
+        "size": "2.0 KiB",
+        "modified": table.fields["modified"],
+        "content type": "application/octet-stream",
+        "checksum": entry.checksum,
+        "address": entry.address,
+        "metadata": "k = v",
+    }
+    assert "a" in repr(entry)
+
+
+def test_summaries_are_tables_and_text(changed: Repository) -> None:
+    changed.branch("main").object("top").upload("1")
+    changed.branch("main").commit("More")
+    summary = changed.ref("main~1").diff_summary("main", delimiter="/")
+    rows = [["(no folder)", "1, 1 B", "", ""], ["raw/", "1, 3 B", "1, 16 B", "1, 2.0 KiB → 1.0 KiB"]]
+    total = ["total", "2, 4 B", "1, 16 B", "1, 2.0 KiB → 1.0 KiB"]
+    assert shown(summary).rows == [["path", "added", "removed", "changed"], *rows, total]
+    assert str(summary).splitlines() == [
+        "differences",
+        "path          added  removed               changed",
+        "(no folder)  1, 1 B",
+        "raw/         1, 3 B  1, 16 B  1, 2.0 KiB → 1.0 KiB",
+        "total        2, 4 B  1, 16 B  1, 2.0 KiB → 1.0 KiB",
+    ]
+    assert str(changed.ref("main").diff_summary("main")) == "differences\nnone"
+    usage = changed.ref("main").usage(delimiter="/")
+    assert shown(usage).rows[1:] == [["(no folder)", "1", "1 B"], ["raw/", "3", "1.0 KiB"], ["total", "4", "1.0 KiB"]]
+    assert str(usage).splitlines()[-1] == "total              4  1.0 KiB"
+
+
+def test_rows_of_a_query_are_shown_and_still_to_come(lake: Lake, repo: Repository) -> None:
+    hostile = HOSTILE.replace("'", "''").replace("\n", " ")
+    with lake.sql(f"SELECT range AS n, '{hostile}' AS t, NULL AS nix FROM range(25)") as result:
+        table = shown(result)
+        assert table.rows[:2] == [["n", "t", "nix"], ["0", SHOWN.replace("\\n", " "), "NULL"]]
+        assert (len(table.rows), table.right[0], table.notes) == (21, [True, False, False], ["first 20; more follow"])
+        assert [row[0] for row in islice(result, 3)] == [0, 1, 2]
+        assert repr(result).splitlines()[2].startswith(" 3  ")
+        assert [row[0] for row in result] == list(range(3, 25))
+        assert repr(result).endswith("no rows")
+    with lake.sql("SELECT 1 AS x") as result:
+        assert repr(result) == "result\nx\n1\n1 row"
+        assert result.to_arrow().read_all().num_rows == 1, "showing takes nothing"
+    with lake.sql("CREATE TABLE t AS SELECT 1 AS x") as result:
+        assert repr(result) == "result\nthe statement returns no rows"
+    with lake.sql("PIVOT (SELECT 'a' AS k, 1 AS v) ON k USING sum(v)") as result:
+        assert (repr(result), list(result)) == ("result\na\n1\n1 row", [(1,)])
+    with lake.sql("SELECT CAST('x' || range AS INTEGER) AS n FROM range(3)") as result:
+        assert "Conversion Error" in shown(result).notes[0]
+        assert "Conversion Error" not in repr(result)
+
+
+def test_changed_rows_have_columns_before_and_after(repo: Repository) -> None:
+    main = repo.branch("main")
+    main.object("t.csv").upload("id,amount,note\n1,10,same\n2,20,same\n3,30,same\n")
+    main.commit("One")
+    main.object("t.csv").upload("id,amount,note,more\n1,11,same,\n2,20,same,\n4,40,<b>,\n")
+    main.commit("Two")
+    with repo.ref("main~1").diff_rows("main", "t.csv", keys=["id"]) as diff:
+        table = shown(diff)
+        assert table.caption == "rows: + 1 added, - 1 removed, ~ 1 changed"
+        columns = ["", "id", "amount before", "amount after", "note before", "note after", "more before", "more after"]
+        assert table.rows == [
+            columns,
+            ["~", "1", "10", "11", "same", "same", "NULL", "NULL"],
+            ["-", "3", "30", "", "same", "", "NULL", ""],
+            ["+", "4", "", "40", "", "<b>", "", "NULL"],
+        ]
+        assert table.notes == ["column more: none → VARCHAR"]
+        assert repr(diff).splitlines()[:3] == [
+            "rows: + 1 added, - 1 removed, ~ 1 changed",
+            "   id  amount before  amount after  note before  note after  more before  more after",
+            "~  1   10             11            same         same        NULL         NULL",
+        ]
+    with repo.ref("main~1").diff_rows("main~1", "t.csv") as diff:
+        assert repr(diff) == "rows: equal"
+    main.object("t.csv").upload("id,amount,note,more\n1,12,same,\n2,20,same,\n4,40,<b>,\n")
+    main.commit("Three")
+    with repo.ref("main~1").diff_rows("main", "t.csv", keys=["id"]) as diff:
+        assert shown(diff).rows == [["", "id", "amount before", "amount after"], ["~", "1", "11", "12"]]
+        assert shown(diff).notes == ["2 columns without a difference are left out"]
+    with repo.ref("main~2").diff_rows("main~1", "t.csv") as diff:
+        assert [row[:3] for row in shown(diff).rows[:2]] == [["", "id", "amount"], ["-", "1", "10"]]
 
 
 def test_hostile_names_are_text(repo: Repository) -> None:

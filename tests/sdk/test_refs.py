@@ -9,6 +9,7 @@ import graveler
 from graveler.errors import MovedError
 from graveler.model import CommitID
 from graveler.sdk.branch import Branch
+from graveler.sdk.reference import Reference
 from graveler.sdk.repository import Repository
 
 
@@ -165,7 +166,8 @@ def test_a_merge_brings_changes_or_lists_conflicts(repo: Repository, main: Branc
     with pytest.raises(graveler.InvalidError):
         dev.merge_into(main, strategy="mine")
     merged = dev.merge_into("main", strategy="source-wins", message="take dev", metadata={"k": "v"})
-    assert merged == main.head.id
+    assert (type(merged), merged.id) == (Reference, main.head.id)
+    assert merged.get_commit().message == "take dev"
     assert main.get_commit().message == "take dev"
     assert len(main.get_commit().parents) == 2
     assert main.object("b").reader("r").read() == "dev"

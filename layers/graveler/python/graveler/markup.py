@@ -1,10 +1,12 @@
-"""Values as HTML for notebooks: tables of escaped text, without scripts and without anything from elsewhere.
+"""Values as HTML for notebooks: tables of escaped text, without scripts and without anything from elsewhere; and as text for
+terminals, in columns.
 
 Colours are chosen for light and for dark pages, and no background is set.
 """
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from html import escape
 from typing import Final, NamedTuple, TypeAlias
 
@@ -44,6 +46,40 @@ Cells: TypeAlias = Cell | Sequence[Cell]
 """The contents of one box of a table: a line, or several."""
 
 
+class Table(NamedTuple):
+    """A table with a caption, and notes below it."""
+
+    caption: str
+    headings: Sequence[Cell]
+    rows: Sequence[Sequence[Cells]]
+    notes: Sequence[str] = ()
+
+    def html(self) -> str:
+        """Return it for a notebook."""
+        return table(self.caption, self.headings, self.rows, self.notes)
+
+    def text(self) -> str:
+        """Return it for a terminal, without colours."""
+        lines = [[_line(cells) for cells in row] for row in (self.headings, *self.rows)] if self.rows else []
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = (
+            "  ".join(
+                text.rjust(width) if heading.right else text.ljust(width)
+                for text, width, heading in zip(line, widths, self.headings, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+        return "\n".join(filter(None, (printable(self.caption), *shown, *map(printable, self.notes))))
+
+
+def value_cell(value: object, colour: str = "") -> Cell:
+    """Return a value of a row of data: NULL for None, and the beginning of a long one, with the whole one as its title."""
+    text = "NULL" if value is None else str(value)
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return Cell(shown, "" if shown == text else text, is_number, colour=colour or (GREY if value is None else ""))
+
+
 def table(caption: str, headings: Sequence[Cell], rows: Iterable[Sequence[Cells]], notes: Sequence[str] = ()) -> str:
     """Return a table, with notes below it."""
     head = "".join(f'<th scope="col" style="{_box(cell)}">{_text(cell)}</th>' for cell in headings)
@@ -73,6 +109,21 @@ def commit_fields(
         "parents": [short(parent) for parent in parents],
         **({"metadata": entries(metadata)} if metadata else {}),
     }
+
+
+def object_fields(
+    path: str, address: str, number: int, checksum: str, mtime: int, content_type: str, metadata: Mapping[str, str]
+) -> str:
+    """Return the table of an object's fields. ``mtime`` in Unix seconds, ``number`` of bytes."""
+    values: dict[str, Cells] = {
+        "size": size(number)._replace(right=False),
+        "modified": Cell(f"{moment(mtime)} UTC"),
+        "content type": Cell(content_type),
+        "checksum": Cell(checksum, code=True),
+        "address": Cell(address, code=True),
+        **({"metadata": entries(metadata)} if metadata else {}),
+    }
+    return fields(f"object {path}", values)
 
 
 def entries(metadata: Mapping[str, str]) -> Sequence[Cell]:
@@ -137,6 +188,10 @@ def _text(cell: Cell) -> str:
     style = ("font-family:monospace;" if cell.code else "") + (f"color:{cell.colour};" if cell.colour else "")
     attributes = (f' style="{style}"' if style else "") + (f' title="{_escaped(cell.title)}"' if cell.title else "")
     return f"<span{attributes}>{_escaped(cell.text)}</span>" if attributes else _escaped(cell.text)
+
+
+def _line(cells: Cells) -> str:
+    return printable(cells.text if isinstance(cells, Cell) else " ".join(cell.text for cell in cells))
 
 
 def _escaped(text: str) -> str:

@@ -62,6 +62,13 @@ class ObjectEntry(Struct, frozen=True, gc=False):
     content_type: str = DEFAULT_CONTENT_TYPE
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        from graveler.markup import object_fields  # for notebooks
+
+        return object_fields(
+            self.path, self.address, self.size, self.checksum, self.mtime, self.content_type, self.metadata
+        )
+
 
 class CommonPrefix(Struct, frozen=True):
     """A listing's entry for all objects whose path begins with ``path``, which ends with the delimiter."""

@@ -9,6 +9,7 @@ from graveler.errors import AlreadyExistsError
 from graveler.model import Commit, MergeStrategies, MergeStrategy
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.reference import Reference, ReferenceType, read_strategy, ref_of
+from graveler.sdk.tracebacks import ShortBlock, short_traceback, short_tracebacks
 from graveler.sdk.writable import WritableReference, commit_branch
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from graveler.sdk.transaction import Transaction
 
 
+@short_tracebacks("import_data", "transact")
 class Branch(WritableReference):
     """A branch, by name. It need not exist yet."""
 
@@ -46,6 +48,7 @@ class Branch(WritableReference):
         return Branch(self._repository, branch_id)
 
     @property
+    @short_traceback
     def head(self) -> Reference:
         """The branch's current commit. Cost: one table read."""
         return Reference(self._repository, self._repository.verbs.branch(self._id).commit_id)
@@ -189,7 +192,8 @@ class Branch(WritableReference):
         """
         from graveler.sdk.transaction import transaction  # few programs need one
 
-        return transaction(self._repository, self._id, message, metadata, tag, keep_on_error=keep_on_error)
+        block = transaction(self._repository, self._id, message, metadata, tag, keep_on_error=keep_on_error)
+        return ShortBlock(block)
 
     def transact(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from graveler.errors import UnavailableError
 from graveler.extras import not_installed
 from graveler.paging import Pages
+from graveler.sdk.tracebacks import short_traceback
 
 if TYPE_CHECKING:
     import duckdb
@@ -80,11 +81,13 @@ class Frames(ABC):
     def to_arrow(self) -> "pyarrow.RecordBatchReader":
         """Return the rows as Arrow record batches."""
 
+    @short_traceback
     def to_pandas(self) -> "pandas.DataFrame":
         """Return :meth:`to_arrow` as a data frame of pandas: :class:`UnavailableError` without it."""
         with self._session.explained():
             return pandas_frame(self.to_arrow(), exact=self._exact)
 
+    @short_traceback
     def to_polars(self) -> "polars.DataFrame":
         """Return :meth:`to_arrow` as a data frame of Polars: :class:`UnavailableError` without it."""
         with self._session.explained():

@@ -7,11 +7,13 @@ from warnings import warn
 
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.sdk.access import RepositoryAccess
+from graveler.sdk.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from graveler.requests.importing import Imported
 
 
+@short_tracebacks("prefix", "object")
 class ImportManager:
     """A builder that collects locations and imports them. Each location replaces everything under its destination; destinations
     must not overlap."""
@@ -77,9 +79,9 @@ class ImportManager:
         )
         if imported.changes.left_out:
             warn(
-                f"left out {imported.changes.left_out:,} files and folders of version control, secrets or tools; no_ignore=True takes "
-                "what is left out",
-                stacklevel=2,
+                f"left out {imported.changes.left_out:,} files and folders of version control, secrets or tools; no_ignore=True "
+                "takes what is left out",
+                stacklevel=3,
             )
         return imported
 

@@ -16,12 +16,14 @@ from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
 from graveler.sdk.repository import Repository
+from graveler.sdk.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake as OwnLake
     from graveler.sdk.query import Parameters, Result
 
 
+@short_tracebacks("repository", "repositories")
 class Lake:
     """A collection of repositories. A context manager that closes the lake.
 
@@ -40,6 +42,13 @@ class Lake:
 
     def __repr__(self) -> str:
         return f"Lake({self._shared!r}, user={self.user!r})"
+
+    def _repr_html_(self) -> str:
+        from graveler.sdk.tables import lake_card  # for notebooks
+
+        return lake_card(
+            f"lake {self._shared!r}", self.user, lambda amount: self.verbs.repositories("", "", amount).results
+        )
 
     def repository(self, repository_id: str) -> Repository:
         """Return a handle on the repository of this name. It need not exist yet. No request."""
@@ -100,6 +109,7 @@ class Lake:
         self.close()
 
 
+@short_traceback
 def open_lake(
     location: str | Path | None = None,
     *,
@@ -132,6 +142,7 @@ def open_lake(
     return Lake(opened_at(found), user_name(profile) if user is None else user, address_of(found))
 
 
+@short_traceback
 def create_lake(
     location: str | Path,
     *,

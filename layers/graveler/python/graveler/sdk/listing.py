@@ -5,8 +5,10 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
+from graveler.errors import GravelerError
 from graveler.lake.text import utf8
 from graveler.paging import Pages
+from graveler.sdk.tracebacks import short_traceback, shortened
 
 if TYPE_CHECKING:
     import pandas
@@ -22,11 +24,21 @@ T_co = TypeVar("T_co", covariant=True)
 RowT = TypeVar("RowT", bound="Row")
 
 
+class _ListedPages(Pages[T_co]):
+    """The pages of a listing of the Python API."""
+
+    def __next__(self) -> Iterator[T_co]:
+        try:
+            return super().__next__()
+        except GravelerError as error:
+            raise shortened(error)  # noqa: B904 - the same error
+
+
 class Listing(Iterator[T_co]):
     """An iterator that requests each page when it is reached. A notebook shows the next 20 rows as a table, and they are still to
     come afterwards. Looping over it takes no time beyond the pages' own: a loop runs on the iterator inside."""
 
-    __slots__ = ("_items", "_kind", "_name", "_pages", "_whole")
+    __slots__ = ("_if_none", "_items", "_kind", "_name", "_pages", "_whole")
 
     def __init__(
         self,
@@ -35,7 +47,9 @@ class Listing(Iterator[T_co]):
         items: Iterator[T_co],
         kind: type["Row"],
         whole: "Callable[[], pyarrow.RecordBatchReader] | None" = None,
+        if_none: str = "nothing",
     ) -> None:
+        self._if_none = if_none
         self._name = name
         self._pages = pages
         self._items = items
@@ -51,6 +65,7 @@ class Listing(Iterator[T_co]):
     def __repr__(self) -> str:
         return f"Listing({self._name!r})"
 
+    @short_traceback
     def to_arrow(self) -> "pyarrow.RecordBatchReader":
         """Return what is still to come as a stream of record batches, and take it: :mod:`graveler.arrow.schemas` has the columns.
 
@@ -62,6 +77,7 @@ class Listing(Iterator[T_co]):
 
         return stream(self._pages, self._kind, self._whole)
 
+    @short_traceback
     def to_pandas(self) -> "pandas.DataFrame":
         """Return what is still to come as a data frame, which is held in memory, and take it. Cost and errors as
         :meth:`to_arrow`."""
@@ -69,6 +85,7 @@ class Listing(Iterator[T_co]):
 
         return pandas_frame(self.to_arrow())
 
+    @short_traceback
     def to_polars(self) -> "polars.DataFrame":
         """Return what is still to come as a data frame, which is held in memory, and take it. Cost and errors as
         :meth:`to_arrow`."""
@@ -80,7 +97,7 @@ class Listing(Iterator[T_co]):
         """Return the table. Cost: the first page, unless it was requested already."""
         from graveler.sdk.tables import listing_table  # for notebooks
 
-        return listing_table(self._name, self._pages)
+        return listing_table(self._name, self._pages, self._if_none)
 
 
 def listing(
@@ -91,12 +108,13 @@ def listing(
     after: str = "",
     *,
     whole: "Callable[[], pyarrow.RecordBatchReader] | None" = None,
+    if_none: str = "nothing",
 ) -> Listing[RowT]:
     """Return the listing of all results after ``after``, or ``limit`` of them. ``name`` says what is listed, ``kind``
     what the results are; ``page_after`` returns the page after a position, ``whole`` all results as record batches, if there is
-    a faster way to them."""
-    pages = Pages(page_after, limit, after)
-    return Listing(name, pages, chain.from_iterable(pages), kind, whole)
+    a faster way to them. ``if_none`` is shown if there are none."""
+    pages = _ListedPages(page_after, limit, after)
+    return Listing(name, pages, chain.from_iterable(pages), kind, whole, if_none)
 
 
 def keys_behind(prefix: str, after: str) -> "tuple[KeyRange, ...]":
@@ -118,5 +136,5 @@ def mapped(
     after: str = "",
 ) -> Listing[T]:
     """Return a :func:`listing` of what ``make`` returns for each result; tables show the results themselves."""
-    pages = Pages(page_after, limit, after)
+    pages = _ListedPages(page_after, limit, after)
     return Listing(name, pages, chain.from_iterable(map(partial(map, make), pages)), kind)

@@ -1,11 +1,14 @@
 """What a query of ``lake.sql`` returns."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
-from graveler.errors import InvalidError, UnavailableError
+from graveler.errors import GravelerError, InvalidError, UnavailableError
 from graveler.extras import not_installed
 from graveler.sdk.frames import Frames, Querying
+from graveler.sdk.tracebacks import short_tracebacks, shortened
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,6 +34,7 @@ class Session(Querying, Protocol):
     def close(self) -> None: ...
 
 
+@short_tracebacks("following")
 class Result(Frames, Iterator[tuple[Any, ...]]):
     """The rows of a query, which runs when they are read: by a loop, or by one of the methods; by one of these, once. Any other
     statement has run before. Closing it, or the end of its ``with`` block, ends the query; so does Ctrl-C, after which there is
@@ -47,19 +51,37 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
         self.columns: tuple[str, ...] = () if self._relation is None else tuple(self._relation.columns)
         """The names of the columns; none of a statement that returns no rows."""
         self._rows = self._following()
+        self._ahead: deque[tuple[Any, ...]] = deque()
+        """Rows that were shown, and not taken."""
         self._begun = self._failed = False
 
     def __next__(self) -> tuple[Any, ...]:
         if self._failed:
             raise InvalidError("reading the rows of this query failed before; run the query again")
         self._begun = True
+        if self._ahead:
+            return self._ahead.popleft()
         try:
             return next(self._rows)
         except StopIteration:
             raise
-        except BaseException:
+        except GravelerError as error:
             self._failed = True  # and is not at the end of its rows
+            raise shortened(error)  # noqa: B904 - the same error
+        except BaseException:
+            self._failed = True
             raise
+
+    def following(self, amount: int) -> list[tuple[Any, ...]]:
+        """Return the next rows, ``amount`` of them or all, which are still to come afterwards. It runs the query, unless it runs
+        already. Errors as :meth:`fetchall`."""
+        if not self._failed:
+            try:
+                self._ahead.extend(islice(self._rows, max(0, amount - len(self._ahead))))
+            except BaseException:
+                self._failed = True
+                raise
+        return list(islice(self._ahead, amount))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return the rows that have yet to come."""
@@ -91,7 +113,15 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Result(columns={self.columns!r})"
+        """Return the next 20 rows as a table of text, which is what a terminal shows. Cost: the query, unless it runs already."""
+        from graveler.sdk.tables import result_table  # for terminals
+
+        return result_table(self.columns, self.following).text()
+
+    def _repr_html_(self) -> str:
+        from graveler.sdk.tables import result_table  # for notebooks
+
+        return result_table(self.columns, self.following).html()
 
     def _following(self) -> Iterator[tuple[Any, ...]]:
         if self._relation is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from graveler.errors import DamagedObjectError, InvalidError, PreconditionError
 from graveler.lake.objects.checked import Comparison, OpenedObject, damaged
+from graveler.sdk.tracebacks import short_traceback
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -73,6 +74,7 @@ class ObjectReader(io.RawIOBase):
         """Allow reads again after a failed one, from the position that :meth:`tell` returns."""
         self._failed = None
 
+    @short_traceback
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         view = memoryview(buffer).cast("B")
         wanted = min(len(view), self._left())
@@ -83,6 +85,7 @@ class ObjectReader(io.RawIOBase):
                 done += len(piece)
         return done
 
+    @short_traceback
     def readall(self) -> bytes:
         """Return everything from the current position to the end, in one object read."""
         with self._reading():

@@ -25,6 +25,7 @@ from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.listing import Listing, keys_behind, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
+from graveler.sdk.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 DiffType: TypeAlias = Literal["three_dot", "two_dot"]
 
 
+@short_tracebacks("object")
 class Reference:
     """A branch, a tag, a commit ID or an abbreviated one, followed by any chain of ``~N`` and ``^N``; ``branch@`` is a branch
     without its uncommitted changes, ``branch@{2026-06-01T12:00Z}`` or ``branch@{1 hour ago}`` its position at that time. A handle
@@ -153,15 +155,22 @@ class Reference:
     ) -> Listing[Change]:
         """List what ``other_ref`` changed since its merge base with this ref: what merging it into this one would bring.
 
-        With ``type="two_dot"``, list what turns this ref's commit into the other's. Both commits are resolved now, so all pages
-        compare the same two. Cost: two commits, two metaranges, and the ranges that differ, as far as they are read.
+        So ``main.diff("main~1")`` is empty: a commit before ``main`` has changed nothing since then. With ``type="two_dot"``,
+        list what turns this ref's commit into the other's, as ``graveler diff A B`` does. Both commits are resolved now, so all
+        pages compare the same two. The result shows which question it answers. Cost: two commits, two metaranges, and the ranges
+        that differ, as far as they are read.
         """
         amount = page_size(max_amount)
         left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
         verbs = self._repository.verbs
         compare = verbs.compare if type == "three_dot" else verbs.diff
+        if type == "three_dot":
+            name = f"changes of {ref_of(other_ref)} since its merge base with {self._url}"
+            if_none = "nothing that a merge would bring; type='two_dot' compares the two commits"
+        else:
+            name, if_none = f"diff of {self._url} and {ref_of(other_ref)}", "the two commits have the same objects"
         return listing(
-            f"diff of {self._url} and {ref_of(other_ref)}",
+            name,
             Change,
             lambda position: compare(left, right, prefix=prefix, after=position, delimiter=delimiter, amount=amount),
             max_amount,
@@ -169,6 +178,7 @@ class Reference:
             whole=None
             if delimiter or max_amount is not None
             else partial(self._differences, left, right, prefix, after, type),
+            if_none=if_none,
         )
 
     def _differences(
@@ -242,8 +252,8 @@ class Reference:
         expected_head: "ReferenceType | None" = None,
         expected_destination: "ReferenceType | None" = None,
         progress: ObjectProgress = no_object_progress,
-    ) -> CommitID:
-        """Merge this ref's changes into a branch and return the ID of the merge commit.
+    ) -> "Reference":
+        """Merge this ref's changes into a branch and return the merge commit.
 
         ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one per prefix. ``progress`` is
         called with numbers of objects of the merged tree, and their bytes; behind a server, never. ``expected_head`` is the
@@ -251,7 +261,7 @@ class Reference:
         ref names another one by now; ``expected_destination`` is the same for the branch. Cost and errors as
         :class:`Merge`: :class:`MergeConflictError` holds all conflicts and means that nothing changed.
         """
-        return self._repository.verbs.merge(
+        made = self._repository.verbs.merge(
             self._id,
             ref_of(destination_branch),
             message=message,
@@ -263,7 +273,8 @@ class Reference:
             expected_head=_id_of(expected_head),
             expected_destination=_id_of(expected_destination),
             progress=progress,
-        ).id
+        )
+        return Reference(self._repository, made.id)
 
     def preview_merge(
         self,

@@ -128,7 +128,7 @@ def opened_at(location: FolderLake | AwsLake | ServedLake) -> AnyLake:
         return open_served(location)
     lake = open_at(location)
     if lake.notice:
-        warnings.warn(lake.notice, stacklevel=3)
+        warnings.warn(lake.notice, stacklevel=4)
     return lake
 
 

@@ -14,12 +14,14 @@ from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.reopening import SharedLake
 from graveler.sdk.tag import Tag
+from graveler.sdk.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
     from graveler.sdk.log_graph import LogGraph
 
 
+@short_tracebacks("branch", "tag", "ref", "commit", "branches", "tags")
 class Repository:
     """A repository, by name; ``lake.repository("sales")`` returns one. The first verb that needs the repository reads it, and may
     raise :class:`RepositoryNotFoundError`. Its handles share what it has read. Safe to share between threads."""
@@ -64,11 +66,13 @@ class Repository:
         return verbs
 
     @property
+    @short_traceback
     def properties(self) -> RepositoryProperties:
         """Namespace, default branch, creation time."""
         return self.verbs.repository
 
     @property
+    @short_traceback
     def metadata(self) -> Mapping[str, str]:
         """The repository's metadata. Cost: one table read."""
         return self.verbs.metadata()
@@ -117,6 +121,7 @@ class Repository:
         return self.verbs.delete_metadata(keys)
 
     @property
+    @short_traceback
     def protected(self) -> tuple[str, ...]:
         """The patterns of protected branches, which only merges, reverts and cherry-picks can change. Cost: one table read."""
         return self.verbs.protection()[0]

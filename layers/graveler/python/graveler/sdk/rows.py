@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from graveler.sdk.frames import Frames, Querying
+from graveler.sdk.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +38,7 @@ class ColumnDifference(NamedTuple):
     after: str | None
 
 
+@short_tracebacks()
 class RowDiff(Frames):
     """The differences between two states of a table, which DuckDB holds in memory and, beyond the limit, in temporary files until
     this is closed, also by the end of its ``with`` block. They can be read several times. Up to 100,000 come in the order of the
@@ -104,7 +106,15 @@ class RowDiff(Frames):
         self.close()
 
     def __repr__(self) -> str:
-        return f"RowDiff(added={self.added}, removed={self.removed}, changed={self.changed}, columns={self.columns!r})"
+        """Return the first 20 differences as a table of text, which is what a terminal shows."""
+        from graveler.sdk.tables import row_diff_table  # for terminals
+
+        return row_diff_table(self).text()
+
+    def _repr_html_(self) -> str:
+        from graveler.sdk.tables import row_diff_table  # for notebooks
+
+        return row_diff_table(self).html()
 
     def _row(self, row: Row | None) -> Row | None:
         if row is None or not self._is_json:

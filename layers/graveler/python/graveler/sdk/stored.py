@@ -11,6 +11,7 @@ from graveler.model import ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
+from graveler.sdk.tracebacks import short_tracebacks
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 from graveler.storage.spooled import SpooledFile
 
@@ -18,6 +19,7 @@ ReadMode: TypeAlias = Literal["r", "rt", "rb"]
 WriteMode: TypeAlias = Literal["w", "wt", "wb", "x", "xt", "xb"]
 
 
+@short_tracebacks()
 class StoredObject:
     """An object, by repository, ref and path. A handle makes no request until a verb is called, which then may raise
     :class:`ObjectNotFoundError`."""
@@ -107,6 +109,7 @@ class StoredObject:
         return f"{type(self).__name__}({str(Address(self.repo, self._ref, self._path))!r})"
 
 
+@short_tracebacks()
 class WriteableObject(StoredObject):
     """An object of a branch, for reading and writing."""
 

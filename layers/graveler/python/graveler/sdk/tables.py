@@ -1,7 +1,9 @@
-"""What notebooks show of listings and handles: tables of the rows that come next, and of the fields of a ref or a repository."""
+"""What notebooks show of listings, results and handles, and terminals of results: tables of the rows that come next, and of the
+fields of a ref or a repository."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from graveler.errors import GravelerError
 from graveler.markup import (
@@ -11,6 +13,7 @@ from graveler.markup import (
     YELLOW,
     Cell,
     Cells,
+    Table,
     commit_fields,
     entries,
     fields,
@@ -19,6 +22,7 @@ from graveler.markup import (
     size,
     subject,
     table,
+    value_cell,
 )
 from graveler.model import (
     Branch,
@@ -35,6 +39,9 @@ from graveler.paging import Pages
 from graveler.readable import count, human_size
 from graveler.sdk.access import RepositoryAccess
 
+if TYPE_CHECKING:
+    from graveler.sdk.rows import RowDiff, RowDifference
+
 Row: TypeAlias = ObjectEntry | CommonPrefix | Change | Commit | Branch | Tag | Repository
 """The values that are listed."""
 
@@ -49,16 +56,16 @@ _MARKS: Final = {
 }
 
 
-def listing_table(name: str, pages: Pages[Row]) -> str:
-    """Return the table of the next rows of a listing, which it leaves there. Cost: the next page, unless it was requested
-    already. An error takes the place of the rows."""
+def listing_table(name: str, pages: Pages[Row], if_none: str = "nothing") -> str:
+    """Return the table of the next rows of a listing, which it leaves there; ``if_none`` is the note of one that has none. Cost:
+    the next page, unless it was requested already. An error takes the place of the rows."""
     try:
         found = pages.following(ROWS + 1)
     except GravelerError as error:
         return fields(name, {}, [str(error)])
     rows, begun = found[:ROWS], pages.begun
     if not rows:
-        return fields(name, {}, ["nothing more" if begun else "nothing"])
+        return fields(name, {}, ["nothing more" if begun else if_none])
     whole = len(found) == len(rows)
     if whole:
         notes = [f"the last {len(rows)}" if begun else f"{len(rows)} in all"]
@@ -67,6 +74,83 @@ def listing_table(name: str, pages: Pages[Row]) -> str:
     if sums := totals_text(_totals([row for row in rows if isinstance(row, Change)])):
         notes.append(sums if whole and not begun else f"in these rows: {sums}")
     return table(name, _headings(rows[0]), map(_cells, rows), notes)
+
+
+def lake_card(name: str, user: str, first: "Callable[[int], Sequence[Repository]]") -> str:
+    """Return the table of a lake's repositories. Cost: one page of them. An error takes the place of the rows."""
+    try:
+        found = first(ROWS + 1)
+    except GravelerError as error:
+        return fields(name, {}, [str(error)])
+    rows = found[:ROWS]
+    notes = [count(len(rows), "repository") if len(found) == len(rows) else f"first {ROWS} repositories; more follow"]
+    if user:
+        notes.append(f"changes are made by {user}")
+    return table(name, _headings(rows[0]) if rows else (), map(_cells, rows), notes)
+
+
+def result_table(columns: Sequence[str], following: "Callable[[int], Sequence[Sequence[Any]]]") -> Table:
+    """Return the table of the next rows of a query, which it leaves there. An error takes the place of the rows."""
+    if not columns:
+        return Table("result", (), (), ["the statement returns no rows"])
+    try:
+        found = following(ROWS + 1)
+    except GravelerError as error:
+        return Table("result", (), (), [str(error)])
+    rows = [[value_cell(value) for value in row] for row in found[:ROWS]]
+    notes = [f"first {ROWS}; more follow" if len(found) > ROWS else "no rows" if not rows else count(len(rows), "row")]
+    return Table("result", _columns(columns, rows), rows, notes)
+
+
+def row_diff_table(diff: "RowDiff") -> Table:
+    """Return the table of the first differences. Of rows with keys, columns that differ stand there twice, as they were before
+    and after; others are left out. An error takes the place of the rows."""
+    numbers = (("+", diff.added, "added"), ("-", diff.removed, "removed"), ("~", diff.changed, "changed"))
+    caption = "rows: " + (", ".join(f"{mark} {number:,} {what}" for mark, number, what in numbers if number) or "equal")
+    notes = [f"column {one.name}: {one.before or 'none'} → {one.after or 'none'}" for one in diff.columns]
+    try:
+        rows = list(islice(diff, ROWS))
+    except GravelerError as error:
+        return Table(caption, (), (), [str(error)])
+    if diff.added + diff.removed + diff.changed > ROWS:
+        notes.insert(0, f"first {ROWS}; more follow")
+    if not rows:
+        return Table(caption, (), (), notes)
+    keys, all_columns = [*(rows[0].key or ())], [*(rows[0].after or rows[0].before or ())]
+    differing = [name for name in all_columns if name not in keys and any(_differs(row, name) for row in rows)]
+    if equal := len(all_columns) - len(keys) - len(differing):
+        notes.append(f"{count(equal, 'column')} without a difference {'is' if equal == 1 else 'are'} left out")
+    sides = ("before", "after") if keys else ("",)
+    names = [Cell(""), *map(Cell, keys), *(Cell(f"{name} {side}".strip()) for name in differing for side in sides)]
+    cells = [_row_cells(row, keys, differing) for row in rows]
+    return Table(caption, _columns([name.text for name in names], cells), cells, notes)
+
+
+def _row_cells(row: "RowDifference", keys: Sequence[str], differing: Sequence[str]) -> list[Cell]:
+    mark, colour = _MARKS[ChangeType(row.type)]
+    found = [Cell(mark, title=row.type, code=True, colour=colour)]
+    if row.key is None:
+        values = row.after if row.before is None else row.before
+        return found + [value_cell((values or {})[name]) for name in differing]
+    found += [value_cell(row.key[name]) for name in keys]
+    for name in differing:
+        is_changed = _differs(row, name)
+        for side, colour in ((row.before, RED), (row.after, GREEN)):
+            found.append(Cell("") if side is None else value_cell(side[name], colour if is_changed else ""))
+    return found
+
+
+def _differs(row: "RowDifference", name: str) -> bool:
+    return row.before is None or row.after is None or row.before[name] != row.after[name]
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Cell]:
+    """Return headings, at the right of columns of numbers."""
+    numeric = [
+        any(cell.right for cell in column) and all(cell.right or cell.text in ("", "NULL") for cell in column)
+        for column in zip(*rows, strict=True)
+    ]
+    return [Cell(name, right=right) for name, right in zip(names, numeric or [False] * len(names), strict=True)]
 
 
 def repository_card(access: RepositoryAccess) -> str:

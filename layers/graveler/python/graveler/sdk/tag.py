@@ -2,8 +2,10 @@
 
 from graveler.errors import AlreadyExistsError
 from graveler.sdk.reference import Reference, ReferenceType, ref_of
+from graveler.sdk.tracebacks import short_tracebacks
 
 
+@short_tracebacks()
 class Tag(Reference):
     """A permanent name for one commit."""
 

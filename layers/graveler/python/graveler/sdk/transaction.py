@@ -70,11 +70,12 @@ def transaction(
             raise NoChangesError(
                 f"nothing to commit in the transaction on {branch_id!r}: its block changed nothing"
             ) from None
-        work.merged = work.merge_into(
+        made = work.merge_into(
             source,
             message=f"Merge transaction: {work.commit_message}" if work.commit_message else "Merge transaction",
             metadata=work.commit_metadata,
         )
+        work.merged = CommitID(made.id)
     if work.tag is not None:
         repository.verbs.create_tag(work.tag, work.merged, by=repository.user)
 

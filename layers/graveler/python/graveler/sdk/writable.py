@@ -12,6 +12,7 @@ from graveler.sdk.listing import Listing, keys_behind, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.stored import StoredObject, WriteableObject
+from graveler.sdk.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     import pyarrow
@@ -20,6 +21,7 @@ ResetType: TypeAlias = Literal["reset", "object", "common_prefix"]
 PathOrObject: TypeAlias = str | StoredObject | ObjectEntry
 
 
+@short_tracebacks("object")
 class WritableReference(Reference):
     """Operations on the objects of a branch, also inside a transaction. Reads show its uncommitted changes."""
 

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 from warnings import warn
 
+from graveler.sdk.tracebacks import short_traceback
 from graveler.storage.spooled import SpooledFile
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class ObjectWriter(io.BufferedIOBase):
         self._file.close()
         super().close()
 
+    @short_traceback
     def close(self) -> None:
         """Upload and stage the written data. Does nothing if already closed. Errors as :meth:`WriteableObject.upload`."""
         if self.closed:
@@ -101,6 +103,7 @@ class TextObjectWriter(io.TextIOWrapper):
         """Close without uploading."""
         self._binary.discard()
 
+    @short_traceback
     def close(self) -> None:
         """Upload and stage the written data. Does nothing if already closed."""
         if self.closed:

@@ -1,7 +1,8 @@
 """Amounts and differences: objects and bytes, in total and one level down."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -12,6 +13,9 @@ from graveler.staging.changes import StagedReader
 from graveler.tree import summary as trees
 from graveler.tree.listing import prefix_end
 from graveler.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from graveler.markup import Cell, Table
 
 Groups = Iterable[tuple[bytes, Totals]]
 
@@ -28,6 +32,34 @@ class Summary(Struct, frozen=True):
 
     total: Totals
     parts: tuple[SummaryPart, ...] = ()
+
+    def __str__(self) -> str:
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> "Table":
+        from graveler.markup import Cell, Table  # for notebooks and terminals
+        from graveler.readable import human_size
+
+        def cells(path: str, totals: Totals) -> "Sequence[Cell]":
+            before, after = human_size(totals.changed_bytes_before), human_size(totals.changed_bytes_after)
+            numbers = (
+                (totals.added, human_size(totals.added_bytes)),
+                (totals.removed, human_size(totals.removed_bytes)),
+                (totals.changed, f"{before} → {after}"),
+            )
+            return (
+                Cell(path or "(no folder)", code=True),
+                *(Cell(f"{number:,}, {size}" if number else "", right=True) for number, size in numbers),
+            )
+
+        headings = (Cell("path"), *(Cell(name, right=True) for name in ("added", "removed", "changed")))
+        rows = [cells(part.path, part.totals) for part in self.parts]
+        if self.total == Totals():
+            return Table("differences", headings, (), ["none"])
+        return Table("differences", headings, [*rows, cells("total", self.total)])
 
 
 class UsagePart(Struct, frozen=True):
@@ -46,6 +78,22 @@ class Usage(Struct, frozen=True):
     objects: int
     size: int
     parts: tuple[UsagePart, ...] = ()
+
+    def __str__(self) -> str:
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> "Table":
+        from graveler.markup import Cell, Table, size  # for notebooks and terminals
+
+        rows = [(part.path, part.objects, part.size) for part in self.parts] + [("total", self.objects, self.size)]
+        return Table(
+            "usage",
+            (Cell("path"), Cell("objects", right=True), Cell("size", right=True)),
+            [(Cell(path or "(no folder)", code=True), Cell(f"{number:,}", right=True), size(of)) for path, number, of in rows],
+        )
 
 
 class Level:
