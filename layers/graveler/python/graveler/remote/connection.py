@@ -1,9 +1,9 @@
 """Requests to a server of the HTTP API: sent with an access key, repeated where that is safe, their error responses raised.
 
 Repeated are requests that did not arrive, whose response was lost, or that the server could not serve at the moment (429, 502,
-503, 504, and the 500 of a gateway), after a random pause that doubles (full jitter). Every request may be repeated: those that create something carry an
-``Idempotency-Key``, so the server performs them once. With 429 the server names the wait (``Retry-After``) and the same request
-is sent again: this continues work that takes longer than one request.
+503, 504, and the 500 of a gateway), after a random pause that doubles (full jitter). Every request may be repeated: those that
+create something carry an ``Idempotency-Key``, so the server performs them once. With 429 the server names the wait
+(``Retry-After``) and the same request is sent again: this continues work that takes longer than one request.
 """
 
 import time

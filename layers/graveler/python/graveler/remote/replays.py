@@ -14,8 +14,8 @@ def replay_conflicts(
     repository: "RemoteReader", branch: str, base: CommitID, source: CommitID, strategies: MergeStrategies
 ) -> tuple[Conflict, ...]:
     """Return the objects, in order, that differ between ``base`` and ``source``, of which the branch's commit has neither
-    version, and for which no strategy decides. Cost: per thousand that differ, one :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up
-    on the branch."""
+    version, and for which no strategy decides. Cost: per thousand that differ, one
+    :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up on the branch."""
     head = repository.commit_of(f"{branch}@").id
     found: list[Conflict] = []
     after: str | None = ""
