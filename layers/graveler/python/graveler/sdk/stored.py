@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
 from graveler.addresses import Address
-from graveler.errors import AlreadyExistsError, ObjectNotFoundError
+from graveler.errors import AlreadyExistsError, GravelerError, ObjectNotFoundError
 from graveler.model import ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
-from graveler.sdk.tracebacks import short_tracebacks
+from graveler.sdk.tracebacks import short_tracebacks, shortened
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 from graveler.storage.spooled import SpooledFile
 
@@ -19,7 +19,7 @@ ReadMode: TypeAlias = Literal["r", "rt", "rb"]
 WriteMode: TypeAlias = Literal["w", "wt", "wb", "x", "xt", "xb"]
 
 
-@short_tracebacks()
+@short_tracebacks("stat")
 class StoredObject:
     """An object, by repository, ref and path. A handle makes no request until a verb is called, which then may raise
     :class:`ObjectNotFoundError`."""
@@ -46,7 +46,10 @@ class StoredObject:
 
     def stat(self) -> ObjectEntry:
         """Return size, checksum, time, content type, metadata and address. Cost as :meth:`OpenRepository.stat`."""
-        return self._repository.verbs.stat(self._ref, self._path)
+        try:
+            return self._repository.verbs.stat(self._ref, self._path)
+        except GravelerError as error:  # here, as a call more is 3 % of a lookup
+            raise shortened(error)  # noqa: B904 - the same error
 
     def exists(self) -> bool:
         """Return whether the object exists at the ref. Cost as :meth:`stat`. :class:`RefNotFoundError` if the ref does

@@ -3,7 +3,8 @@
 A method of the Python API raises such an error anew, without the frames between it and the place that found the error. What is
 left is the caller's line and one frame of ours; cause and context stay. With GRAVELER_TRACEBACK=full all frames stay.
 
-This costs nothing until an error comes, but for a call (0.1 µs) in methods that make requests, of which the fastest takes 7 µs.
+Until an error comes, this costs one call more (0.2 µs) in methods that make requests, and nothing in :meth:`StoredObject.stat`,
+of which the others take several times as long.
 """
 
 import os
@@ -46,7 +47,7 @@ def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
 
 def short_tracebacks(*plain: str) -> Callable[[type[T]], type[T]]:
     """Return a decorator that gives all public methods of a class a :func:`short_traceback`, but those with the names ``plain``,
-    which make no request."""
+    which make no request, or call :func:`shortened` themselves."""
 
     def decorate(cls: type[T]) -> type[T]:
         for name, function in list(vars(cls).items()):
