@@ -100,7 +100,7 @@ def test_settings_are_listed_without_secrets(file: Path) -> None:
         (("unset", "user"), 3, "the configuration file has no 'user'"),
         (("unset", "lake", "--profile", "home"), 3, "profile 'home' has no 'lake'"),
         (("user.name", "Ada"), 2, "there is no command `graveler config user.name`: use `graveler config set user NAME`"),
-        (("--global", "user.name", "Ada"), 2, "No such option: --global; see `graveler config --help`"),
+        (("--global", "user.name", "Ada"), 2, "there is no option --global: use `graveler config set KEY VALUE`"),
         ((), 2, "Missing command; see `graveler config --help`"),
     ],
 )  # fmt: skip

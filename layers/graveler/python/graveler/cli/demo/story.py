@@ -10,6 +10,7 @@ from graveler.cli.demo.stage import Stage
 from graveler.cli.local_files import files_below
 from graveler.cli.locations import LAKE
 from graveler.errors import InvalidError
+from graveler.ignore_rules import FolderRules
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
@@ -38,7 +39,7 @@ class Plan:
 
 def make_plan(source: Path) -> Plan:
     """Choose among the files of a folder. :class:`InvalidError` if it has fewer than two."""
-    files = tuple(relative for _, relative in files_below(source))
+    files = tuple(relative for _, relative in files_below(source, rules=FolderRules.of()))  # as the import takes them
     if len(files) < 2:
         raise InvalidError(f"{str(source)!r} contains {len(files)} files; the demo needs at least two")
     contested = _to_contest(source, files)

@@ -143,11 +143,12 @@ def import_(
 
     \b
     JSON: one document {commit, objects, bytes, skipped_links, special_files,
-      left_out, changes}; commit as in `commit`, null with --dry-run; skipped_links lists
-      symbolic links that were not followed, special_files pipes, sockets and
-      devices; changes {added, added_bytes, replaced, replaced_bytes_before,
-      replaced_bytes_after, removed, removed_bytes, unchanged, unchanged_bytes,
-      excluded, left_out}, of which the last two count what patterns and the
+      left_out, changes}; commit as in `commit`, null with --dry-run;
+      skipped_links lists symbolic links that were not followed, special_files
+      pipes, sockets and devices; changes {added, added_bytes, replaced,
+      replaced_bytes_before, replaced_bytes_after, removed, removed_bytes,
+      unchanged, unchanged_bytes, excluded, left_out}, of which the last two
+      count what patterns and the
       defaults left out; left_out lists the latter.
     """
     to = parse_prefix(uri)
