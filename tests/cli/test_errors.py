@@ -34,6 +34,7 @@ def test_every_group_of_errors_has_its_exit_code() -> None:
 
 def test_the_help_documents_every_exit_code() -> None:
     shown = done("help", "exit-codes").out
+    assert '{"error": {code, message, fields, hint, exit_code}}' in shown
     for code, meaning in MEANINGS.items():
         assert f"{code.value:>5}  {meaning}" in shown
 

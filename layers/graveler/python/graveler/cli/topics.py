@@ -81,6 +81,11 @@ _ENVIRONMENT: Final = """
   NO_COLOR          disable colours
 """
 
+_ERRORS: Final = """
+With --json, a command prints errors as JSON, too, on a line of stderr:
+{"error": {code, message, fields, hint, exit_code}}; warnings are {"warning": {message}}.
+"""
+
 _OPTIONS_END: Final = """
 The options that say where the lake is can stand before the command or behind it. Without one, GRAVELER_LAKE, the profile in use
 and then the nearest lake above the working folder count.
@@ -123,7 +128,7 @@ TOPICS: Final[Mapping[str, tuple[str, Writer]]] = {
     "options": ("The options of every command: where the lake is, and who asks.", _write_options),
     "refs": ("Paths, branches, tags, commits and points in time.", _text(_REFS)),
     "environment": ("The variables of the environment.", _text(_ENVIRONMENT)),
-    "exit-codes": ("What the exit code of a command says.", _text(f"\b\n{EXIT_CODES}")),
+    "exit-codes": ("What the exit code of a command says.", _text(f"\b\n{EXIT_CODES}\n{_ERRORS}")),
 }
 
 
