@@ -26,24 +26,27 @@ status.
 
 ## On the command line
 
-Without `--json`, an error is a line on stderr, `error: …`, in words. With it, each line of stderr is one JSON object: `{"warning":
-{"message": …}}`, as often as there is something to warn of, and in the end, if the command failed, one `{"error": …}`:
+Without `--json`, an error is a line on stderr, `error: …`, in words. With it, each line of stderr is one JSON object:
+`{"warning": {"message": …}}`, as often as there is something to warn of, and in the end, if the command failed, one
+`{"error": {…}}`:
 
 ```json
 {"error": {"code": "ref_not_found", "message": "ref 'man' not found: no branch, tag or commit has this name",
  "fields": {"ref": "man", "kind": ""}, "hint": "Did you mean 'main'? …", "exit_code": 3}}
 ```
 
-- `code` and `fields` are those of the table below. `message` and `hint`, if there is one, are for people; `exit_code` is the command's.
+- `code` and `fields` are those of the table below. `message` and `hint`, if there is one, are for people; `exit_code` is the
+  command's.
 - Further codes: `usage`, a command line that no command understands (its field `command` is the one whose help explains it);
-  `interrupted`, by Ctrl-C (the message says what holds); `unexpected`, a bug (with `traceback` if `GRAVELER_DEBUG` is 1). What the
-  system refuses is `unavailable`, with the field `file` if it concerns one.
+  `interrupted`, by Ctrl-C (the message says what holds); `unexpected`, a bug (with `traceback` if `GRAVELER_DEBUG` is 1). What
+  the system refuses is `unavailable`, with the field `file` if it concerns one.
 - `items` lists what the error is about, if that is many things: objects that cannot be files, files that were modified.
-- Only the word `--json` counts, anywhere before `--`, so wrong usage is JSON, too. On a terminal there is progress meanwhile, which is gone
-  at the end; a pipe or a file gets none.
-- stdout has nothing of a command that failed, with three exceptions: a listing has the lines before the failure; a merge, revert or
-  cherry-pick with conflicts has `{"commit": null, "conflicts": […]}`; and an export of modified files has its document with `modified`. A
-  command whose answer is a finding (`fsck`, `doctor`, a dry run with conflicts) has its document, and the exit code tells the rest.
+- Only the word `--json` counts, anywhere before `--`, so wrong usage is JSON, too. On a terminal there is progress meanwhile,
+  which is gone at the end; a pipe or a file gets none.
+- stdout has nothing of a command that failed, with three exceptions: a listing has the lines before the failure; a merge, revert
+  or cherry-pick with conflicts has `{"commit": null, "conflicts": […]}`; and an export of modified files has its document with
+  `modified`. A command whose answer is a finding (`fsck`, `doctor`, a dry run with conflicts) has its document, and the exit code
+  tells the rest.
 
 ## All errors
 

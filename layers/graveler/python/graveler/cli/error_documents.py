@@ -4,17 +4,10 @@ Loaded only after an error.
 """
 
 import os
+import traceback
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from graveler.cli.exits import (
-    DEBUG,
-    ExitCode,
-    InterruptedVerbError,
-    ListedError,
-    exit_code_of,
-    hint_of,
-    sentence_of,
-)
 from graveler.cli.terminal import Json
 from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError, UnavailableError
@@ -27,43 +20,45 @@ UNEXPECTED_CODE: Final = "unexpected"
 """A bug."""
 
 
-def error_document(error: BaseException) -> Json:
+def error_document(
+    error: BaseException,
+    message: str,
+    exit_code: int,
+    *,
+    hint: str = "",
+    items: Sequence[str] | None = None,
+    with_traceback: bool = False,
+) -> Json:
     """Return an error that ended a command: its code and fields as on the wire, the sentence for people, the hint apart from it,
-    and the exit code. ``items`` are the lines that follow the message, one for each of the things that it concerns. Conflicts are
-    in the verb's own document, on stdout."""
-    more: dict[str, object] = {}
-    code, fields = INTERRUPTED_CODE, {}
-    if isinstance(error, ListedError):
-        more["items"] = list(error.lines)
-        error = error.error
-    if isinstance(error, GravelerError):
-        code, fields = code_of(error), fields_of(error)
-    elif isinstance(error, OSError):
-        code = UnavailableError.code
-        if isinstance(error.filename, str | bytes):
-            fields = {"file": os.fsdecode(error.filename)}
-    elif not isinstance(error, InterruptedVerbError | KeyboardInterrupt):
-        code = UNEXPECTED_CODE
-        if os.environ.get(DEBUG) == "1":
-            import traceback
-
-            more["traceback"] = "".join(traceback.format_exception(error))
-    hint = hint_of(error) if isinstance(error, GravelerError) else ""
-    return _document(code, sentence_of(error), fields, hint, exit_code_of(error), more)
+    and the exit code. ``items`` are the lines that follow the message, one for each of the things that it concerns. Ctrl-C is a
+    ``KeyboardInterrupt``. Conflicts are in the verb's own document, on stdout."""
+    more: dict[str, object] = {} if items is None else {"items": list(items)}
+    match error:
+        case GravelerError():
+            return _document(code_of(error), message, fields_of(error), exit_code, hint, more)
+        case OSError():
+            named = {"file": os.fsdecode(error.filename)} if isinstance(error.filename, str | bytes) else {}
+            return _document(UnavailableError.code, message, named, exit_code, hint, more)
+        case KeyboardInterrupt():
+            return _document(INTERRUPTED_CODE, message, {}, exit_code, hint, more)
+        case _:
+            if with_traceback:
+                more["traceback"] = "".join(traceback.format_exception(error))
+            return _document(UNEXPECTED_CODE, message, {}, exit_code, hint, more)
 
 
-def usage_document(message: str, command: str, advice: str) -> Json:
+def usage_document(message: str, command: str, hint: str, exit_code: int) -> Json:
     """Return the error of a command line that makes no sense; ``command`` is the one whose help explains it."""
-    return _document(USAGE_CODE, message, {"command": command}, advice, ExitCode.INVALID, {})
+    return _document(USAGE_CODE, message, {"command": command}, exit_code, hint, {})
 
 
-def output_document(message: str) -> Json:
+def output_document(message: str, exit_code: int) -> Json:
     """Return the error of a verb that is done, but whose output could not be written."""
-    return _document(UnavailableError.code, message, {}, "", ExitCode.UNAVAILABLE, {})
+    return _document(UnavailableError.code, message, {}, exit_code, "", {})
 
 
-def _document(code: str, message: str, fields: Json, hint: str, ends_with: ExitCode, more: Json) -> Json:
+def _document(
+    code: str, message: str, fields: Mapping[str, object], exit_code: int, hint: str, more: Mapping[str, object]
+) -> Json:
     advice = {"hint": hint} if hint else {}
-    return {
-        "error": {"code": code, "message": message, "fields": fields, **advice, **more, "exit_code": ends_with.value}
-    }
+    return {"error": {"code": code, "message": message, "fields": fields, **advice, **more, "exit_code": exit_code}}

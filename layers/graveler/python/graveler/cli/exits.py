@@ -149,12 +149,26 @@ def report(error: BaseException) -> ExitCode:
     if code is not ExitCode.READER_GONE:
         screen = Screen(sys.stderr)
         if prints_json():
-            from graveler.cli.error_documents import error_document
-
-            screen.json(error_document(error))
+            _report_as_json(screen, error, code)
         else:
             _report_in_words(screen, error)
     return code
+
+
+def _report_as_json(screen: Screen, error: BaseException, code: ExitCode) -> None:
+    from graveler.cli.error_documents import error_document
+
+    cause = error.error if isinstance(error, ListedError) else error
+    screen.json(
+        error_document(
+            KeyboardInterrupt() if isinstance(error, InterruptedVerbError) else cause,
+            sentence_of(cause),
+            code.value,
+            hint=hint_of(cause) if isinstance(cause, GravelerError) else "",
+            items=error.lines if isinstance(error, ListedError) else None,
+            with_traceback=os.environ.get(DEBUG) == "1",
+        )
+    )
 
 
 def _report_in_words(screen: Screen, error: BaseException) -> None:
@@ -191,7 +205,7 @@ def report_lost_output(error: OSError) -> ExitCode:
     if prints_json():
         from graveler.cli.error_documents import output_document
 
-        screen.json(output_document(message))
+        screen.json(output_document(message, ExitCode.UNAVAILABLE.value))
     else:
         _say(screen, message)
     return ExitCode.UNAVAILABLE
@@ -203,7 +217,7 @@ def report_usage(message: str, command: str) -> ExitCode:
     if prints_json():
         from graveler.cli.error_documents import usage_document
 
-        screen.json(usage_document(message, command, advice))
+        screen.json(usage_document(message, command, advice, ExitCode.INVALID.value))
     else:
         _say(screen, f"{message}; {advice}")
     return ExitCode.INVALID
