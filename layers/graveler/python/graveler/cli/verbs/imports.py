@@ -148,8 +148,7 @@ def import_(
       pipes, sockets and devices; changes {added, added_bytes, replaced,
       replaced_bytes_before, replaced_bytes_after, removed, removed_bytes,
       unchanged, unchanged_bytes, excluded, left_out}, of which the last two
-      count what patterns and the
-      defaults left out; left_out lists the latter.
+      count what patterns and the defaults left out; left_out lists the latter.
     """
     to = parse_prefix(uri)
     if to.path and not to.path.endswith("/"):
