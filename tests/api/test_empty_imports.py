@@ -76,9 +76,29 @@ def test_the_status_says_what_was_changed_or_would_be(client: Client, tmp_path: 
         "removed_bytes": 0,
         "unchanged": 0,
         "unchanged_bytes": 0,
+        "excluded": 0,
+        "left_out": 0,
     }
     _, emptied = ended(client, {tmp_path / "empty": "raw/"}, allow_empty=True)
     assert (emptied["completed"], emptied["changes"]["removed"], paths(client)) == (True, 2, [])
+
+
+def test_files_are_left_out_on_request(client: Client, tmp_path: Path) -> None:
+    for name in (".env", "b.tmp", "c.csv"):
+        (tmp_path / "raw" / name).write_text("1")
+    (tmp_path / "raw/.gravelerignore").write_text("*.tmp\n")
+    for terms, taken in (
+        ({}, [".env", ".gravelerignore", "a", "b.tmp", "c.csv"]),
+        ({"exclude": ["*.csv", "a"]}, [".env", ".gravelerignore", "b.tmp"]),
+        ({"ignore": True}, ["a", "c.csv"]),
+    ):
+        _, status = ended(client, {tmp_path / "raw": "raw/"}, **terms)
+        assert paths(client) == [f"raw/{name}" for name in taken]
+        counts = status["changes"]["excluded"], status["changes"]["left_out"]
+        assert counts == ((1, 1) if "ignore" in terms else (len(terms.get("exclude", [])), 0))
+    source = {"type": "common_prefix", "path": "s3://bucket/x/", "destination": "raw/"}
+    refused = client("POST", f"{BRANCH}/import", (), {"paths": [source], "exclude": ["*.tmp"]})
+    assert refused.status in (400, 403)
 
 
 def test_a_dry_run_alone_is_no_import_that_clients_look_for(client: Client, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from graveler.addresses import SCHEMES, scheme_of, without_scheme
 from graveler.cli import uris
 from graveler.cli.exits import ExitCode
+from graveler.configuration import configuration_file
 from graveler.errors import InvalidError
 from tests.cli.support import commit, done, put, run
 from tests.cli.test_endpoint import ARGUMENTS
@@ -54,11 +55,16 @@ def test_every_command_takes_either_scheme(lake: Path, working_folder: Path) -> 
         assert result.code not in (ExitCode.UNEXPECTED, ExitCode.INVALID, ExitCode.UNAVAILABLE), (words, result)
 
 
-@pytest.mark.usefixtures("lake")
-def test_the_default_repository_may_be_named_by_either_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_repository_may_be_named_by_either_scheme(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put("main", "a", "1")
     assert done("use", "graveler://lake/main").out.startswith("lakefs://lake/main")
     assert done("cat", "a").out == "1"
     for scheme in SCHEMES:
         monkeypatch.setenv("GRAVELER_REPO", f"{scheme}lake/main/")
+        assert done("cat", "a").out == "1"
+    monkeypatch.delenv("GRAVELER_REPO")
+    file = configuration_file()
+    assert file is not None
+    for scheme in SCHEMES:
+        file.write_text(f'[profiles.default]\nlake = "{lake}"\nrepository = "{scheme}lake"\nbranch = "main"\n')
         assert done("cat", "a").out == "1"

@@ -188,7 +188,8 @@ def find_default(named: Named | None = None) -> DefaultPlace | None:
         return DefaultPlace(repository, branch.removesuffix("/"), REPO)
     profile = find_profile(named.profile)
     if profile is not None and profile.repository and _applies(profile, named):
-        return DefaultPlace(profile.repository, profile.branch, f"profile {profile.name!r}")
+        repository = without_scheme(profile.repository).removesuffix("/")
+        return DefaultPlace(repository, profile.branch, f"profile {profile.name!r}")
     default = find_lake_default(lake_address(named))
     return None if default is None else DefaultPlace(default.repository, default.branch, BY_USE)
 
