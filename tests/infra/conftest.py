@@ -243,27 +243,30 @@ def names() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """A deployment for all tests. Expressions in alarms are what the emulator does not know."""
-    require_tools()
-    folder = shared_folder(tmp_path_factory)
+def emulated_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a deployment in an emulator. Expressions in alarms are what that does not know."""
+
+    def make(into: Path) -> None:
+        synthesised(
+            into,
+            architecture=host_architecture(),
+            alarm_email="on-call@example.org",
+            data_buckets=[DATA_BUCKET],
+            request_records=60,
+            part_records=40,
+            parts_at_once=3,
+        )
+        without_expressions(into / "graveler-observability.template.json")
+
+    return made_once(shared_folder(tmp_path_factory), "assembly", make)
+
+
+@pytest.fixture(scope="session")
+def deployed(names: None, tmp_path_factory: pytest.TempPathFactory, emulated_assembly: Path) -> Iterator[Deployed]:
+    """A deployment for all tests."""
+    folder, assembly = shared_folder(tmp_path_factory), emulated_assembly
 
     def start() -> dict[str, Any]:
-        machine = host_architecture()
-
-        def make(into: Path) -> None:
-            synthesised(
-                into,
-                architecture=machine,
-                alarm_email="on-call@example.org",
-                data_buckets=[DATA_BUCKET],
-                request_records=60,
-                part_records=40,
-                parts_at_once=3,
-            )
-            without_expressions(into / "graveler-observability.template.json")
-
-        assembly = made_once(folder, "assembly", make)
         calls = folder / "calls"
         emulator, process = launch(folder / "emulator", **recording(calls))
         try:
@@ -347,6 +350,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             "crowded_assembly",
             "other_assembly",
             "adopted_assembly",
+            "emulated_assembly",
             "deployed",
         } & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.ci)

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
+from uuid import uuid4
 
 import boto3
 import msgspec
@@ -56,12 +57,13 @@ class Emulator(msgspec.Struct, frozen=True):
             role: str = functions.get_function_configuration(FunctionName=function)["Role"]
         return role
 
-    def deploy(self, assembly: Path) -> dict[str, str]:
-        """Bootstrap, then ``cdk deploy --all`` of an assembly, as its user does. The outputs of all stacks."""
-        outputs = assembly.parent / "outputs.json"
+    def deploy(self, assembly: Path, stack: str = "--all") -> dict[str, str]:
+        """Bootstrap, then ``cdk deploy`` of an assembly, as its user does: of all stacks, or of one and those that it needs.
+        Returns their outputs."""
+        outputs = assembly.parent / f"outputs-{uuid4().hex}.json"
         self.bootstrap(assembly.parent)
         self.cdk(
-            *("deploy", "--all", "--require-approval", "never", "--outputs-file", str(outputs)),
+            *("deploy", stack, "--require-approval", "never", "--outputs-file", str(outputs)),
             *("--app", str(assembly)),
         )
         return _outputs(outputs)
@@ -70,20 +72,9 @@ class Emulator(msgspec.Struct, frozen=True):
         """``cdk bootstrap``, in a folder without an app."""
         self.cdk("bootstrap", "aws://000000000000/us-east-1", folder=folder)
 
-    def deploy_app(self, stack: str, into: Path, *, check: bool = True, **context: str) -> "Deployment":
-        """``cdk deploy`` of a stack, and of those that it needs, by ``app.py`` with these context values of graveler. ``into``
-        gets the assembly."""
-        outputs = into.with_suffix(".json")
-        values = [word for name, value in context.items() for word in ("-c", f"graveler:{name}={value}")]
-        done = self.cdk(
-            *("deploy", stack, "--require-approval", "never", "--outputs-file", str(outputs)),
-            *("--output", str(into), *values),
-            check=check,
-        )
-        return Deployment(done.returncode, done.stderr, _outputs(outputs) if outputs.exists() else {})
-
-    def run_step(self, script: str, folder: Path, **variables: str) -> "Deployment":
-        """Run a step of a GitHub workflow that deploys, with ``folder`` for its temporary files, and these variables."""
+    def run_step(self, script: str, folder: Path, **variables: str) -> dict[str, str]:
+        """Run a step of a GitHub workflow that deploys, with ``folder`` for its temporary files, and these variables.
+        The outputs of the stacks."""
         folder.mkdir()
         named = {"RUNNER_TEMP": str(folder), "CDK_OUTPUT": str(folder / "assembly"), **variables}
         done = subprocess.run(
@@ -95,7 +86,7 @@ class Emulator(msgspec.Struct, frozen=True):
             check=False,
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        return Deployment(done.returncode, done.stderr, _outputs(folder / "outputs.json"))
+        return _outputs(folder / "outputs.json")
 
     def cdk(self, *words: str, check: bool = True, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
         """Run the CDK's command."""
@@ -109,14 +100,6 @@ class Emulator(msgspec.Struct, frozen=True):
         )
         assert done.returncode == 0 or not check, done.stdout[-3000:] + done.stderr[-3000:]
         return done
-
-
-class Deployment(msgspec.Struct, frozen=True):
-    """What the CDK's command said, and the outputs of the stacks."""
-
-    returncode: int
-    stderr: str
-    outputs: dict[str, str]
 
 
 def _outputs(file: Path) -> dict[str, str]:

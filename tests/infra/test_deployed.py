@@ -16,7 +16,7 @@ from infra.leftovers import main
 from infra.settings import SETTING_TAG, TAG
 from tests.infra.conftest import DATA_BUCKET, Deployed, first_key
 from tests.infra.emulator import emulating
-from tests.infra.tools import host_architecture, require_tools
+from tests.infra.tools import host_architecture
 from tests.recipes.test_deploy_from_github import deploying_step
 
 pytestmark = pytest.mark.ci
@@ -137,54 +137,54 @@ def test_objects_of_another_bucket_are_imported(deployed: Deployed, client: Clie
 
 
 def test_a_deployment_adopts_what_a_removed_one_left(
-    names: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    names: None,
+    emulated_assembly: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Deploy, destroy, deploy with the settings that ``infra.leftovers`` writes, by the step of the recipe's workflow, and read
     the commit of before."""
-    require_tools()
     file = tmp_path / "graveler.json"
-    file.write_text(json.dumps({"architecture": host_architecture(), "ingest": False, "memory": 1024}))
+    file.write_text(json.dumps({"architecture": host_architecture(), "memory": 1024, "ingest": False}))
     with emulating(tmp_path / "emulator") as emulator:
         for name, value in emulator.environment.items():
             monkeypatch.setenv(name, value)
-        emulator.bootstrap(tmp_path)
-        before = emulator.deploy_app("graveler-api", tmp_path / "first", deployment=str(file))
-        assert "there is no stack graveler-stateful" in before.stderr
-        key = first_key(emulator, before.outputs)
-        client = Client(
-            host=before.outputs["Endpoint"], username=key["access_key_id"], password=key["secret_access_key"]
-        )
-        bucket = before.outputs["ObjectsBucket"]
+        before = emulator.deploy(emulated_assembly, "graveler-api")
+        key = first_key(emulator, before)
+        client = Client(host=before["Endpoint"], username=key["access_key_id"], password=key["secret_access_key"])
+        bucket = before["ObjectsBucket"]
         repo = lakefs.Repository("story", client=client).create(storage_namespace=f"s3://{bucket}/story")
         repo.branch("main").object("a.txt").upload(data=b"of the first deployment", pre_sign=True)
         commit = repo.branch("main").commit(message="first").id
         client.sdk_client._api.rest_client.pool_manager.clear()
 
-        refused = emulator.deploy_app("graveler-api", tmp_path / "refused", deployment="none", check=False)
+        refused = emulator.cdk(
+            *("deploy", "--all", "-c", f"graveler:deployment={file}", "--output", str(tmp_path / "refused")),
+            check=False,
+        )
         assert refused.returncode == 1
-        assert "memory: 1024 → 1769" in refused.stderr
-        assert "ingest,memory" in refused.stderr.partition("-c graveler:confirm=")[2]
+        assert "memory: 1769 → 1024" in refused.stderr
+        assert "data_buckets,ingest,request_records" in refused.stderr.partition("-c graveler:confirm=")[2]
 
         formation = boto3.client("cloudformation")
         with closing(formation):
             formation.update_termination_protection(EnableTerminationProtection=False, StackName="graveler-stateful")
-        emulator.cdk("destroy", "--all", "--force", "--app", str(tmp_path / "first"))
-        _tag_buckets(before.outputs)
+        emulator.cdk("destroy", "--all", "--force", "--app", str(emulated_assembly))
+        _tag_buckets(before)
         assert main(["graveler", "--write"], folder=tmp_path) == 0
         assert capsys.readouterr().err == "first_key: none is left; the deployment will create one\n"
         adopted = json.loads(file.read_text())
         assert (adopted["memory"], adopted["bucket"]) == (1024, bucket)
-        adopted["first_key"] = _secret_arn(before.outputs["FirstKeySecret"])
+        adopted["first_key"] = _secret_arn(before["FirstKeySecret"])
 
         step = deploying_step().replace(
             "--all", "graveler-api"
         )  # alarms have expressions that the emulator does not know
         after = emulator.run_step(step, tmp_path / "second", SETTINGS=json.dumps(adopted), CONFIRM="")
         shared = ("ObjectsBucket", "LandingBucket", "LakeTable", "SealingKeyArn")
-        assert {name: after.outputs[name] for name in shared} == {name: before.outputs[name] for name in shared}
-        client = Client(
-            host=after.outputs["Endpoint"], username=key["access_key_id"], password=key["secret_access_key"]
-        )
+        assert {name: after[name] for name in shared} == {name: before[name] for name in shared}
+        client = Client(host=after["Endpoint"], username=key["access_key_id"], password=key["secret_access_key"])
         main_branch = lakefs.repository("story", client=client).branch("main")
         assert main_branch.get_commit().id == commit
         assert main_branch.object("a.txt").reader(pre_sign=True).read() == b"of the first deployment"
