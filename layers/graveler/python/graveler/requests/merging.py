@@ -76,8 +76,9 @@ class Replay(Request[model.Commit], frozen=True, kw_only=True):
 class Revert(Replay, frozen=True, kw_only=True):
     """Revert on a branch what one commit changed, as a commit. Cost: as :class:`Merge`.
 
-    :class:`MergeConflictError` where the branch changed the same objects since, unless a strategy decides; :class:`NoChangesError` unless ``allow_empty``,
-    :class:`DirtyBranchError`, :class:`InvalidError` for the parent, :class:`BusyError`.
+    :class:`MergeConflictError` where the branch changed the same objects since, unless a strategy decides;
+    :class:`NoChangesError` unless ``allow_empty``, :class:`DirtyBranchError`, :class:`InvalidError` for the parent,
+    :class:`BusyError`.
     """
 
 
