@@ -273,3 +273,23 @@ def test_an_interrupted_listing_by_several_processes_leaves_no_thread(
         list(FolderListing(folder, "", CODEC, progress, workers=2)())
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("graveler-import")] == []
     assert len(list(FolderListing(folder, "", CODEC, workers=2)())) == 304
+
+
+@pytest.mark.parametrize("is_confined", [False, True])
+def test_rules_leave_out_what_they_name_and_count_it(tmp_path: Path, is_confined: bool) -> None:
+    texts = {".gravelerignore": "*.sock\nlost\n", "a": "1", "deep/.env": "2", "deep/b": "3", ".git/objects/x": "4"}
+    folder = write_files(tmp_path / "in", texts)
+    os.mkfifo(folder / "x.sock")
+    if not is_confined:
+        (folder / "lost").symlink_to("nowhere")
+    files = Beneath(folder, Confinement()) if is_confined else None
+    listing = FolderListing(folder, "", CODEC, files=files, refuses_special=True, ignore=True)
+    assert [key for key, _ in listing()] == [b"a", b"deep/b"]
+    assert (listing.special, listing.skipped) == ([], [])
+    counted = FolderListing(folder, "", CODEC, files=files, ignore=True).left_out  # another process has listed it
+    for left_out in (listing.left_out, counted):
+        assert (left_out.by_pattern, left_out.by_default) == (1 if is_confined else 2, 2)
+        assert sorted(left_out.paths) == [".git/", "deep/.env"]
+    beginning = FolderListing(folder, "", CODEC, files=files, beginning="d", exclude=["b"], ignore=True)
+    assert list(beginning()) == []
+    assert (beginning.left_out.by_pattern, beginning.left_out.by_default) == (1, 1)

@@ -338,9 +338,11 @@ class FolderListing:
         if rules.is_reading and IGNORE_FILE in found:
             rules = rules.with_file(self._patterns(path_in(folder, IGNORE_FILE)))
         if rules.levels:
-            found = [name for name in found if name.startswith(beginning) and self._takes(rules, name)]
+            found, special, skipped = (
+                [name for name in names if name.startswith(beginning) and self._takes(rules, name)]
+                for names in (found, special, skipped)
+            )
             suspects = sorted(set(suspects).intersection(found))
-            special, skipped = ([name for name in names if self._takes(rules, name)] for names in (special, skipped))
         self.special += (path_in(folder, name) for name in special)
         self.skipped += (path_in(folder, name) for name in skipped)
         _expect_utf8(folder, found)
