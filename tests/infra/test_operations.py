@@ -57,7 +57,6 @@ from pathlib import Path
 from graveler.errors import BusyError
 from graveler.functions.operating import operate_handler
 from sabotage_folder import FOLDER
-from tests.support.pinned import pinned_merge
 
 take = operate_handler()
 
