@@ -318,7 +318,7 @@ def test_what_is_wrong_with_options_is_told(spark: SparkSession, place: Place) -
         ({"rows_per_task": "none"}, "give a number"),
         ({"columns": "etag"}, "no column 'etag'"),
         ({"prefx": "a/"}, "no option 'prefx'; is 'prefix' meant"),
-        ({"timestampAsOf": "soon"}, "a number, or a time such as 2026-06-01"),
+        ({"timestampAsOf": "soon"}, "a number, a time such as 2026-06-01"),
         ({"snapshot": "1"}, "no option 'snapshot'. It has lake, .*, rows_per_task"),
     ):
         with pytest.raises(AnalysisException, match=message):
