@@ -200,7 +200,7 @@ def paper(objects: int, executors: int, cores: int, counted: Requests) -> list[s
         "",
         "| | bytes |",
         "|---|---:|",
-        f"| sent to a task, at most: its function, and which partition | {ceil(counted.sent / 1_000) * 1_000:,} |",
+        f"| sent to a task, at most: its function, and which partition | {ceil(counted.sent / 100) * 100:,} |",
         f"| the results of all tasks, to the driver | {round(counted.answered * ranges):,} |",
         f"| the tree, in the driver's memory: {counted.kept:.0f} for each range | {round(counted.kept * ranges):,} |",
         "",
