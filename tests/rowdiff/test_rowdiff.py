@@ -20,7 +20,8 @@ from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.lake import Lake as LakeVerbs
 from graveler.sdk.lake import Lake
 from graveler.sdk.repository import Repository
-from graveler.sdk.rows import ColumnDifference, RowDiff
+from graveler.sdk.row_differences import ColumnDifference
+from graveler.sdk.rows import RowDiff
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
 from graveler.rowdiff.types import MACROS, cast, common, kind_of
-from graveler.sdk.rows import ColumnDifference
+from graveler.sdk.row_differences import ColumnDifference
 from tests.rowdiff.test_rowdiff import committed, diff
 
 BIG = 2**53

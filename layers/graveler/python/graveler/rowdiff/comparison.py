@@ -17,7 +17,8 @@ from graveler.rowdiff.reading import Columns, Part, Reading, Side, columns_of, c
 from graveler.rowdiff.tables import Format, Sides, sides_of
 from graveler.rowdiff.types import Kind, Struct, cast, quoted_name, sql, with_all_digits
 from graveler.sdk.lake import Lake
-from graveler.sdk.rows import SORTED, ColumnDifference, RowDiff
+from graveler.sdk.row_differences import ColumnDifference
+from graveler.sdk.rows import SORTED, RowDiff
 from graveler.sql.session import Session
 from graveler.temporary import own_path
 

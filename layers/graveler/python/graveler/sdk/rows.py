@@ -4,38 +4,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self
 
 from graveler.sdk.frames import Frames, Querying
+from graveler.sdk.row_differences import ColumnDifference, Row, RowDifference
 from graveler.sdk.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Row: TypeAlias = dict[str, Any]
-"""Values by column."""
+    from graveler.markup import Table
 
 SORTED: Final = 100_000
 """The differences that are sorted at most: DuckDB's sort of large rows needs memory that a limit may not leave it."""
 _TOGETHER: Final = 1000
-
-
-class RowDifference(NamedTuple):
-    """A row that was added, removed or changed. ``key`` are the values of the key columns; None where whole rows are compared.
-    ``before`` and ``after`` have all columns of both sides, with None in those that a side lacks."""
-
-    type: Literal["added", "removed", "changed"]
-    key: Row | None
-    before: Row | None
-    after: Row | None
-
-
-class ColumnDifference(NamedTuple):
-    """A column whose type is different: DuckDB's names of the types, None on the side that has no such column."""
-
-    name: str
-    before: str | None
-    after: str | None
 
 
 @short_tracebacks()
@@ -107,14 +89,16 @@ class RowDiff(Frames):
 
     def __repr__(self) -> str:
         """Return the first 20 differences as a table of text, which is what a terminal shows."""
-        from graveler.sdk.tables import row_diff_table  # for terminals
-
-        return row_diff_table(self).text()
+        return self._table().text()
 
     def _repr_html_(self) -> str:
-        from graveler.sdk.tables import row_diff_table  # for notebooks
+        return self._table().html()
 
-        return row_diff_table(self).html()
+    def _table(self) -> "Table":
+        from graveler.sdk.tables import row_diff_table  # for notebooks and terminals
+
+        counts = {"added": self.added, "removed": self.removed, "changed": self.changed}
+        return row_diff_table(counts, self.columns, self)
 
     def _row(self, row: Row | None) -> Row | None:
         if row is None or not self._is_json:

@@ -1,7 +1,7 @@
 """What notebooks show of listings, results and handles, and terminals of results: tables of the rows that come next, and of the
 fields of a ref or a repository."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -40,7 +40,7 @@ from graveler.readable import count, human_size
 from graveler.sdk.access import RepositoryAccess
 
 if TYPE_CHECKING:
-    from graveler.sdk.rows import RowDiff, RowDifference
+    from graveler.sdk.row_differences import ColumnDifference, RowDifference
 
 Row: TypeAlias = ObjectEntry | CommonPrefix | Change | Commit | Branch | Tag | Repository
 """The values that are listed."""
@@ -102,17 +102,20 @@ def result_table(columns: Sequence[str], following: "Callable[[int], Sequence[Se
     return Table("result", _columns(columns, rows), rows, notes)
 
 
-def row_diff_table(diff: "RowDiff") -> Table:
-    """Return the table of the first differences. Of rows with keys, columns that differ stand there twice, as they were before
-    and after; others are left out. An error takes the place of the rows."""
-    numbers = (("+", diff.added, "added"), ("-", diff.removed, "removed"), ("~", diff.changed, "changed"))
-    caption = "rows: " + (", ".join(f"{mark} {number:,} {what}" for mark, number, what in numbers if number) or "equal")
-    notes = [f"column {one.name}: {one.before or 'none'} → {one.after or 'none'}" for one in diff.columns]
+def row_diff_table(
+    counts: Mapping[str, int], columns: "Sequence[ColumnDifference]", differences: "Iterable[RowDifference]"
+) -> Table:
+    """Return the table of the first differences between rows; ``counts`` are those of all, by type. Of rows with keys, columns
+    that differ stand there twice, as they were before and after; others are left out. An error takes the place of the rows."""
+    marks = {type_: _MARKS[ChangeType(type_)][0] for type_ in counts}
+    sums = ", ".join(f"{marks[type_]} {number:,} {type_}" for type_, number in counts.items() if number)
+    caption = f"rows: {sums or 'equal'}"
+    notes = [f"column {column.name}: {column.before or 'none'} → {column.after or 'none'}" for column in columns]
     try:
-        rows = list(islice(diff, ROWS))
+        rows = list(islice(differences, ROWS))
     except GravelerError as error:
         return Table(caption, (), (), [str(error)])
-    if diff.added + diff.removed + diff.changed > ROWS:
+    if sum(counts.values()) > ROWS:
         notes.insert(0, f"first {ROWS}; more follow")
     if not rows:
         return Table(caption, (), (), notes)

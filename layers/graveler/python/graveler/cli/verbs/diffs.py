@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from graveler.anywhere import AnyRepository
     from graveler.lake.reading.summary import Summary
     from graveler.model import Change, Page
-    from graveler.sdk.rows import RowDiff, RowDifference
+    from graveler.sdk.row_differences import RowDifference
+    from graveler.sdk.rows import RowDiff
 
 _PAGE = 1000
 

@@ -92,7 +92,10 @@ class Usage(Struct, frozen=True):
         return Table(
             "usage",
             (Cell("path"), Cell("objects", right=True), Cell("size", right=True)),
-            [(Cell(path or "(no folder)", code=True), Cell(f"{number:,}", right=True), size(of)) for path, number, of in rows],
+            [
+                (Cell(path or "(no folder)", code=True), Cell(f"{number:,}", right=True), size(of))
+                for path, number, of in rows
+            ],
         )
 
 
