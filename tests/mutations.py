@@ -1637,8 +1637,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "functions/ingesting.py",
         "_postpone(function, queues.incoming, records, ceil(of_event.left()))",
         "pass",
-        "functions/test_ingesting.py::"
-        "test_a_fault_of_the_program_is_lambdas_to_count_and_each_record_comes_again_soon",
+        "functions/test_ingesting.py::test_a_fault_of_the_program_is_lambdas_to_count_and_each_record_comes_again_soon",
     ),
     Mutation(
         "ingest",
