@@ -66,6 +66,11 @@ _CLASSES: Final = {
     "xdigit": "0-9a-fA-F",
 }
 _NEVER: Final = "(?!)"
+_STAR: Final = "[^/]*"
+_FOLDERS: Final = "(?:.*/)?"
+_REST: Final = ".*"
+_LAZY: Final = {"": "", _FOLDERS: "(?:.*?/)??", _REST: ".*?"}
+"""How the wildcards that cross folders are written where the first match is the only one to try."""
 
 
 class Reason(Enum):
@@ -260,14 +265,14 @@ def _regex(pattern: str) -> str:
                 at += 1
             is_whole = at - stars > 1 and (stars == 0 or pattern[stars - 1] == "/")
             if is_whole and at == end:
-                parts.append(".*")
+                parts.append(_REST)
             elif is_whole and pattern[at] == "/":
-                parts.append("(?:.*/)?")
+                parts.append(_FOLDERS)
                 at += 1
             elif is_whole and pattern[at : at + 2] == "\\/":
-                parts.append(".*")
+                parts.append(_REST)
             else:
-                parts.append("[^/]*")
+                parts.append(_STAR)
             continue
         if letter == "[":
             found = _set(pattern, at + 1)
@@ -282,7 +287,39 @@ def _regex(pattern: str) -> str:
             return _NEVER
         parts.append("[^/]" if letter == "?" else re.escape(pattern[at]))
         at += 1
-    return "".join(parts)
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return the parts as one expression that takes at most time in the square of a path's length.
+
+    What stands between two wildcards of a kind has one length, or one number of folders. If its first match leads nowhere, no
+    later one does, since the wildcard behind it takes what lies between. So it is tried no further (``(?>…)``); otherwise a
+    pattern with ten stars, which a stranger may have written, keeps a process busy for ever.
+    """
+    spans: list[tuple[str, list[str]]] = [("", [])]
+    for part in parts:
+        if part in (_FOLDERS, _REST):
+            spans.append((part, []))
+        else:
+            spans[-1][1].append(part)
+    *before, (wildcard, last) = [(wildcard, _within_folders(span)) for wildcard, span in spans]
+    return "".join(f"(?>{_LAZY[each]}{span})" for each, span in before) + wildcard + last
+
+
+def _within_folders(parts: Sequence[str]) -> str:
+    """Return parts whose only wildcards stay within folders as one expression, as :func:`_joined` does."""
+    spans: list[list[str]] = [[]]
+    for part in parts:
+        if part == _STAR:
+            spans.append([])
+        else:
+            spans[-1].append(part)
+    first, *others = map("".join, spans)
+    if not others:
+        return first
+    *before, last = others
+    return first + "".join(f"(?>[^/]*?{span})" for span in before) + _STAR + last
 
 
 def _set(pattern: str, at: int) -> tuple[str, int] | None:
