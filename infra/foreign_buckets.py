@@ -1,47 +1,14 @@
-"""Rights to buckets that somebody else made, of which a deployment may have many.
-
-All policies in a role together may have 10,240 characters, which some 35 buckets would fill. A managed policy may have 6,144, and
-10 of them may be attached: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-"""
+"""Rights to buckets that somebody else made, of which a deployment may have many: managed policies."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.acknowledged import acknowledge_wildcards
-
-METADATA: Final = "_graveler"
-"""The folder of graveler's own files in a namespace, which may be anywhere in a bucket: as
-graveler.storage.immutable_files.FOLDER."""
-
-_POLICY_CHARS: Final = 6_144 - 700
-"""Of the ARNs in a managed policy: the rest are its actions."""
-_ARN_CHARS: Final = len('"arn:aws-us-gov:s3:::/*",')
-"""Of an ARN besides the bucket's name, in any partition."""
-_STATEMENT_CHARS: Final = 250
-"""Of the statement that a folder has besides."""
-
-
-@dataclass(frozen=True)
-class Rights:
-    """What may be done with ``places``, buckets (``bucket``) and folders in them (``bucket/folder/``): ``objects`` are actions on
-    their objects, ``whole`` those on a bucket itself, ``metadata`` those on graveler's own files besides."""
-
-    places: tuple[str, ...]
-    objects: tuple[str, ...]
-    whole: tuple[str, ...]
-    metadata: tuple[str, ...] = ()
-
-
-def metadata_of(arn: str) -> list[str]:
-    """The objects below the folders of graveler's own files, of a bucket's ARN or one with a folder in it. A ``*`` stands for any
-    characters, slashes too: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html"""
-    return [f"{arn}/{METADATA}/*", f"{arn}/*/{METADATA}/*"]
+from infra.foreign_places import Rights, metadata_of, split_by_policy
 
 
 class ForeignBuckets(Construct):
@@ -52,12 +19,13 @@ class ForeignBuckets(Construct):
         self._made: dict[Rights, list[iam.ManagedPolicy]] = {}
 
     def policies(self, *rights: Rights) -> list[iam.IManagedPolicy]:
-        """Policies that give ``rights``; none for no places."""
-        return [policy for each in rights for policy in self._of(each)]
+        """Policies that give a role its ``rights``; none for no places. :class:`infra.settings.SettingsError` for more places
+        than its policies can name."""
+        return [policy for each, chunks in split_by_policy(*rights) for policy in self._of(each, chunks)]
 
-    def _of(self, rights: Rights) -> list[iam.ManagedPolicy]:
+    def _of(self, rights: Rights, chunks: Sequence[Sequence[str]]) -> list[iam.ManagedPolicy]:
         if rights not in self._made:
-            self._made[rights] = [self._policy(rights, chunk) for chunk in _chunks(rights)]
+            self._made[rights] = [self._policy(rights, chunk) for chunk in chunks]
         return self._made[rights]
 
     def _policy(self, rights: Rights, places: Sequence[str]) -> iam.ManagedPolicy:
@@ -93,20 +61,3 @@ def _folders(places: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     parts = sorted(place.split("/", 1) for place in places if "/" in place)
     for bucket, some in groupby(parts, lambda part: part[0]):
         yield bucket, [folder for _, folder in some]
-
-
-def _chunks(rights: Rights) -> Iterator[list[str]]:
-    """The places in groups, each of which fits in a policy that names them twice, and twice more for metadata."""
-    chunk: list[str] = []
-    chars = 0
-    for place in rights.places:
-        added = 2 * (_ARN_CHARS + len(place)) + (_STATEMENT_CHARS if "/" in place else 0)
-        if rights.metadata:
-            added += sum(_ARN_CHARS + len(name) for name in metadata_of(place))
-        if chunk and chars + added > _POLICY_CHARS:
-            yield chunk
-            chunk, chars = [], 0
-        chunk.append(place)
-        chars += added
-    if chunk:
-        yield chunk

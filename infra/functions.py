@@ -18,7 +18,8 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.encryption import DECRYPT, former_keys, through
-from infra.foreign_buckets import ForeignBuckets, Rights, metadata_of
+from infra.foreign_buckets import ForeignBuckets
+from infra.foreign_places import Rights, metadata_of
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
 from infra.settings import Settings, SettingsError

@@ -21,7 +21,8 @@ from infra.buckets import private_bucket
 from infra.emr import QUEUE_MINUTES, allocation
 from infra.encryption import DECRYPT, former_keys, key_in, through
 from infra.execution_log import execution_log, log_rights, trace_rights
-from infra.foreign_buckets import ForeignBuckets, Rights
+from infra.foreign_buckets import ForeignBuckets
+from infra.foreign_places import Rights
 from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS
 from infra.job_flow import flow
 from infra.settings import Settings

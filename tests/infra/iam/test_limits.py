@@ -15,9 +15,9 @@ from graveler.ingest import rules, waiting
 from graveler.lake.opening import nesting, repositories
 from graveler.storage import keyring
 from graveler.storage.immutable_files import FOLDER
+from infra import foreign_places
 from tests.infra.iam.limits import OF_KEYS, OF_REPOSITORIES, breaches, flows, gaps, roles
 from tests.infra.iam.templates import Stacks
-from tests.infra.tools import ROOT
 
 Templates = dict[str, dict[str, Any]]
 
@@ -51,7 +51,7 @@ def test_partitions_and_the_folder_of_metadata_are_the_engines() -> None:
         *(bare.PARTITION, idempotency.PARTITION, rules.PARTITION, waiting.PARTITION),
     }
     assert of_repositories == {name for name in OF_REPOSITORIES if not re.match("[0-9a-f]{16}/", name)}
-    assert f'METADATA: Final = "{FOLDER}"' in (ROOT / "infra" / "foreign_buckets.py").read_text()
+    assert foreign_places.METADATA == FOLDER
 
 
 def statements(told: Templates, logical: str) -> list[dict[str, Any]]:
