@@ -131,10 +131,12 @@ def _settings(app: App) -> tuple[Settings, DeployedStacks]:
     context = app.node.try_get_context
     path = settings_path(context)
     settings = read_settings(context, None if path is None else read_file(path))
+    if region := os.environ.get("CDK_DEFAULT_REGION"):
+        settings.check_region(region)
     stacks = DeployedStacks(
         settings.name, os.environ, qualifier=context("@aws-cdk/core:bootstrapQualifier") or QUALIFIER
     )
-    confirmed = [name for name in str(context(f"{PREFIX}:{CONFIRM}") or "").split(",") if name]
+    confirmed = [name.strip() for name in str(context(f"{PREFIX}:{CONFIRM}") or "").split(",") if name.strip()]
     source = "no settings file was read" if path is None else f"from {path}"
     _remark(check_settings(stacks, settings, confirmed, source))
     return settings, stacks

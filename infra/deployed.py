@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTT
 from infra.settings import CONFIRM, Settings, SettingsError
 
 METADATA: Final = "graveler:settings"
-"""Name of the settings among the metadata of the resource that keeps them (``infra/record.py``)."""
+"""Name of the settings, as JSON, among the metadata of the resource that keeps them (``infra/record.py``)."""
 UNCOMPARED: Final = "uncompared"
 """Confirms a deployment whose settings cannot be compared."""
 OPTIONAL_STACKS: Final = ("network", "ingest", "spark", "budget")
@@ -27,8 +27,11 @@ QUALIFIER: Final = "hnb659fds"
 
 _RECORD: Final = "AWS::CloudFormation::WaitConditionHandle"
 _ADOPTED: Final = ("bucket", "landing_bucket", "sealing_key", "first_key")
-_NOT_THERE: Final = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
+_NOT_THERE: Final = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_COMPLETE")
 """Of a stack: a first deployment was never executed, or failed."""
+_FIXED: Final = ("DELETE_FAILED", "UPDATE_ROLLBACK_FAILED")
+"""CloudFormation updates no such stack, and it may have no record or two:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html"""
 _DENIED: Final = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 _LIMITS: Final = Config(connect_timeout=5, read_timeout=15, retries={"mode": "standard", "total_max_attempts": 3})
 
@@ -69,29 +72,43 @@ class DeployedStacks:
     def settings(self) -> dict[str, Any] | None:
         """Return the settings that were deployed last, or None if nothing is deployed. :class:`UncomparedError`."""
         stack = f"{self._name}-stateful"
-        if not self.is_deployed("stateful"):
+        status = self._status("stateful")
+        if status is None or status in _NOT_THERE:
             return None
+        if status in _FIXED:
+            raise UncomparedError(f"{stack} is {status}, and AWS refuses to update it", harmless=True)
+        if status.endswith("_IN_PROGRESS"):
+            raise UncomparedError(f"{stack} is {status}; wait until that is done")
         resources = self._ask("describe_stack_resources", StackName=stack)["StackResources"]
         records = [
             each["LogicalResourceId"]
             for each in resources
             if each["ResourceType"] == _RECORD and not each["ResourceStatus"].startswith("DELETE")
         ]
+        found: list[dict[str, Any]] = []
         for record in records:
             detail = self._ask("describe_stack_resource", StackName=stack, LogicalResourceId=record)
             metadata = json.loads(detail["StackResourceDetail"].get("Metadata", "{}"))
             if METADATA in metadata:
-                values: dict[str, Any] = metadata[METADATA]
-                return values
-        raise UncomparedError(f"{stack} has no record of its settings, since an earlier version deployed it")
+                found.append(json.loads(metadata[METADATA]))
+        if not found:
+            raise UncomparedError(f"{stack} has no record of its settings, since an earlier version deployed it")
+        if len(found) > 1:
+            raise UncomparedError(f"{stack} is {status}, and has {len(found)} records of its settings")
+        return found[0]
 
     def is_deployed(self, suffix: str) -> bool:
         """Return whether there is a stack of the deployment whose name ends like this. :class:`UncomparedError`."""
+        status = self._status(suffix)
+        return status is not None and status not in _NOT_THERE
+
+    def _status(self, suffix: str) -> str | None:
         try:
             (stack,) = self._ask("describe_stacks", StackName=f"{self._name}-{suffix}")["Stacks"]
         except _NoStackError:
-            return False
-        return stack["StackStatus"] not in _NOT_THERE
+            return None
+        status: str = stack["StackStatus"]
+        return status
 
     def _ask(self, operation: str, **parameters: str) -> Any:
         try:

@@ -222,6 +222,8 @@ class Settings:
         for key in self.kms_keys:
             if not _KEY.fullmatch(key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
+        if len(self.kms_keys) > _KMS_KEYS:
+            raise SettingsError(f"kms_keys names more than {_KMS_KEYS} keys")
         self._check_concurrency()
         self._check_domain()
         self.throttled()
@@ -240,6 +242,18 @@ class Settings:
         """Return the settings by name, as values of JSON: all that change what is deployed."""
         values: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return {name: value for name, value in values.items() if name not in _OF_THE_MACHINE}
+
+    def check_region(self, region: str) -> None:
+        """Check that what the settings name by ARN is in the ``region`` of the deployment. :class:`SettingsError`."""
+        named = [
+            *((name, getattr(self, name)) for name in ("sealing_key", "first_key", "encryption_key", "api_connection")),
+            *(("former_encryption_keys", key) for key in self.former_encryption_keys),
+            *(("kms_keys", key) for key in self.kms_keys),
+            ("certificate", "" if self.web_acl else self.certificate),
+        ]
+        for name, arn in named:
+            if ":" in arn and arn.split(":")[3] != region:
+                raise SettingsError(f"{name} {arn!r} must be in {region}, the region of the deployment")
 
     @property
     def adopts_table(self) -> bool:
@@ -388,11 +402,12 @@ class Settings:
                         f"ingest_buckets: {place!r} must be a whole bucket; rules of ingest say which folders count"
                     )
             object.__setattr__(self, name, places)
-        chars = sum(len(name) + 1 for name in (*self.data_buckets, *self.import_buckets, *self.ingest_buckets))
-        if chars > _BUCKET_CHARS:
+        lists = (self.data_buckets, self.import_buckets, self.ingest_buckets, self.aws_login)
+        chars = sum(len(name) + 1 for names in lists for name in names)
+        if chars > _NAME_CHARS:
             raise SettingsError(
-                f"data_buckets, import_buckets and ingest_buckets have {chars:,} characters together; {_BUCKET_CHARS:,} fit into "
-                "what a function may be told"
+                f"data_buckets, import_buckets, ingest_buckets and aws_login have {chars:,} characters together; {_NAME_CHARS:,} "
+                "fit into what a function may be told"
             )
 
     def _check_executors(self) -> None:
@@ -422,7 +437,7 @@ _EXECUTOR_MEMORY: Final = {1: (1, 7), 2: (1, 14), 4: (1, 27), 8: (1, 54), 16: (1
 """GB of heap by virtual processors. Workers have at most 8, 16, 30, 60 and 120 GB, and a tenth is Spark's overhead:
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html"""
 
-_BUCKET_CHARS: Final = 2_400
+_NAME_CHARS: Final = 2_400
 """Of the 4 KB that all environment variables of a function may have together:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
@@ -435,6 +450,9 @@ _CONNECTION: Final = re.compile(r"arn:[^:]+:events:[^:]+:[^:]*:connection/[.\w-]
 _SECRET: Final = re.compile(r"arn:[^:]+:secretsmanager:[^:]+:[^:]*:secret:[\w/+=.@-]+")
 _POLICY: Final = re.compile(r"arn:[^:]+:iam::[^:]*:policy/[\w+=,.@/-]+")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_KMS_KEYS: Final = 20
+"""Each is 80 characters of the 10,240 that the policies inside a role may have together:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
 _FORMER_KEYS: Final = 4
 """Each adds a statement to the policies of all roles."""
 _DOMAIN: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
@@ -513,6 +531,8 @@ def read_file(path: Path) -> dict[str, Any]:
 
 def _parsed(name: str, default: object, value: Any) -> Any:
     """A value of the default's type; the command line gives text only."""
+    if value is None:
+        raise SettingsError(f"{name} null: leave the setting out to have its default")
     if name == "spark_jobs":
         return _parsed_jobs(value)
     if isinstance(default, bool):
@@ -521,29 +541,41 @@ def _parsed(name: str, default: object, value: Any) -> Any:
             raise SettingsError(f"{name} {value!r} must be true or false")
         return said == "true"
     if isinstance(default, int):
-        try:
-            return int(value)
-        except ValueError:
-            raise SettingsError(f"{name} {value!r} must be a whole number") from None
+        if isinstance(value, bool) or not re.fullmatch(r"-?\d+", str(value)):
+            raise SettingsError(f"{name} {value!r} must be a whole number")
+        return int(value)
     if isinstance(default, tuple):
-        return tuple(part for part in (value.split(",") if isinstance(value, str) else value) if part)
-    return str(value)
+        several = value.split(",") if isinstance(value, str) else value
+        if not isinstance(several, list | tuple) or not all(isinstance(part, str) for part in several):
+            raise SettingsError(f"{name} {value!r} must be a list of texts, or one text with commas")
+        return tuple(part.strip() for part in several if part.strip())
+    if not isinstance(value, str):
+        raise SettingsError(f"{name} {value!r} must be a text")
+    return value
 
 
 def _parsed_jobs(value: Any) -> dict[str, SparkJob]:
     try:
         given = json.loads(value) if isinstance(value, str) else value
-        return {
-            name: SparkJob(
-                str(job["schedule"]), str(job["job"]), tuple(job.get("arguments", ())), tuple(job.get("calls", ()))
-            )
-            for name, job in given.items()
-        }
+        jobs = {name: _parsed_job(job) for name, job in given.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SettingsError(
             f"spark_jobs cannot be read ({error!r}); it is JSON: names, and for each a schedule and a job, and perhaps arguments "
             "and calls"
         ) from None
+    if len({name.capitalize() for name in jobs}) < len(jobs):
+        raise SettingsError(f"spark_jobs: {', '.join(jobs)} must differ in more than capital letters")
+    return jobs
+
+
+def _parsed_job(job: Mapping[str, Any]) -> SparkJob:
+    unknown = sorted(set(job) - {field.name for field in fields(SparkJob)})
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)}: unknown")
+    arguments, calls = job.get("arguments", []), job.get("calls", [])
+    if not isinstance(arguments, list) or not isinstance(calls, list):
+        raise TypeError("arguments and calls are lists")
+    return SparkJob(str(job["schedule"]), str(job["job"]), tuple(map(str, arguments)), tuple(calls))
 
 
 def _check_job(name: str, job: SparkJob, *, calls: bool) -> None:

@@ -129,7 +129,7 @@ def test_the_stack_keeps_its_settings_in_a_resource_that_changes_with_them(
     records = [resources(each["stateful"], "AWS::CloudFormation::WaitConditionHandle") for each in (default, other)]
     names = [name for record in records for name in record]
     assert len(names) == len(set(names)) == 2
-    (kept,) = (each["Metadata"]["graveler:settings"] for each in records[1].values())
+    (kept,) = (json.loads(each["Metadata"]["graveler:settings"]) for each in records[1].values())
     assert kept["encryption_key"] == "own"
     assert kept["snap_start"] == ["read", "write", "commit", "merge", "operate"]
 

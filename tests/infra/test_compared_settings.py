@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from botocore.session import get_session
 from botocore.stub import Stubber
 
 from infra.deployed import METADATA, DeployedStacks, check_settings, left_out
-from infra.settings import Settings, SettingsError, check_context, read_file, read_settings, settings_path
+from infra.settings import Settings, SettingsError, SparkJob, check_context, read_file, read_settings, settings_path
 
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"
@@ -69,11 +70,11 @@ def missing(stub: Stubber, name: str) -> None:
     )
 
 
-def recorded(values: Mapping[str, Any] | None) -> tuple[str, Script]:
+def recorded(values: Mapping[str, Any] | None, status: str = "UPDATE_COMPLETE") -> tuple[str, Script]:
     """A deployed stack with a record, or without one, as an earlier version made it."""
 
     def script(stub: Stubber) -> None:
-        described(stub)
+        described(stub, status)
         resources = [("TablesF00", "AWS::DynamoDB::Table", "CREATE_COMPLETE")]
         if values is not None:
             kind = "AWS::CloudFormation::WaitConditionHandle"
@@ -91,7 +92,7 @@ def recorded(values: Mapping[str, Any] | None) -> tuple[str, Script]:
                 "ResourceType": "AWS::CloudFormation::WaitConditionHandle",
                 "ResourceStatus": "CREATE_COMPLETE",
                 "LastUpdatedTimestamp": "2026-01-31",
-                "Metadata": json.dumps({METADATA: values}),
+                "Metadata": json.dumps({METADATA: json.dumps(values)}),
             }
             stub.add_response(
                 "describe_stack_resource",
@@ -118,11 +119,119 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def test_settings_as_deployed_need_no_confirmation() -> None:
-    aws = Aws(signed_in(), recorded(Settings(**OPTIONS).values()))
+@pytest.mark.parametrize("status", ["UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "CREATE_COMPLETE"])
+def test_settings_as_deployed_need_no_confirmation(status: str) -> None:
+    aws = Aws(signed_in(), recorded(Settings(**OPTIONS).values(), status))
     lines, _ = compared(aws, **OPTIONS)
     assert lines == []
     assert aws.is_done()
+
+
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0b1f7a3e"
+ADOPTED_TABLE: dict[str, Any] = {"table": "old-table", "sealing_key": KEY}
+NAMED: dict[str, Any] = {"domain": OPTIONS["domain"], "certificate": OPTIONS["certificate"]}
+FIREWALL: dict[str, Any] = {**NAMED, "web_acl": OPTIONS["web_acl"]}
+CHANGED: dict[str, dict[str, Any]] = {
+    "architecture": {"architecture": "x86_64"},
+    "removal": {"removal": "destroy"},
+    "bucket": {"bucket": "old-objects"},
+    "landing_bucket": {"landing_bucket": "old-landing"},
+    "table": {"table": "lake-then"},
+    "sealing_key": ADOPTED_TABLE,
+    "first_key": {**ADOPTED_TABLE, "first_key": f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:Key-AbCdEf"},
+    "data_buckets": {"data_buckets": ("one", "two/")},
+    "import_buckets": {"import_buckets": ("one",)},
+    "ingest": {"ingest": False},
+    "ingest_buckets": {"ingest_buckets": ("one",)},
+    "presign_seconds": {"presign_seconds": 60},
+    "cors_origins": {"cors_origins": ("https://example.org",)},
+    "staging_shards": {"staging_shards": 16},
+    "warm_reads": {"warm_reads": 20_000},
+    "warm_writes": {"warm_writes": 20_000},
+    "request_records": {"request_records": 1},
+    "part_records": {"part_records": 1},
+    "parts_at_once": {"parts_at_once": 1},
+    "spark": {"spark": True},
+    "spark_release": {"spark_release": "emr-spark-8.1.0"},
+    "spark_cpus": {"spark_cpus": 32},
+    "spark_jobs_at_once": {"spark_jobs_at_once": 2},
+    "spark_executor_cpus": {"spark_executor_cpus": 8},
+    "spark_executor_memory": {"spark_executor_memory": 13},
+    "spark_executor_disk": {"spark_executor_disk": 21},
+    "encryption_key": {"encryption_key": "own"},
+    "former_encryption_keys": {"former_encryption_keys": ("own", KEY)},
+    "kms_keys": {"kms_keys": (KEY,)},
+    "spark_jobs": {"spark": True, "spark_jobs": {"nightly": SparkJob("rate(1 hour)", "gc", ("--repository", "sales"))}},
+    "api_connection": {"api_connection": f"arn:aws:events:{REGION}:{ACCOUNT}:connection/graveler/id"},
+    "aws_login": {"aws_login": ("endpoint",)},
+    "domain": NAMED,
+    "certificate": NAMED,
+    "hosted_zone": {**NAMED, "hosted_zone": "Z0EXAMPLE"},
+    "only_domain": {**NAMED, "only_domain": True},
+    "web_acl": FIREWALL,
+    "front_door_key": {**FIREWALL, "front_door_key": 2},
+    "requests_per_second": {"requests_per_second": 10},
+    "burst": {"burst": 10},
+    "throttles": {"throttles": ("mergeIntoBranch=20/40",)},
+    "memory": {"memory": 2048},
+    "scratch": {"scratch": 1024},
+    "snap_start": {"snap_start": ("read",)},
+    "provisioned": {"provisioned": ("read=2",)},
+    "shared_cache": {"shared_cache": True},
+    "permissions_boundary": {"permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/Functions"},
+    "reserved_concurrency": {"reserved_concurrency": 10},
+    "paused": {"paused": True},
+    "log_days": {"log_days": 7},
+    "tracing": {"tracing": True},
+    "alarm_email": {"alarm_email": "on-call@example.org"},
+    "monthly_budget": {"monthly_budget": 50},
+}
+"""Settings by the one that they change from its default, with those that it needs."""
+
+
+class Kept(DeployedStacks):
+    """Stacks with this record, as a template holds it."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__("graveler", {})
+        self._record = json.dumps(Settings(**settings).values())
+
+    def settings(self) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(self._record)
+        return values
+
+
+def test_each_setting_has_a_case() -> None:
+    assert set(CHANGED) == set(Settings.__dataclass_fields__) - {"name", "spark_package"}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_no_setting_is_taken_back_or_given_without_being_named(name: str) -> None:
+    """``name`` changes from another value to the default and back; all its companions stay, or are confirmed."""
+    changed = CHANGED[name]
+    assert check_settings(Kept(**changed), Settings(**changed), (), SOURCE) == []
+    default = {other: value for other, value in changed.items() if other != name}
+    try:
+        Settings(**default)
+    except SettingsError:
+        default = {}
+    for deployed, asked in ((changed, default), (default, changed)):
+        with pytest.raises(SettingsError, match=f"(?m)^ *{name}\\b"):
+            check_settings(Kept(**deployed), Settings(**asked), [other for other in changed if other != name], SOURCE)
+
+
+def test_another_order_of_a_list_is_a_difference_and_an_operation_is_compared_as_it_was_written() -> None:
+    with pytest.raises(SettingsError, match=r'data_buckets: \["one", "two"\] → \["two", "one"\]'):
+        check_settings(Kept(data_buckets=("one", "two")), Settings(data_buckets=("two", "one")), (), SOURCE)
+    body = {"force": None, "Ref": "main", "count": 1, "dry": False}
+    jobs: dict[str, Any] = {
+        "spark": True,
+        "api_connection": f"arn:aws:events:{REGION}:{ACCOUNT}:connection/graveler/id",
+        "spark_jobs": {
+            "nightly": SparkJob("rate(1 hour)", "gc", calls=({"method": "POST", "path": "/x", "body": body},))
+        },
+    }
+    assert check_settings(Kept(**jobs), Settings(**jobs), (), SOURCE) == []
 
 
 def test_an_option_that_was_left_out_is_refused_until_it_is_confirmed() -> None:
@@ -176,6 +285,21 @@ def test_a_confirmation_of_no_setting_is_refused() -> None:
         compared(Aws(signed_in(), recorded(Settings().values())), "memry", "encryption", "memory")
 
 
+def test_a_stack_in_between_is_not_compared() -> None:
+    for status, harmless in (
+        ("DELETE_FAILED", True),
+        ("UPDATE_ROLLBACK_FAILED", True),
+        ("UPDATE_IN_PROGRESS", False),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", False),
+    ):
+        scripts = (signed_in(), ("cloudformation", partial(described, status=status)))
+        if not harmless:
+            with pytest.raises(SettingsError, match=f"{STACK} is {status}; wait until that is done"):
+                compared(Aws(*scripts))
+        lines, _ = compared(Aws(*scripts), *(() if harmless else ("uncompared",)))
+        assert f"{STACK} is {status}" in lines[0]
+
+
 def test_what_was_not_compared_is_said() -> None:
     offline = EndpointConnectionError(endpoint_url="https://sts.eu-central-1.amazonaws.com/")
 
@@ -186,10 +310,13 @@ def test_what_was_not_compared_is_said() -> None:
         (Aws(), {}, "the CDK has found no credentials, or no region."),
         (unreachable, ENVIRONMENT, "AWS cannot be reached: Could not connect"),
         (Aws(signed_in(), ("cloudformation", lambda s: missing(s, STACK))), ENVIRONMENT, f"there is no stack {STACK}."),
-        (
-            Aws(signed_in(), ("cloudformation", lambda s: described(s, "REVIEW_IN_PROGRESS"))),
-            ENVIRONMENT,
-            f"there is no stack {STACK}.",
+        *(
+            (
+                Aws(signed_in(), ("cloudformation", partial(described, status=status))),
+                ENVIRONMENT,
+                f"there is no stack {STACK}.",
+            )
+            for status in ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
         ),
     ):
         lines, _ = compared(aws, environment=environment)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from infra.feature_flags import feature_flags
-from tests.infra.conftest import CERTIFICATE, DOMAIN, EASTERN, ENCRYPTION_KEY, KMS_KEY, LONG_NAMES, WEB_ACL
+from tests.infra.conftest import CERTIFICATE, DOMAIN, EASTERN, ENCRYPTION_KEY, KMS_KEY, LONG_NAMES, SPARK_JOBS, WEB_ACL
 from tests.infra.tools import PYTHON, environment, policies, resources, synthesise, templates
 
 pytestmark = pytest.mark.ci
@@ -37,6 +37,8 @@ def snapshot(assembly: Path) -> dict[str, Any]:
     text = re.sub(r"(CurrentVersion[0-9A-F]{8})[0-9a-f]{32}\b", r"\1DIGEST", text)
     text = re.sub(r'"Settings[0-9a-f]{8}"', '"SettingsDIGEST"', text)
     loaded: dict[str, Any] = json.loads(text)
+    record = loaded["stateful"]["Resources"]["SettingsDIGEST"]["Metadata"]
+    record["graveler:settings"] = json.loads(record["graveler:settings"])
     return loaded
 
 
@@ -580,11 +582,25 @@ def test_functions_start_as_the_settings_say(default: Templates, other: Template
     [
         ({"architecture": "mips"}, "architecture 'mips' must be one of arm64, x86_64"),
         ({"memory": "lots"}, "memory 'lots' must be a whole number"),
+        ({"memory": 2048.5}, "memory 2048.5 must be a whole number"),
+        ({"memory": True}, "memory True must be a whole number"),
+        ({"alarm_email": 5}, "alarm_email 5 must be a text"),
+        ({"cors_origins": 5}, "cors_origins 5 must be a list of texts"),
+        ({"cors_origins": [5]}, "cors_origins [5] must be a list of texts"),
         ({"tracing": "perhaps"}, "tracing 'perhaps' must be true or false"),
         ({"log_days": 31}, "log_days 31 must be one of 1, 3, 5"),
         ({"name": "Graveler!"}, "name 'Graveler!' must be"),
         ({"spark_jobs": "no json"}, "spark_jobs cannot be read"),
         ({"spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "gc"}}}, "spark_jobs are named, but spark is false"),
+        ({"spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "gc", "argument": []}}}, "argument: unknown"),
+        (
+            {"spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "gc", "arguments": "--x"}}},
+            "arguments and calls are",
+        ),
+        (
+            {"spark": True, "spark_jobs": dict.fromkeys(("nightJob", "nightjob"), SPARK_JOBS["nightly"])},
+            "spark_jobs: nightJob, nightjob must differ in more than capital letters",
+        ),
         ({"spark": True, "spark_jobs": {"a": {"schedule": "daily", "job": "gc"}}}, "schedule 'daily' of a must be"),
         ({"spark": True, "spark_jobs": {"a b": {"schedule": "rate(1 hour)", "job": "gc"}}}, "name 'a b' must be"),
         ({"spark": True, "spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "../x"}}}, "job '../x' of a must be"),
@@ -603,6 +619,7 @@ def test_functions_start_as_the_settings_say(default: Templates, other: Template
             {"encryption_key": "alias/mine"},
             "encryption_key 'alias/mine' must be own, or the ARN of a key, not of an alias",
         ),
+        ({"kms_keys": [KMS_KEY] * 21}, "kms_keys names more than 20 keys"),
         ({"kms_keys": "alias/mine"}, "kms_keys: 'alias/mine' must be the ARN of a key, not of an alias"),
         ({"data_buckets": "my-bucket/*"}, "data_buckets: 'my-bucket/*/' must be the name of a bucket, or of a folder"),
         ({"import_buckets": "s3://raw"}, "import_buckets: 's3://raw/' must be the name of a bucket, or of a folder"),
@@ -690,6 +707,43 @@ def test_warm_throughput_is_the_tables(full: Any, default: Any) -> None:
     assert table["Properties"]["WarmThroughput"] == {"WriteUnitsPerSecond": 10_000}
     (table,) = resources(default["stateful"], "AWS::DynamoDB::Table").values()
     assert "WarmThroughput" not in table["Properties"]
+
+
+def test_a_setting_without_a_value_is_refused_and_spaces_of_lists_do_not_count() -> None:
+    from infra.settings import SettingsError, read_settings
+
+    for name in ("alarm_email", "memory", "cors_origins", "spark", "spark_jobs"):
+        with pytest.raises(SettingsError, match=f"{name} null: leave the setting out"):
+            read_settings({}.get, {name: None})
+    assert read_settings({"graveler:cors_origins": "https://a.example, https://b.example,"}.get).cors_origins == (
+        "https://a.example",
+        "https://b.example",
+    )
+
+
+def test_what_is_in_another_region_is_refused() -> None:
+    from infra.settings import Settings, SettingsError
+
+    east: dict[str, Any] = {
+        "table": "lake",
+        "sealing_key": "arn:aws:kms:us-east-1:111122223333:key/1",
+        "first_key": "arn:aws:secretsmanager:us-east-1:111122223333:secret:Key-AbCdEf",
+        "encryption_key": "arn:aws:kms:us-east-1:111122223333:key/2",
+        "former_encryption_keys": ("own", "arn:aws:kms:us-east-1:111122223333:key/3"),
+        "kms_keys": ("arn:aws:kms:us-east-1:111122223333:key/4",),
+        "api_connection": "arn:aws:events:us-east-1:111122223333:connection/graveler/id",
+        "domain": DOMAIN,
+        "certificate": EASTERN,
+    }
+    Settings(**east).check_region("us-east-1")
+    for names in (
+        ("table", "sealing_key"), ("encryption_key",), ("former_encryption_keys",), ("kms_keys",), ("api_connection",),
+        ("domain", "certificate"),
+    ):  # fmt: skip
+        with pytest.raises(SettingsError, match=f"{names[-1]} 'arn.*' must be in eu-central-1, the region of the"):
+            Settings(**{name: east[name] for name in names}).check_region("eu-central-1")
+    behind = {name: east[name] for name in ("domain", "certificate")} | {"web_acl": WEB_ACL, "encryption_key": "own"}
+    Settings(**behind).check_region("eu-central-1")
 
 
 def test_an_unknown_setting_is_named() -> None:
