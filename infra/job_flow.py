@@ -6,7 +6,7 @@ Its input says which job, with which arguments, and what to call afterwards::
      "calls": [{"method": "POST", "path": "/repositories/sales/refs/feed/merge/main", "body": {"message": "Nightly"}}]}
 
 A call is repeated if its answer is lost, so each has an ``Idempotency-Key`` of its own: the API then takes a POST once, and gives
-the first answer again.
+the first answer again. A DELETE that finds nothing is done: what it was to delete is gone, perhaps by the first of its requests.
 
 Nothing here knows the CDK. It holds no null: the CDK would leave the field out.
 """
@@ -177,8 +177,20 @@ def flow(
                                 "JitterStrategy": "FULL",
                             },
                         ],
+                        "Catch": [{"ErrorEquals": [f"{STATUS}404"], "ResultPath": "$.failure", "Next": "NotFound"}],
                         "End": True,
-                    }
+                    },
+                    "NotFound": {
+                        "Type": "Choice",
+                        "Choices": [{"Variable": "$.call.method", "StringEquals": "DELETE", "Next": "Deleted"}],
+                        "Default": "Refused",
+                    },
+                    "Deleted": {"Type": "Pass", "Result": {"status": 404}, "End": True},
+                    "Refused": {
+                        "Type": "Fail",
+                        "ErrorPath": "$.failure.Error",
+                        "CausePath": "States.JsonToString($.failure)",
+                    },
                 },
             },
             "End": True,

@@ -87,7 +87,8 @@ def execute(machine: Mapping[str, Any], value: Any, tasks: Tasks, context: Mappi
                 parameters = filled(state["Parameters"], value, context)
                 done = attempt(state, tasks[state["Resource"].partition(":::")[2]], parameters)
             except TaskError as error:
-                (caught,) = state.get("Catch", [None])
+                catches = state.get("Catch", [])
+                caught = next((each for each in catches if {error.name, "States.ALL"} & set(each["ErrorEquals"])), None)
                 if caught is None:
                     raise
                 failure = {"Error": error.name, **({"Cause": error.why} if error.why else {})}
@@ -122,6 +123,8 @@ def is_met(rule: Mapping[str, Any], value: Any) -> bool:
     given = look(rule["Variable"], value)
     if "NumericLessThanEquals" in rule:
         return bool(given <= rule["NumericLessThanEquals"])
+    if "StringEquals" in rule:
+        return bool(given == rule["StringEquals"])
     return fnmatchcase(given, rule["StringMatches"])
 
 
@@ -315,10 +318,9 @@ def test_a_job_that_recovers_goes_on_to_its_calls() -> None:
     assert done == ["job", "job", "call"]
 
 
-def called(items: int, context: Mapping[str, Any], failure: str = "") -> tuple[list[str], list[str]]:
-    """Run a flow whose calls fail twice each, if there is a ``failure``: the keys of all requests, and of those that
-    succeeded."""
-    machine = flow(
+def calling() -> dict[str, Any]:
+    """A flow that calls an API."""
+    return flow(
         application="app",
         role="role",
         artifacts=ARTIFACTS,
@@ -328,6 +330,12 @@ def called(items: int, context: Mapping[str, Any], failure: str = "") -> tuple[l
         endpoint="https://lake",
         connection="c",
     )
+
+
+def called(items: int, context: Mapping[str, Any], failure: str = "") -> tuple[list[str], list[str]]:
+    """Run a flow whose calls fail twice each, if there is a ``failure``: the keys of all requests, and of those that
+    succeeded."""
+    machine = calling()
     requests: list[str] = []
     done: list[str] = []
 
@@ -362,6 +370,27 @@ def test_every_error_of_the_server_is_repeated() -> None:
     for status in (429, *range(500, 600)):
         requests, done = called(1, CONTEXT, f"States.Http.StatusCode.{status}")
         assert (len(requests), len(done)) == (3, 1)
+
+
+@pytest.mark.parametrize("method", ["DELETE", "POST"])
+def test_what_is_gone_when_its_deletion_is_repeated_was_deleted(method: str) -> None:
+    """A DELETE has no first answer to give again: after a lost one, what it deleted is not found."""
+    answers = [TaskError("States.Http.Socket", ""), TaskError("States.Http.StatusCode.404", "ref not found"), None]
+
+    def call(_: Any) -> Any:
+        error = answers.pop(0)
+        if error is not None:
+            raise error
+        return {"StatusCode": 200}
+
+    calls = [{"method": each, "path": "/x", "body": {}} for each in (method, "POST")]
+    tasks: Tasks = {"emr-serverless:startJobRun.sync": lambda _: {}, "http:invoke": call}
+    given = {"job": "gc", "arguments": [], "calls": calls}
+    if method == "DELETE":
+        assert execute(calling(), given, tasks) == [{"status": 404}, {"status": 200}]
+        return
+    with pytest.raises(TaskError, match=r"^States\.Http\.StatusCode\.404: .*ref not found"):
+        execute(calling(), given, tasks)
 
 
 def test_what_is_wrong_with_a_call_is_told_at_once() -> None:
