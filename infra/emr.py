@@ -34,6 +34,10 @@ DRIVER_MEMORY: Final = 14
 """GB of heap. Both are EMR's defaults, said here because the driver counts, too:
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-spark.html"""
 
+GB_PER_CPU: Final = 8
+"""Of memory: the most of any size of workers, but for those of 4 and 8 virtual processors, which have a little less."""
+_DISK_PER_CPU: Final = 50
+
 QUEUE_MINUTES: Final = 60
 """How long a job waits for those before it:
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_SchedulerConfiguration.html"""
@@ -55,3 +59,9 @@ def allocation(cpus: int, jobs_at_once: int, executor_cpus: int) -> dict[str, st
         "spark.dynamicAllocation.initialExecutors": str(min(3, most)),
         "spark.dynamicAllocation.maxExecutors": str(most),
     }
+
+
+def disk(cpus: int, executor_cpus: int, executor_disk: int) -> int:
+    """Return the GB of disk that ``cpus`` virtual processors may have together: as much as the executors on them ask for. A job
+    gets no executor beyond it."""
+    return cpus * max(_DISK_PER_CPU, -(-executor_disk // executor_cpus))

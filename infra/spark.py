@@ -18,7 +18,7 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.buckets import private_bucket
-from infra.emr import QUEUE_MINUTES, allocation
+from infra.emr import GB_PER_CPU, QUEUE_MINUTES, allocation, disk
 from infra.encryption import DECRYPT, former_keys, key_in, through
 from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.foreign_buckets import ForeignBuckets
@@ -32,8 +32,6 @@ from infra.table_rights import WRITE_TABLE, KeyRights, table_rights
 
 IDLE_MINUTES: Final = 5
 LOGS: Final = "logs"
-_GB_PER_CPU: Final = 8
-_DISK_PER_CPU: Final = 50
 
 _DELETE: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload")
 _LIST: Final = ("s3:ListBucket", "s3:ListBucketMultipartUploads")
@@ -96,7 +94,9 @@ class SparkStack(Stack):
                 max_concurrent_runs=self._settings.spark_jobs_at_once, queue_timeout_minutes=QUEUE_MINUTES
             ),
             maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
-                cpu=f"{cpus} vCPU", memory=f"{cpus * _GB_PER_CPU} GB", disk=f"{cpus * _DISK_PER_CPU} GB"
+                cpu=f"{cpus} vCPU",
+                memory=f"{cpus * GB_PER_CPU} GB",
+                disk=f"{disk(cpus, self._settings.spark_executor_cpus, self._settings.spark_executor_disk)} GB",
             ),
         )
 

@@ -6,6 +6,7 @@ CloudFormation calls it. The function has what Lambda's Python brings, and nothi
 
 import json
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.request import Request, urlopen
@@ -21,6 +22,10 @@ ACTIVE: Final = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING")
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StopApplication.html"""
 CANCELLING: Final = "CANCELLING"
 
+_MEANWHILE: Final = ("ValidationException", "ResourceNotFoundException")
+"""What EMR says of a run that has ended, and of an application that has runs:
+https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_CancelJobRun.html and
+https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StopApplication.html"""
 _LOOK_SECONDS: Final = 5.0
 _RESERVE_SECONDS: Final = 20.0
 """What the answer to CloudFormation may take: without one, it waits for an hour."""
@@ -31,7 +36,11 @@ class StillRunningError(Exception):
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Answer an event of a custom resource. Creation and update copy the files, deletion stops the application."""
+    """Answer an event of a custom resource. Creation and update copy the files, deletion stops the application. It raises only if
+    CloudFormation cannot be answered: Lambda calls it again then, and must not copy files into a stack that is rolled back.
+
+    The resource is named after the application, so if another one takes its place, CloudFormation has the former one stopped
+    before it deletes that."""
     reason = ""
     try:
         properties = event["ResourceProperties"]
@@ -46,10 +55,9 @@ def handler(event: dict[str, Any], context: Any) -> None:
         else:
             copy(boto3.client("s3"), properties["Bucket"], properties["Files"])
     except Exception as error:
+        traceback.print_exc()
         reason = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        _answer(event, reason)
+    _answer(event, reason)
 
 
 def copy(s3: Any, bucket: str, files: Iterable[dict[str, str]]) -> None:
@@ -67,13 +75,23 @@ def stop(emr: Any, application: str, *, pause: Callable[[float], object], in_tim
         if not in_time():
             raise StillRunningError(f"application {application} is {state}; stop it, and delete the stack again")
         if state == "STARTED":
-            runs = list(_runs(emr, application))
-            for run in runs:
-                if run["state"] != CANCELLING:
-                    emr.cancel_job_run(applicationId=application, jobRunId=run["id"])
-            if not runs:
-                emr.stop_application(applicationId=application)
+            try:
+                _end(emr, application)
+            except ClientError as error:
+                # A run ended, or another one began, since they were listed.
+                if error.response["Error"]["Code"] not in _MEANWHILE:
+                    raise
         pause(_LOOK_SECONDS)
+
+
+def _end(emr: Any, application: str) -> None:
+    """Cancel the runs of an application, or stop it if it has none."""
+    runs = list(_runs(emr, application))
+    for run in runs:
+        if run["state"] != CANCELLING:
+            emr.cancel_job_run(applicationId=application, jobRunId=run["id"])
+    if not runs:
+        emr.stop_application(applicationId=application)
 
 
 def _state(emr: Any, application: str) -> str:
@@ -96,7 +114,7 @@ def _answer(event: dict[str, Any], reason: str) -> None:
     document = {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason[:1000] or "done",
-        "PhysicalResourceId": event.get("PhysicalResourceId") or "graveler-spark",
+        "PhysicalResourceId": event["ResourceProperties"]["Application"],
         **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
     }
     body = json.dumps(document).encode()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,12 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.emr import DEFAULT_QUOTA, DRIVER_CPUS, RELEASES, TESTED_RELEASE, allocation
+from infra.emr import DEFAULT_QUOTA, DRIVER_CPUS, DRIVER_MEMORY, GB_PER_CPU, RELEASES, TESTED_RELEASE, allocation, disk
 from infra.job_flow import ARCHIVE, JOBS
 from infra.settings import Settings, SettingsError
 from infra.spark_resource import handler as resource
@@ -79,6 +81,17 @@ def test_jobs_never_ask_for_more_than_their_share_or_are_refused(cpus: int, jobs
     most = int(limits["spark.dynamicAllocation.maxExecutors"])
     assert 1 <= int(limits["spark.dynamicAllocation.initialExecutors"]) <= most
     assert jobs * (DRIVER_CPUS + most * executor_cpus) <= cpus
+    for size in (20, 200):
+        assert jobs * (20 + most * size) <= disk(cpus, executor_cpus, size), (
+            "of drivers, which have 20 GB, and executors"
+        )
+
+
+def test_memory_of_workers_is_within_that_of_their_processors() -> None:
+    """EMR rounds heap and overhead up to whole GB; its sizes end where these do."""
+    for executor_cpus, heap in ((1, 7), (2, 14), (4, 27), (8, 54), (16, 109), (DRIVER_CPUS, DRIVER_MEMORY)):
+        Settings(spark_cpus=64, spark_executor_cpus=executor_cpus, spark_executor_memory=heap)
+        assert math.ceil(heap * 1.1) <= executor_cpus * GB_PER_CPU
 
 
 @contextmanager
@@ -219,13 +232,13 @@ def test_files_are_copied_to_where_the_flow_expects_them(monkeypatch: pytest.Mon
     properties = {"Application": APPLICATION, "Bucket": "artifacts", "Files": FILES}
     with stubbed("s3", *copies) as client:
         (told,) = answers_of(monkeypatch, {"RequestType": kind, "ResourceProperties": properties}, lambda _: client, [])
-    assert (told["Status"], told["PhysicalResourceId"]) == ("SUCCESS", "graveler-spark")
+    assert (told["Status"], told["PhysicalResourceId"]) == ("SUCCESS", APPLICATION)
     assert {name: told[name] for name in ("StackId", "RequestId", "LogicalResourceId")}.items() <= EVENT.items()
 
 
 def test_deletion_stops_and_a_failure_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
     event = {
-        "RequestType": "Delete", "PhysicalResourceId": "graveler-spark", "ResourceProperties": {"Application": APPLICATION},
+        "RequestType": "Delete", "PhysicalResourceId": APPLICATION, "ResourceProperties": {"Application": APPLICATION},
     }  # fmt: skip
     with stubbed("emr-serverless", state("STOPPED")) as client:
         (told,) = answers_of(monkeypatch, event, lambda _: client, [])
@@ -233,9 +246,47 @@ def test_deletion_stops_and_a_failure_is_told_to_cloudformation(monkeypatch: pyt
 
     gone = stubbed("emr-serverless", state("STOPPING"))
     monkeypatch.setattr(Context, "get_remaining_time_in_millis", lambda _: 0)
-    with gone as client, pytest.raises(resource.StillRunningError):
-        answers_of(monkeypatch, event, lambda _: client, told := [])
-    assert (told[0]["Status"], told[0]["Reason"][:35]) == ("FAILED", "StillRunningError: application 00f1")
+    with gone as client:
+        (told,) = answers_of(monkeypatch, event, lambda _: client, [])
+    assert (told["Status"], told["Reason"][:35]) == ("FAILED", "StillRunningError: application 00f1")
+
+
+@pytest.mark.parametrize(("kind", "former"), [("Create", None), ("Update", "an application that is replaced")])
+def test_a_failure_is_answered_once_and_names_the_application_that_the_event_is_about(
+    monkeypatch: pytest.MonkeyPatch, kind: str, former: str | None
+) -> None:
+    """Lambda calls a function again that raises, and CloudFormation, which rolls back then, deletes what the answer names."""
+    event = {
+        "RequestType": kind,
+        "ResourceProperties": {"Application": APPLICATION, "Bucket": "artifacts", "Files": FILES},
+        **({"PhysicalResourceId": former} if former else {}),
+    }
+    client: Any = boto3.client("s3", region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
+    with Stubber(client) as stubber:
+        stubber.add_client_error("copy_object", "NoSuchKey")
+        (told,) = answers_of(monkeypatch, event, lambda _: client, [])
+    assert (told["Status"], told["PhysicalResourceId"]) == ("FAILED", APPLICATION)
+    assert "NoSuchKey" in told["Reason"]
+
+
+def test_a_run_that_ends_or_begins_meanwhile_does_not_end_the_stop() -> None:
+    client: Any = boto3.client(
+        "emr-serverless", region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    with Stubber(client) as stubber:
+        for method, asked, answer in (state("STARTED"), runs(a="RUNNING")):
+            stubber.add_response(method, answer, asked)
+        stubber.add_client_error("cancel_job_run", "ValidationException")
+        for method, asked, answer in (state("STARTED"), runs()):
+            stubber.add_response(method, answer, asked)
+        stubber.add_client_error("stop_application", "ValidationException")
+        for method, asked, answer in (state("STARTED"), runs(), STOPPED, state("STOPPED")):
+            stubber.add_response(method, answer, asked)
+        resource.stop(client, APPLICATION, pause=lambda _: None, in_time=lambda: True)
+        stubber.add_response(*(state("STARTED")[i] for i in (0, 2, 1)))
+        stubber.add_client_error("list_job_runs", "AccessDeniedException")
+        with pytest.raises(ClientError, match="AccessDenied"):
+            resource.stop(client, APPLICATION, pause=lambda _: None, in_time=lambda: True)
 
 
 @pytest.mark.ci

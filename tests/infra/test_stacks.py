@@ -714,7 +714,7 @@ def test_a_setting_without_a_value_is_refused_and_spaces_of_lists_do_not_count()
 
     for name in ("alarm_email", "memory", "cors_origins", "spark", "spark_jobs"):
         with pytest.raises(SettingsError, match=f"{name} null: leave the setting out"):
-            read_settings({}.get, {name: None})
+            read_settings(dict[str, Any]().get, {name: None})
     assert read_settings({"graveler:cors_origins": "https://a.example, https://b.example,"}.get).cors_origins == (
         "https://a.example",
         "https://b.example",
