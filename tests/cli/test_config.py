@@ -101,7 +101,6 @@ def test_settings_are_listed_without_secrets(file: Path) -> None:
         (("unset", "lake", "--profile", "home"), 3, "profile 'home' has no 'lake'"),
         (("user.name", "Ada"), 2, "there is no command `graveler config user.name`: use `graveler config set user NAME`"),
         (("--global", "user.name", "Ada"), 2, "there is no option --global: use `graveler config set KEY VALUE`"),
-        ((), 2, "Missing command; see `graveler config --help`"),
     ],
 )  # fmt: skip
 def test_what_is_refused_says_what_to_type(file: Path, words: tuple[str, ...], code: int, answer: str) -> None:

@@ -45,7 +45,7 @@ def test_the_help_documents_every_exit_code() -> None:
         (("nonsense",), "No such command 'nonsense'"),
         (("cat",), "Missing argument"),
         (("ls", "--nonsense", "x"), "No such option"),
-        (("gc",), "Missing command"),
+        (("gc",), "a command is missing: `graveler gc plan`"),
         (("--prefix", "x", "repo", "list"), "come after its name"),
         (("log", "lakefs://lake/main", "-n", "many"), "valid integer"),
     ],

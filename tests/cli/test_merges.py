@@ -238,7 +238,7 @@ def test_of_a_merge_the_parent_is_named(lake: Path, verb: str) -> None:
     make_conflict()
     done("merge", "lakefs://lake/dev", "main", "--strategy", "source-wins")
     refused = run(verb, "lakefs://lake/main", "main")
-    assert (refused.code, "specify the parent to compare with" in refused.err) == (2, True)
+    assert (refused.code, "choose the parent to compare with" in refused.err) == (2, True)
     assert run(verb, "lakefs://lake/main", "main", "--parent", "3").code == 2
     assert run(verb, "lakefs://lake/main", "main", "--parent", "0").code == 2
     done("branch", "create", "lakefs://lake/other", "--source", "dev" if verb == "revert" else "main~1")

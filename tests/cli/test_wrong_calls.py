@@ -2,6 +2,7 @@
 says what to type."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,19 @@ WRONG: list[tuple[str, str]] = [
     ("commit lakefs://lake/main 'Fix it'", "as in `graveler commit [BRANCH] -m 'Add June'`; see `graveler commit --help`"),
     ("commit lakefs://lake/main Fix -m it", "write `graveler commit [BRANCH] -m 'TEXT'`, where the message follows -m"),
     ("commit -m x", "an argument is missing: lakefs://REPOSITORY/BRANCH, since there is no default repository; `graveler use"),
-    ("put f.csv", "Missing argument 'FILE...'; write `graveler put FILE... URI`"),
+    ("put f.csv", "an argument is missing: write `graveler put FILE... URI`"),
+    ("import .", "an argument is missing: write `graveler import SOURCE... URI`"),
+    ("reset --hard", "--hard needs a value: write `graveler reset BRANCH --hard REF`; see `graveler reset --help`"),
+    ("commit -m", "-m needs a value: write `graveler commit [BRANCH] -m 'TEXT'`; see `graveler commit --help`"),
+    ("gc", "a command is missing: `graveler gc plan`, `graveler gc run`"),
+    ("ingest", "a command is missing: `graveler ingest "),
+    ("ls lakefs://", "a repository is missing; `graveler repo list` lists all repositories"),
+    ("cherry-pick lakefs://lake/merged main", "choose the parent to compare with, by parent 1 (the branch merged into)"),
     ("merge", "Missing argument 'SOURCE'; write `graveler merge SOURCE [BRANCH]`"),
     ("merge lakefs://lake/dev", "an argument is missing: BRANCH, since there is no default repository; `graveler use"),
     ("undo", "Missing argument 'BRANCH'; write `graveler undo BRANCH`"),
     ("reset --hard main~1", "Missing argument 'URI'; write `graveler reset URI`, or `graveler reset BRANCH --hard REF`"),
-    ("import", "Missing argument 'SOURCE'; write `graveler import SOURCE... URI`"),
+    ("import", "an argument is missing: write `graveler import SOURCE... URI`, or `graveler import --listing FILE... URI`"),
     ("repo create", "Missing argument 'REPOSITORY'; write `graveler repo create REPOSITORY`"),
     ("repo create new s3://b/x", "write `graveler repo create REPOSITORY`, where --namespace URL says where its objects are"),
     ("repo list lake", "Got unexpected extra argument(s) (lake); write `graveler repo list`"),
@@ -86,7 +94,46 @@ WRONG: list[tuple[str, str]] = [
     ("branch revert lakefs://lake/main main~1", "there is no command `graveler branch revert`: use `graveler revert`"),
     ("push", "a commit is in the lake at once; to upload files, use `graveler put -r FOLDER URI`, then `graveler commit`"),
     ("add f.csv", "an upload is staged at once: use `graveler put FILE URI`, then `graveler commit`"),
+    ("restore f.csv", "to drop uncommitted changes, use `graveler reset URI`"),
+    ("grep word", "there is no command `graveler grep`: use `graveler sql`"),
+    ("bisect start", "there is no command `graveler bisect`: "),
+    ("ls-files", "there is no command `graveler ls-files`: use `graveler ls -r`"),
+    ("worktree add x", "there is no command `graveler worktree`: nothing is checked out"),
+    ("archive main", "there is no command `graveler archive`: `graveler export` writes"),
+    ("lfs track x", "there is no command `graveler lfs`: "),
+    ("local clone lakefs://lake/main", "there is no command `graveler local`: `graveler export`"),
+    ("auth users list", "`graveler auth`: use `graveler principals` or `graveler keys`"),
+    ("identity", "there is no command `graveler identity`: "),
+    ("actions runs list lakefs://lake", "there is no command `graveler actions`: "),
+    ("refs-dump lakefs://lake", "there is no command `graveler refs-dump`: use `graveler dump`"),
+    ("dag", "there is no command `graveler dag`: "),
+    ("repro", "there is no command `graveler repro`: "),
+    ("help topics", "the topics are commands, options, refs, environment, exit-codes"),
+    ("config get nonsense", "the settings are endpoint"),
 ]  # fmt: skip
+
+WRONG_WITH_DEFAULT: list[tuple[str, str]] = [
+    ("ls dev", "'dev' is a ref: write lakefs://lake/dev/."),
+    ("ls dev/", "'dev' is a ref: write lakefs://lake/dev/."),
+    ("cat dev/raw/f.csv", "'dev' is a ref: write lakefs://lake/dev/raw/f.csv."),
+    ("ls main~1", "'main~1' is a ref: write lakefs://lake/main~1/."),
+    ("ls 'main@{0}'", "'main@{0}' is a ref: write lakefs://lake/main@{0}/."),
+    ("ls once/", "'once' is a ref: write lakefs://lake/once/."),
+    ("put f.csv", "an argument is missing: write `graveler put FILE... URI`"),
+    ("put lakefs://lake/main/raw/ f.csv", "is in a lake, and the source comes first: write `graveler put FILE URI`"),
+    ("put lakefs://lake/main/raw/ . -r", "write `graveler put FILE URI`; `graveler cp` copies within"),
+    ("import lakefs://lake/main/x/ .", "and the source comes first: write `graveler import SOURCE URI`"),
+    ("import graveler://lake/main/x/ folder", "and the source comes first: write `graveler import SOURCE URI`"),
+    ("log lake/main", "'lake' is a repository: write lakefs://lake/main."),
+    ("log lakefs:/lake/main", "Did you mean lakefs://lake/main?"),
+    ("log lakefs//lake/main", "Did you mean lakefs://lake/main?"),
+    ("log '@{1 hour ago}'", "a branch, a tag or a commit ID is missing here: write main@{1 hour ago}"),
+    ("log @{9}", "a branch, a tag or a commit ID is missing here: write main@{9}"),
+    ("log main@{99}", "has only 2 moves. `graveler reflog lakefs://lake/main` lists its moves"),
+    ("log main@{yesterday}", "created later. `graveler reflog lakefs://lake/main` lists its moves"),
+    ("log main~99", "only 2 commits along first parents. `graveler log lakefs://lake/main` lists its commits"),
+]  # fmt: skip
+"""The same, where a default repository and branch have been chosen."""
 
 
 @pytest.fixture
@@ -95,13 +142,34 @@ def used_lake(lake: Path) -> None:
     put("main", "raw/f.csv", "1")
     commit("main", "One")
     done("branch", "create", "lakefs://lake/dev")
+    done("tag", "create", "lakefs://lake/once", "main")
     Path("f.csv").write_text("1")
 
 
 @pytest.mark.usefixtures("used_lake")
 def test_a_wrong_call_is_answered_with_what_to_type() -> None:
+    _merge_into_a_branch()
+    _check_answers(WRONG)
+
+
+@pytest.mark.usefixtures("used_lake")
+def test_a_wrong_call_with_a_default_branch_is_answered_with_what_to_type() -> None:
+    done("use", "lakefs://lake/main")
+    _check_answers(WRONG_WITH_DEFAULT)
+
+
+def _merge_into_a_branch() -> None:
+    """Make a branch whose head is a merge."""
+    done("branch", "create", "lakefs://lake/merged")
+    put("dev", "raw/g.csv", "1")
+    commit("dev", "Two")
+    done("merge", "lakefs://lake/dev", "merged")
+
+
+def _check_answers(wrong: Sequence[tuple[str, str]]) -> None:
+    """Run each wrong call, which is to be answered in one line, and to change nothing."""
     before = done("log", "lakefs://lake/main", "--json").out, done("status", "lakefs://lake/main", "--json").out
-    for line, answer in WRONG:
+    for line, answer in wrong:
         refused = run(*shlex.split(line))
         assert (refused.code in (2, 3), refused.out, refused.err.count("\n")) == (True, "", 1), (line, refused)
         assert answer in refused.err, (line, refused.err)
@@ -109,6 +177,31 @@ def test_a_wrong_call_is_answered_with_what_to_type() -> None:
         done("log", "lakefs://lake/main", "--json").out,
         done("status", "lakefs://lake/main", "--json").out,
     ) == before
+
+
+@pytest.mark.usefixtures("used_lake")
+def test_an_empty_diff_says_which_question_it_answered() -> None:
+    done("use", "lakefs://lake/main")
+    for path, warning in (
+        ("HEAD~1", "'main' has no path 'HEAD~1', with or without what is staged. Nothing is checked out, so there is no"),
+        ("nosuch.csv", "with or without what is staged. `graveler ls lakefs://lake/main/` lists what there is"),
+        ("nosuch/", "warning: 'main' has no path 'nosuch/'"),
+        ("dev", "warning: 'dev' was taken for a path on 'main'; `graveler diff lakefs://lake/main..dev` compares"),
+    ):  # fmt: skip
+        empty = run("diff", path)
+        assert (empty.code, empty.out) == (0, "no uncommitted changes\n")
+        assert warning in empty.err, path
+    assert done("diff", "raw/f.csv").err == ""
+    assert done("diff", "raw/").err == ""
+    assert done("diff", "raw").err == ""
+
+
+@pytest.mark.usefixtures("lake")
+def test_groups_alone_list() -> None:
+    assert done("repo").out == done("repo", "list").out
+    run("config", "set", "user", "ada")
+    assert "user = ada" in done("config").out
+    assert done("config").out == done("config", "list").out
 
 
 @pytest.mark.usefixtures("used_lake")

@@ -49,25 +49,29 @@ def hint_for(error: GravelerError) -> str:
         case EmptySourceError():
             return "`--allow-empty` allows it"
         case NoAddressError():
-            return _no_head(error.text) or _on_this_machine(error.text) or _address_hint(named, error.text)
+            return no_head(error.text) or _on_this_machine(error.text) or _address_hint(named, error.text)
         case RepositoryNotFoundError():
             return _joined(
                 _branch_of_only(named, error.name) or _close(error.name, lambda: _repositories(named)),
                 "`graveler repo list` lists all repositories",
             )
-        case RefNotFoundError() if _no_head(error.ref):
-            return _no_head(error.ref)
+        case RefNotFoundError() if no_head(error.ref):
+            return no_head(error.ref)
         case RefNotFoundError() if repository:
             opened = partial(open_repository, named, repository)
             return (
                 _tag_hint(opened, repository, error)
+                or _repository_in_front(named, error.ref)
+                or _moves_hint(opened, repository, error.ref)
                 or _path_behind_ref(opened, repository, error.ref)
                 or _ref_hint(opened, repository, error)
             )
         case ObjectNotFoundError() if error.path.endswith("/") and not isinstance(error, NothingBelowError):
             return _ON_FOLDERS
         case ObjectNotFoundError() if repository:
-            return _path_hint(lambda: open_repository(named, repository), repository, error.ref, error.path)
+            return _ref_in_front(lambda: open_repository(named, repository), repository, error.path) or _path_hint(
+                lambda: open_repository(named, repository), repository, error.ref, error.path
+            )
         case _:
             return ""
 
@@ -76,7 +80,7 @@ def _repositories(named: "Named | None") -> list[str]:
     return [repository.name for repository in open_lake(named).repositories("", "", _NAMES).results]
 
 
-def _no_head(text: str) -> str:
+def no_head(text: str) -> str:
     """Return a hint for git's name of what is checked out."""
     base = text.rpartition("/")[2].partition("~")[0].partition("^")[0].partition("@")[0]
     if base not in ("HEAD", "FETCH_HEAD", "ORIG_HEAD"):
@@ -144,6 +148,44 @@ def _path_behind_ref(opened: "Callable[[], AnyRepository]", repository: str, ref
         f"A path cannot stand here, only a ref, such as {SCHEME}{repository}/{first}; `graveler log --path {path}` shows what "
         "changed a path, `graveler stat` what it is"
     )
+
+
+def _repository_in_front(named: "Named | None", ref: str) -> str:
+    """Return a hint for an address without its scheme, taken for a ref of the default repository."""
+    first, slash, rest = ref.partition("/")
+    try:
+        if parsed_by_command() or not slash or first not in _repositories(named):
+            return ""
+    except GravelerError:  # the error that is being reported matters, not this one
+        return ""
+    return f"{first!r} is a repository: write {SCHEME}{first}/{rest}."
+
+
+def _ref_in_front(opened: "Callable[[], AnyRepository]", repository: str, path: str) -> str:
+    """Return a hint for a ref and a path, or a ref alone, taken for a path on the default branch."""
+    ref, _, rest = path.partition("/")
+    if parsed_by_command():
+        return ""
+    try:
+        opened().commit_of(ref)
+    except GravelerError:  # the error that is being reported matters, not this one
+        return ""
+    return f"{ref!r} is a ref: write {ref_address(repository, ref)}/{rest}."
+
+
+def _moves_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
+    """Return a hint for a step back from a branch that is longer than its history."""
+    name = re.split("[~^@]", ref)[0]
+    try:
+        if name == ref:
+            return ""
+        opened().branch(name)
+    except GravelerError:  # the error that is being reported matters, not this one
+        return ""
+    branch = ref_address(repository, name)
+    if "@{" in ref:
+        return f"`graveler reflog {branch}` lists its moves"
+    return f"`graveler log {branch}` lists its commits"
 
 
 def _tag_hint(opened: "Callable[[], AnyRepository]", repository: str, error: RefNotFoundError) -> str:

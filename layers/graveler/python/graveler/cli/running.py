@@ -37,9 +37,9 @@ def _run_line(command: CommandTree, arguments: Sequence[str]) -> int:
         result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)
         return result if isinstance(result, int) else ExitCode.OK
     except typer.TyperException as error:
-        from graveler.cli.usage import usage_message  # only for a wrong command line
+        from graveler.cli.usage import usage_context, usage_message  # only for a wrong command line
 
-        context = getattr(error, "ctx", None)
-        return report_usage(usage_message(error), context.command_path if context else "graveler")
+        context = usage_context(error, command, arguments)
+        return report_usage(usage_message(error, context), context.command_path)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can turn it into words
         return report(error)

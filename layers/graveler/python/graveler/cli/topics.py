@@ -178,5 +178,7 @@ def _unknown(context: Any, group: Any, words: Sequence[str]) -> InvalidError:
     names = [*getattr(group, "commands", {}), *(TOPICS if len(words) == 1 else ())]
     close = get_close_matches(words[-1], names, n=1)
     instead = instead_of(context.command_path, words[-1])
+    if words == ["topics"]:
+        close, instead = [], f"the topics are {', '.join(TOPICS)}"
     remedy = instead or (f"did you mean {close[0]!r}?" if close else "`graveler help` lists commands and topics")
     return InvalidError(f"there is no command or topic {' '.join(words)!r}; {remedy}")

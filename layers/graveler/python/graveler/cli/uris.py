@@ -19,8 +19,11 @@ Every function raises :class:`graveler.errors.InvalidError`, and where it needs 
 :func:`graveler.locations.find_default`.
 """
 
+import os
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
 from graveler.addresses import SCHEME as SCHEME
@@ -35,6 +38,8 @@ _PARSED: "Final[ContextVar[tuple[ObjectURI, ...]]]" = ContextVar("_PARSED", defa
 
 _LOCAL: Final = ("/", "./", "../", "~/")
 """The beginnings of a path of this machine, which is not taken for one in the lake."""
+
+_BROKEN_SCHEMES: Final = ("lakefs:", "graveler:", "lakefs//", "graveler//")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,18 @@ def parse_prefix(text: str | None) -> ObjectURI:
     return uri
 
 
+def refuse_addresses(sources: Sequence[str | Path], form: str) -> None:
+    """Raise :class:`InvalidError` for an address in a lake among what comes from this machine; ``form`` is the right order."""
+    for source in sources:
+        scheme, slash, rest = str(source).partition(":/")  # a Path has made one slash of two
+        if not slash or scheme not in ("lakefs", "graveler") or os.path.lexists(source):
+            continue
+        address = f"{scheme}://{rest.removeprefix('/')}"
+        raise InvalidError(
+            f"{address!r} is in a lake, and the source comes first: write `{form}`; `graveler cp` copies within a lake"
+        )
+
+
 def parse_ref_of(repository: str, text: str | None) -> str:
     """Parse a ref of a known repository: ``main``, or ``lakefs://repository/main`` of the same repository."""
     if text is None:
@@ -234,7 +251,7 @@ def _default(text: str | None, form: str) -> Default:
     """Return the default repository, for an argument without ``lakefs://`` or one that is left out."""
     if text == "":
         raise InvalidError(f"an argument is empty; write {form}, or leave it out where a default may stand for it")
-    if text is not None and "://" in text:
+    if text is not None and ("://" in text or text.startswith(_BROKEN_SCHEMES)):
         _refuse(text, f"it does not start with {SCHEME}", form)
     found = default()
     if found is None:
@@ -250,6 +267,8 @@ def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
     from graveler.history.names import check_repository
 
     name, _, rest = without_scheme(text).partition("/")
+    if not name:
+        _refuse(text, "a repository is missing; `graveler repo list` lists all repositories", form)
     check_repository(name)
     if not whole:
         rest = rest.removesuffix("/")
@@ -261,6 +280,10 @@ def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
 def _check_ref(ref: str) -> str:
     from graveler.history.expressions import parse
 
+    if ref.startswith("@{"):
+        raise InvalidError(
+            f"{ref!r} is not a valid ref: a branch, a tag or a commit ID is missing here: write main{ref}"
+        )
     parse(ref)
     return ref
 

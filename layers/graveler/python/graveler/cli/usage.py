@@ -1,10 +1,9 @@
 """Wrong command lines: what is wrong with one, and what to type. Loaded only after such an error."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    import typer
+import typer
 
 _SHOWN: Final = "leave it out: the paths are what it shows"
 _LIST_BRANCHES: Final = "use `graveler branch list --all`"
@@ -87,10 +86,11 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """Options of git and lakectl by the command that has none of this name here, and what does their work."""
 
 _OTHER_FORMS: Final[Mapping[str, str]] = {
-    "reset": "graveler reset BRANCH --hard REF",
-    "import": "graveler import --listing FILE... URI",
+    "reset": "or `graveler reset BRANCH --hard REF`",
+    "import": "or `graveler import --listing FILE... URI`",
+    "restore": "which fills a lake from a dump; to drop uncommitted changes, use `graveler reset URI`",
 }
-"""Other forms of a command than that of its arguments."""
+"""What follows the form of a command's arguments, if one is missing."""
 
 _MORE: Final[Mapping[str, str]] = {
     "repo create": "--namespace URL says where its objects are",
@@ -101,14 +101,26 @@ _MORE: Final[Mapping[str, str]] = {
 """What to do about arguments that are too many, by the command."""
 
 
-def usage_message(error: "typer.TyperException") -> str:
-    """Return what is wrong with a command line, and what to type."""
+def usage_context(error: "typer.TyperException", root: Any, arguments: Sequence[str]) -> Any:
+    """Return the context of the command that refuses a command line: the error's, else that of the last command it names."""
     context: Any = getattr(error, "ctx", None)
-    message = error.format_message().rstrip(".")
     if context is None:
-        return message
+        context = typer.Context(root, info_name="graveler")
+        for word in arguments:
+            inner = getattr(context.command, "commands", {}).get(word)
+            if inner is not None:
+                context = typer.Context(inner, parent=context, info_name=word)
+    return context
+
+
+def usage_message(error: Any, context: Any) -> str:
+    """Return what is wrong with a command line, and what to type. ``context`` is that of :func:`usage_context`."""
+    message = str(error.format_message()).rstrip(".")
     command = context.command_path.removeprefix("graveler").strip()
     option = getattr(error, "option_name", "")
+    if message.endswith("requires an argument"):
+        form = f"graveler {command} BRANCH --hard REF" if option == "--hard" else _usage(context)
+        return f"{option} needs a value: write `{form}`"
     if hasattr(error, "possibilities"):
         if context.parent is None:
             return f"{message}; a command's own options come after its name"
@@ -119,8 +131,14 @@ def usage_message(error: "typer.TyperException") -> str:
     if message.startswith("Missing option '--message'"):
         return f"the message is missing: say what changed, as in `{_usage(context, message='Add June')}`"
     if message.startswith("Missing argument"):
-        other = f", or `{_OTHER_FORMS[command]}`" if command in _OTHER_FORMS else ""
+        other = f", {_OTHER_FORMS[command]}" if command in _OTHER_FORMS else ""
+        if error.param.nargs == -1:  # the parser says that the first is missing, although the last may be
+            return f"an argument is missing: write `{_usage(context)}`{other}"
         return f"{message}; write `{_usage(context)}`{other}"
+    if message == "Missing command":
+        commands = context.command.commands
+        names = ", ".join(f"`{context.command_path} {name}`" for name in commands if not commands[name].hidden)
+        return f"a command is missing: {names}"
     if message.endswith("})") and "@{" not in message:
         return (
             f"{message}: a shell cuts a ref at its spaces; put it in quotes, or write dots, as in main@{{1.hour.ago}}"

@@ -25,7 +25,11 @@ from graveler.configuration import (
 from graveler.errors import InvalidError, NotFoundError
 from graveler.locations import USER, login_name
 
-app = typer.Typer(cls=Group, help="Show and change the settings in the configuration file.")
+app = typer.Typer(
+    cls=Group,
+    invoke_without_command=True,
+    help="Show and change the settings in the configuration file. Without a command, list them.",
+)
 
 _HIDDEN: Final = "(not shown)"
 
@@ -52,6 +56,13 @@ ProfileName = Annotated[
         help=f"The profile. [default: {PROFILE}, or default; for {USER_KEY}, all profiles]",
     ),
 ]
+
+
+@app.callback()
+def list_without_command(context: typer.Context) -> None:
+    """List the settings if no command follows."""
+    if context.invoked_subcommand is None:
+        list_settings()
 
 
 @app.command("list")
@@ -179,8 +190,8 @@ def _check_key(key: str) -> None:
 
     meant = {"user.name": USER_KEY, "name": USER_KEY, "author": USER_KEY, "committer": USER_KEY}.get(key.lower())
     close = [meant] if meant else get_close_matches(key.lower(), KEYS, n=1)
-    question = f"did you mean {close[0]!r}? " if close else ""
-    raise InvalidError(f"there is no setting {key!r}; {question}The settings are {', '.join(KEYS)}")
+    question = f"did you mean {close[0]!r}? The" if close else "the"
+    raise InvalidError(f"there is no setting {key!r}; {question} settings are {', '.join(KEYS)}")
 
 
 def _find(key: str, profile: str | None) -> Setting | None:

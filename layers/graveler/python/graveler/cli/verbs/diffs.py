@@ -1,7 +1,6 @@
 """The verb that compares: two commits, or a branch and what is not committed on it; objects, lines of text, rows of tables."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -213,10 +212,22 @@ def _changes_at(page: "Callable[..., Page[Change]]", path: str, delimiter: str) 
 
 
 def _warn_of_ref(repository: "AnyRepository", sides: Sides) -> None:
-    """Warn if a path without a change is the name of a ref, which the user may have meant."""
-    with suppress(GravelerError):
+    """Warn if a path without a change is the name of a ref, which the user may have meant, or nothing has this path."""
+    branch = RefURI(sides.repository, sides.left)
+    try:
         repository.commit_of(sides.path)
-        branch = RefURI(sides.repository, sides.left)
+    except GravelerError:
+        folder = sides.path.removesuffix("/")
+        if not any(
+            repository.list_objects(ref, prefix=prefix, amount=1).results
+            for ref in (sides.left, f"{sides.left}@")
+            for prefix in (sides.path, f"{folder}/")
+        ):
+            from graveler.cli.hints import no_head
+
+            advice = no_head(sides.path) or f"`graveler ls {branch}/` lists what there is"
+            warn(f"{sides.left!r} has no path {sides.path!r}, with or without what is staged. {advice}")
+    else:
         compare = f"`graveler diff {branch}..{sides.path}`"
         warn(f"{sides.path!r} was taken for a path on {sides.left!r}; {compare} compares with that ref")
 

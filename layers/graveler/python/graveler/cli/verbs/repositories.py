@@ -21,7 +21,17 @@ from graveler.cli.locations import (
     user_name,
     working_folder,
 )
-from graveler.cli.options import OF_USE, AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
+from graveler.cli.options import (
+    OF_USE,
+    AsJson,
+    DryRun,
+    LakeOption,
+    Metadata,
+    Prefix,
+    Yes,
+    named_location,
+    parse_metadata,
+)
 from graveler.cli.terminal import confirm, output, warn
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
@@ -30,7 +40,11 @@ from graveler.errors import ForbiddenError, InvalidError, PreconditionError
 from graveler.lake.opening.location import FolderLake, create_at
 from graveler.paging import items
 
-app = typer.Typer(cls=Group, help="Create, list, show and delete repositories.")
+app = typer.Typer(
+    cls=Group,
+    invoke_without_command=True,
+    help="Create, list, show and delete repositories. Without a command, list them.",
+)
 
 Name = Annotated[
     str,
@@ -147,6 +161,13 @@ def create(
         screen.json(repository_json(made.repository))
         return
     screen.line(f"created repository {screen.paint(SCHEME + name, 'bold')} with branch {default_branch}")
+
+
+@app.callback()
+def list_without_command(context: typer.Context) -> None:
+    """List the repositories if no command follows."""
+    if context.invoked_subcommand is None:
+        list_(lake=named_location(context))
 
 
 @app.command("list")

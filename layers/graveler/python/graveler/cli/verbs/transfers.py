@@ -31,7 +31,7 @@ from graveler.cli.options import AsJson, Exclude, LakeOption, Metadata, NoIgnore
 from graveler.cli.progress import LARGE, counting, shows_progress
 from graveler.cli.sums import excluded_text
 from graveler.cli.terminal import output
-from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
+from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix, refuse_addresses
 from graveler.cli.values import count, entry_json, human_size
 from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, UnavailableError
@@ -103,6 +103,7 @@ def put(
       document, or with -r or several files a line for each.
     """
     to = parse_prefix(uri)
+    refuse_addresses(sources, "graveler put FILE URI")
     metadata = parse_metadata(meta)
     patterns = parse_exclude(exclude)
     if not recursive and (patterns or no_ignore):

@@ -82,8 +82,8 @@ def _parent(repository: RepositoryParts, commit: Commit, ref: str, number: int) 
     count = len(commit.parents)
     if number == 0 and count > 1:
         raise InvalidError(
-            f"{ref!r} is a merge of {count} commits; specify the parent to compare with, from 1 (the branch merged into) to "
-            f"{count}"
+            f"{ref!r} is a merge of {count} commits; choose the parent to compare with, by parent 1 (the branch merged into) or "
+            f"parent {count}"
         )
     if number < 0 or number > count:
         raise InvalidError(f"{ref!r} has {count} parent{'s' if count != 1 else ''}, so there is no parent {number}")
