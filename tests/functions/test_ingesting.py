@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from graveler.errors import UnavailableError
 from graveler.functions.configuration import read_configuration
 from graveler.functions.ingesting import (
+    ATTEMPTS,
     LONGEST_WAIT,
     OVERDUE,
     PENDING,
@@ -31,7 +32,10 @@ from graveler.functions.ingesting import (
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.sqs import SqsQueue
 from graveler.functions.traffic import Traffic
+from graveler.ingest.events import ObjectEvent
+from graveler.ingest.ingester import Ingester
 from graveler.ingest.pending import decode_pending, pending_key
+from graveler.ingest.results import Batch
 from graveler.ingest.rules import PARTITION, CommitPolicy, RepositoryRules, Rule, RuleStore
 from graveler.ingest.waiting import mark_write
 from graveler.ingest.windows import Window
@@ -170,6 +174,41 @@ def test_a_fault_of_the_program_is_lambdas_to_count_and_each_record_comes_again_
         ingest_handler()({"Records": records}, Context(300))
     assert [300 < seconds <= 311 for seconds in during] == [True]
     assert [0 < seconds <= 10 for seconds in hidden()] == [True]
+
+
+def test_a_fault_that_a_message_brings_about_is_not_that_of_the_others(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the program has overlooked: or all would end among the dead letters with it."""
+    sqs = boto3.client("sqs")
+    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", dead)
+    process, batches = Ingester.process, []
+
+    def overlooked(ingester: Ingester, events: Sequence[ObjectEvent], *rest: Any, **more: Any) -> Batch:
+        batches.append(len(events))
+        if any(event.key.endswith("odd") for event in events):
+            raise ZeroDivisionError
+        return process(ingester, events, *rest, **more)
+
+    monkeypatch.setattr(Ingester, "process", overlooked)
+    names = ["a", "b", "odd", "c", "d", "e", "odd", "f"]
+    records = [record(str(number), f"in/{name}", "1") for number, name in enumerate(names)]
+    handler = ingest_handler()
+    assert handler({"Records": records}, Context()) == {
+        "batchItemFailures": [{"itemIdentifier": number} for number in ("2", "6")]
+    }
+    assert [entry.path for entry in lake.repository("quick").objects("main")] == [f"data/{name}" for name in "abcdef"]
+    assert [line["message_id"] for line in logged(caplog, "a message cannot be ingested")] == ["2", "6"]
+    last = {**records[2], "attributes": {"ApproximateReceiveCount": str(TRIES)}}
+    assert handler({"Records": [last, records[0]]}, Context()) == {"batchItemFailures": []}
+    (letter,) = sqs.receive_message(QueueUrl=dead, MessageAttributeNames=["All"])["Messages"]
+    assert "ZeroDivisionError" in letter["MessageAttributes"]["reason"]["StringValue"]
+    # If it is the program's own in any case, Lambda counts it, and not every message is tried.
+    batches.clear()
+    with pytest.raises(ZeroDivisionError):
+        handler({"Records": [{**records[2], "messageId": str(number)} for number in range(200)]}, Context())
+    assert len(batches) == ATTEMPTS
 
 
 def test_a_queue_that_cannot_be_reached_is_asked_once(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:

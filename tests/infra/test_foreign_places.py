@@ -25,7 +25,9 @@ def policy(rights: Rights, part: list[str]) -> str:
         (rights.metadata, [name for root in roots for name in metadata_of(root)] if rights.metadata else []),
         (rights.whole, [f"{arn}{place}" for place in part if "/" not in place]),
     ]
-    told = [{"Action": actions, "Effect": "Allow", "Resource": arns} for actions, arns in statements if arns]
+    told: list[dict[str, object]] = [
+        {"Action": actions, "Effect": "Allow", "Resource": arns} for actions, arns in statements if arns
+    ]
     for place in part:
         if "/" in place:
             bucket, folder = place.split("/", 1)

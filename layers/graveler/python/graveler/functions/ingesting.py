@@ -3,7 +3,8 @@
 A message that cannot succeed goes to the queue of dead letters at once, and one that failed too often when it comes for the last
 time, with its reason as the attribute ``reason``: so an operator sees why, and nothing is tried in vain. If that queue is not
 configured, or cannot be reached, the message comes again, and ends there by itself. A message that may succeed later comes again
-after a while, each time a longer one; so does each message of a batch that fails as a whole.
+after a while, each time a longer one; so does each message of a batch that fails as a whole. If a fault of the program ends a
+batch, its halves are tried, and theirs: what a message brings about is its own failure, and not that of the others.
 
 Before a batch is processed, its messages are hidden for the time that this run has left, and for that while: so a run that is
 killed, or runs out of time, delays them by minutes, not by the queue's own interval. That is six times a function's time, which
@@ -46,6 +47,9 @@ LONGEST_WAIT: Final = 900
 TRIES: Final = 20
 """Number of times that the queue delivers a message before it gives it up by itself: as infra.ingest.TRIES. The last time, a
 failed message is given up here, since the queue would not say why."""
+
+ATTEMPTS: Final = 100
+"""Parts of a batch that are tried at most after a fault of the program: those around four or five messages of 480."""
 
 _FIRST_WAIT: Final = 5
 _REASON_CHARS: Final = 1000
@@ -169,12 +173,53 @@ def _buried(function: Function, dead_letters: Queue | None, message: Message, re
 def _processed(
     function: Function, ingester: Ingester, messages: Sequence[Message], go_on: Callable[[], bool]
 ) -> tuple[list[Result], Batch]:
-    """Process messages. If that fails for all of them, as when the rules cannot be read, each may succeed later."""
-    try:
-        return ingester.process_messages(messages, go_on=go_on)
-    except GravelerError as error:
-        function.telemetry.logger.error("a batch cannot be ingested", extra={"reason": str(error)})
-        return [Result(Outcome.RETRY, str(error)) for _ in messages], Batch(())
+    """Process messages. If that fails for all of them, as when the rules cannot be read, each may succeed later. A fault of the
+    program is raised if no message succeeds."""
+    log = function.telemetry.logger
+    results: dict[int, Result] = {}
+    done = Batch(())
+    fault: Exception | None = None
+    parts, attempts = [range(len(messages))], 0
+    while parts:
+        part = parts.pop()
+        if attempts == ATTEMPTS or (fault is not None and not go_on()):
+            results.update((at, Result(Outcome.RETRY, f"not tried after a fault: {_described(fault)}")) for at in part)
+            continue
+        attempts += 1
+        try:
+            some, batch = ingester.process_messages([messages[at] for at in part], go_on=go_on)
+        except GravelerError as error:
+            log.error("a batch cannot be ingested", extra={"reason": str(error)})
+            results.update((at, Result(Outcome.RETRY, str(error))) for at in part)
+        except Exception as error:
+            fault = error
+            if len(part) > 1:
+                middle = len(part) // 2
+                parts += [part[middle:], part[:middle]]
+            else:
+                log.exception("a message cannot be ingested", extra={"message_id": messages[part[0]].id})
+                results[part[0]] = Result(Outcome.RETRY, f"a fault of the program: {_described(error)}")
+        else:
+            results.update(zip(part, some, strict=True))
+            done = _both(done, batch)
+    if fault is not None and all(result.outcome is Outcome.RETRY for result in results.values()):
+        raise fault
+    return [results[at] for at in range(len(messages))], done
+
+
+def _both(one: Batch, other: Batch) -> Batch:
+    """Return the results of two parts of a batch; those of events are in the results of their messages."""
+    return Batch(
+        (),
+        one.commits + other.commits,
+        one.commits_failed + other.commits_failed,
+        one.unread + tuple(unread for unread in other.unread if unread not in one.unread),
+        one.overdue + other.overdue,
+    )
+
+
+def _described(fault: Exception | None) -> str:
+    return f"{type(fault).__name__}: {fault}"
 
 
 def _postpone(function: Function, incoming: Queue | None, records: Sequence[_Record], seconds: int = 0) -> None:
