@@ -58,7 +58,7 @@ def _make_own_key(scope: Construct, settings: Settings) -> kms.Key:
         )
     )
     Stack.of(scope).export_value(key.key_arn)
-    Tags.of(key).add(SETTING_TAG, "encryption_key")
+    Tags.of(key).add(SETTING_TAG, "encryption_key" if settings.encryption_key == OWN_KEY else "former_encryption_keys")
     CfnOutput(scope, "OwnKeyArn", value=key.key_arn, export_name=_own_key_export(settings))
     return key
 

@@ -15,13 +15,14 @@ from typing import Any, Final
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.settings import DEPLOYMENTS, SETTING_TAG, TAG, SettingsError, read_file
+from infra.settings import DEPLOYMENTS, OWN_KEY, SETTING_TAG, TAG, SettingsError, read_file
 
 Clients = Callable[[str], Any]
 """Makes a client of botocore from a service's name."""
 
 _ABOUT: Final = "Find what a removed deployment left, and print the settings file that has a new one adopt it."
-_SETTINGS: Final = ("bucket", "landing_bucket", "table", "sealing_key", "first_key", "encryption_key")
+_ADOPTED: Final = ("bucket", "landing_bucket", "table", "sealing_key", "first_key")
+_ENCRYPTION: Final = ("encryption_key", "former_encryption_keys")
 
 
 class LeftoversError(Exception):
@@ -53,16 +54,46 @@ def leftovers(name: str, clients: Clients) -> dict[str, str]:
                 f"several are left for {setting}: {', '.join(sorted(several))}; remove the tag {SETTING_TAG} from those that are "
                 "not to be adopted"
             )
-    return {setting: values[setting][0] for setting in _SETTINGS if setting in values}
+    return {setting: values[setting][0] for setting in (*_ADOPTED, *_ENCRYPTION) if setting in values}
 
 
-def advice(settings: Mapping[str, str], clients: Clients) -> list[str]:
-    """Return what somebody should know before they adopt. One request."""
+def merged(name: str, file: Mapping[str, Any], left: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of a deployment that adopts what is ``left``. What the ``file`` of the removed one names stays: a
+    restored table, or a key by which it has encrypted. ``own`` among its keys becomes the key that is left.
+    :class:`LeftoversError` for the file of another deployment."""
+    if file.get("name", name) != name:
+        raise LeftoversError(
+            f"the settings file belongs to the deployment {file['name']}; name another by --deployment"
+        )
+    settings = {"name": name, **file, **{setting: left[setting] for setting in _ADOPTED if setting in left}}
+    settings |= {setting: file[setting] for setting in _ADOPTED if file.get(setting)}
+    encrypts, former = file.get("encryption_key", ""), list(file.get("former_encryption_keys", ()))
+    own = left.get("encryption_key") or left.get("former_encryption_keys")
+    if own is None:
+        return settings
+    if (
+        OWN_KEY in former
+        or (left.get("former_encryption_keys") and encrypts != OWN_KEY)
+        or encrypts not in ("", OWN_KEY)
+    ):
+        former = [own if key == OWN_KEY else key for key in former]
+        if own not in (encrypts, *former):
+            former.append(own)
+        return {**settings, "former_encryption_keys": former} if former else settings
+    return {**settings, "encryption_key": own}
+
+
+def advice(settings: Mapping[str, Any], left: Mapping[str, str], clients: Clients) -> list[str]:
+    """Return what somebody should know before they adopt. Two requests."""
     lines = [
-        f"{setting}: none is left; the deployment will create one"
-        for setting in _SETTINGS[:-1]
-        if setting not in settings
+        f"{setting}: none is left; the deployment will create one" for setting in _ADOPTED if setting not in settings
     ]
+    lines += [
+        f"{setting}: {left[setting]} is left, but the settings file names {settings[setting]}"
+        for setting in _ADOPTED
+        if setting in left and settings[setting] != left[setting]
+    ]
+    lines += _advice_on_encryption(settings, clients)
     if "table" in settings and "sealing_key" not in settings:
         lines.append(
             "The key that sealed the secrets of the table is gone: docs/deploy.md, Adopt, says how to renew them."
@@ -79,18 +110,41 @@ def advice(settings: Mapping[str, str], clients: Clients) -> list[str]:
     return lines
 
 
+def _advice_on_encryption(settings: Mapping[str, Any], clients: Clients) -> list[str]:
+    bucket = settings.get("bucket")
+    if bucket is None:
+        return []
+    try:
+        rules = clients("s3").get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ServerSideEncryptionConfigurationNotFoundError":
+            raise
+        rules = []
+    keys = [rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") for rule in rules]
+    named = (settings.get("encryption_key"), *settings.get("former_encryption_keys", ()))
+    return [
+        f"{bucket} is encrypted by {key}, which no setting names, so nothing in it could be read: add the key as encryption_key, "
+        "or to former_encryption_keys"
+        for key in keys
+        if key is not None and key not in named
+    ]
+
+
 def main(arguments: Sequence[str] | None = None, *, folder: Path = DEPLOYMENTS) -> int:
-    """The command. Settings that the deployment's file has already stay in it."""
+    """The command. Settings that the deployment's file has already stay in it (:func:`merged`)."""
     parser = argparse.ArgumentParser(prog="python -m infra.leftovers", description=_ABOUT)
     parser.add_argument("name", help="the setting `name` of the removed deployment, as graveler")
-    parser.add_argument("--write", action="store_true", help="write deployments/NAME.json")
+    parser.add_argument("--write", action="store_true", help="write the settings file")
+    parser.add_argument(
+        "--deployment", metavar="FILE", help="the settings file is deployments/FILE.json, not deployments/NAME.json"
+    )
     options = parser.parse_args(arguments)
     session = botocore.session.Session()
-    path = folder / f"{options.name}.json"
+    path = folder / f"{options.deployment or options.name}.json"
     try:
-        found = leftovers(options.name, session.create_client)
-        lines = advice(found, session.create_client)
-        settings = {"name": options.name, **(read_file(path) if path.is_file() else {}), **found}
+        left = leftovers(options.name, session.create_client)
+        settings = merged(options.name, read_file(path) if path.is_file() else {}, left)
+        lines = advice(settings, left, session.create_client)
     except (LeftoversError, SettingsError, BotoCoreError, ClientError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -124,10 +178,12 @@ def _existing(arn: str, clients: Clients) -> str | None:
             return resource
         if service == "dynamodb":
             table = resource.removeprefix("table/")
-            clients("dynamodb").describe_table(TableName=table)
-            return table
+            found = clients("dynamodb").describe_table(TableName=table)["Table"]
+            return None if found.get("TableStatus") == "DELETING" else table
         if service == "kms":
             state = clients("kms").describe_key(KeyId=arn)["KeyMetadata"]["KeyState"]
+            if state == "Disabled":
+                raise LeftoversError(f"{arn} is disabled, and what it has encrypted cannot be read; enable it first")
             return arn if state == "Enabled" else None
         told = clients("secretsmanager").describe_secret(SecretId=arn)
     except ClientError as error:

@@ -54,7 +54,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
             )
         else:
             copy(boto3.client("s3"), properties["Bucket"], properties["Files"])
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, CloudFormation waits for an answer
         traceback.print_exc()
         reason = f"{type(error).__name__}: {error}"
     _answer(event, reason)

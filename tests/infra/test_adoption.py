@@ -9,7 +9,7 @@ import pytest
 from botocore.session import Session
 from botocore.stub import Stubber
 
-from infra.leftovers import LeftoversError, advice, leftovers, main
+from infra.leftovers import LeftoversError, advice, leftovers, main, merged
 from infra.settings import SettingsError, read_settings
 from tests.infra.conftest import ADOPTED, BOUNDARY, ENCRYPTION_KEY, SEALING_KEY
 from tests.infra.tools import policies, resources
@@ -151,17 +151,30 @@ def _imports(part: Any) -> list[str]:
     return [name for value in part for name in _imports(value)] if isinstance(part, list) else []
 
 
+NO_BUCKET = "no bucket is left"
+
+
 class Account:
     """Clients of an account in which ``tagged`` is left, of which ``gone`` is in the index only."""
 
     def __init__(
-        self, tagged: dict[str, str], *, gone: tuple[str, ...] = (), deployed: bool = False, events: bool = True
+        self,
+        tagged: dict[str, str],
+        *,
+        gone: tuple[str, ...] = (),
+        deployed: bool = False,
+        events: bool = True,
+        key_state: str = "Enabled",
+        encrypted_by: str | None = ARN.format("kms", "key/2"),
     ):
+        self._key_state = key_state
+        self._encrypted_by = encrypted_by
+        self._asked_buckets = 0
         self._gone = gone
         self._scripts: dict[str, Callable[[Stubber], None]] = {
             "cloudformation": lambda stub: self._stack(stub, deployed),
             "resourcegroupstaggingapi": lambda stub: self._index(stub, tagged),
-            "s3": lambda stub: self._notification(stub, events),
+            "s3": lambda stub: self._buckets(stub, events),
         }
         self._arns = list(tagged)
 
@@ -201,7 +214,7 @@ class Account:
             "dynamodb": ("describe_table", {"Table": {}}, "ResourceNotFoundException"),
             "kms": (
                 "describe_key",
-                {"KeyMetadata": {"KeyId": "1", "KeyState": "PendingDeletion" if gone else "Enabled"}},
+                {"KeyMetadata": {"KeyId": "1", "KeyState": "PendingDeletion" if gone else self._key_state}},
                 "",
             ),
             "secretsmanager": ("describe_secret", {"DeletedDate": "2026-01-31"} if gone else {}, ""),
@@ -212,9 +225,19 @@ class Account:
         else:
             stub.add_response(operation, answer)
 
-    def _notification(self, stub: Stubber, events: bool) -> None:
-        answer: dict[str, Any] = {"EventBridgeConfiguration": {}} if events else {}
-        stub.add_response("get_bucket_notification_configuration", answer, {"Bucket": "old-landing"})
+    def _buckets(self, stub: Stubber, events: bool) -> None:
+        """Each method of them, as the asking may begin with either."""
+        asks_encryption = self._asked_buckets == 0 and self._encrypted_by != NO_BUCKET
+        self._asked_buckets += 1
+        if not asks_encryption:
+            answer: dict[str, Any] = {"EventBridgeConfiguration": {}} if events else {}
+            stub.add_response("get_bucket_notification_configuration", answer, {"Bucket": "old-landing"})
+        elif self._encrypted_by is None:
+            stub.add_client_error("get_bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError")
+        else:
+            by = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": self._encrypted_by}
+            rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": by}]}
+            stub.add_response("get_bucket_encryption", {"ServerSideEncryptionConfiguration": rules})
 
 
 SETTINGS = {
@@ -259,15 +282,15 @@ def test_what_is_left_is_found_by_its_tags() -> None:
     account = Account(LEFT)
     found = leftovers("graveler", account)
     assert found == SETTINGS
-    assert advice(found, account) == []
+    assert advice(found, found, account) == []
 
 
 def test_what_is_only_in_the_index_is_not_adopted_and_said() -> None:
     gone = tuple(arn for arn, setting in LEFT.items() if setting not in ("landing_bucket", "table"))
-    account = Account(LEFT, gone=gone, events=False)
+    account = Account(LEFT, gone=gone, events=False, encrypted_by=NO_BUCKET)
     found = leftovers("graveler", account)
     assert found == {"landing_bucket": "old-landing", "table": "old-table"}
-    lines = advice(found, account)
+    lines = advice(found, found, account)
     assert [line.split(":")[0] for line in lines[:3]] == ["bucket", "sealing_key", "first_key"]
     assert "renew" in lines[3]
     assert "put-bucket-notification-configuration --bucket old-landing" in lines[4]
@@ -283,6 +306,57 @@ def test_what_cannot_be_adopted_is_said() -> None:
         leftovers("graveler", Account(twice))
 
 
+def test_a_key_that_no_setting_names_is_named_and_one_that_is_disabled_is_refused() -> None:
+    left = {"bucket": "old-objects", "landing_bucket": "old-landing"}
+    for settings, key, said in (
+        (left, ENCRYPTION_KEY, True),
+        ({**left, "encryption_key": ENCRYPTION_KEY}, ENCRYPTION_KEY, False),
+        ({**left, "former_encryption_keys": [ENCRYPTION_KEY]}, ENCRYPTION_KEY, False),
+        (left, None, False),
+    ):
+        account = Account({}, encrypted_by=key)
+        lines = [line for line in advice(settings, left, account) if "could be read" in line]
+        assert [line.startswith(f"old-objects is encrypted by {key}") for line in lines] == [True] * said
+    with pytest.raises(LeftoversError, match="key/1 is disabled"):
+        leftovers("graveler", Account(LEFT, key_state="Disabled"))
+
+
+@pytest.mark.parametrize(
+    ("file", "left", "expected"),
+    [
+        ({}, {"encryption_key": "K"}, {"encryption_key": "K"}),
+        ({"encryption_key": "own"}, {"encryption_key": "K"}, {"encryption_key": "K"}),
+        ({}, {"former_encryption_keys": "K"}, {"former_encryption_keys": ["K"]}),
+        (
+            {"former_encryption_keys": ["own", "L"]},
+            {"former_encryption_keys": "K"},
+            {"former_encryption_keys": ["K", "L"]},
+        ),
+        ({"former_encryption_keys": ["own"]}, {"encryption_key": "K"}, {"former_encryption_keys": ["K"]}),
+        (
+            {"encryption_key": "N", "former_encryption_keys": ["own"]},
+            {"encryption_key": "K"},
+            {"encryption_key": "N", "former_encryption_keys": ["K"]},
+        ),
+        ({"encryption_key": "N"}, {"encryption_key": "K"}, {"encryption_key": "N", "former_encryption_keys": ["K"]}),
+        ({"encryption_key": "K"}, {"encryption_key": "K"}, {"encryption_key": "K"}),
+        ({"encryption_key": "N"}, {}, {"encryption_key": "N"}),
+        ({"table": "lake-then"}, {"table": "lake", "sealing_key": "S"}, {"table": "lake-then", "sealing_key": "S"}),
+    ],
+)
+def test_what_a_settings_file_names_stays_and_what_was_encrypted_can_be_read(
+    file: dict[str, Any], left: dict[str, str], expected: dict[str, Any]
+) -> None:
+    assert merged("graveler", file, left) == {"name": "graveler", **expected}
+
+
+def test_a_settings_file_of_another_deployment_is_not_written() -> None:
+    with pytest.raises(LeftoversError, match="belongs to the deployment staging; name another by --deployment"):
+        merged("graveler", {"name": "staging"}, {"bucket": "old-objects"})
+    lines = advice({"table": "lake-then"}, {"table": "lake"}, Account({}, encrypted_by=NO_BUCKET))
+    assert "table: lake is left, but the settings file names lake-then" in lines
+
+
 def test_the_command_keeps_the_settings_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -295,6 +369,11 @@ def test_the_command_keeps_the_settings_of_the_file(
     assert json.loads(printed.out) == {"name": "graveler", "memory": 2048, **SETTINGS}
     assert printed.err == ""
     assert json.loads(file.read_text()) == {"memory": 2048, "encryption_key": "own"}
+    account = Account(LEFT)
+    assert main(["graveler", "--write", "--deployment", "eu"], folder=tmp_path) == 0
+    assert json.loads((tmp_path / "eu.json").read_text()) == {"name": "graveler", **SETTINGS}
+    assert json.loads(file.read_text()) == {"memory": 2048, "encryption_key": "own"}
+    capsys.readouterr()
     account = Account(LEFT, deployed=True)
     assert main(["graveler", "--write"], folder=tmp_path) == 1
     assert "graveler-stateful is deployed" in capsys.readouterr().err
