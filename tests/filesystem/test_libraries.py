@@ -44,6 +44,15 @@ def test_pandas_reads_and_writes(fs: GravelerFileSystem, branch: str, folder_opt
         )
 
 
+def test_pandas_shows_why_a_write_is_refused(
+    fs: GravelerFileSystem, branch: str, folder_options: dict[str, Any]
+) -> None:
+    import pandas
+
+    with pytest.raises(PermissionError, match="'main~0' is not a branch"):
+        pandas.DataFrame({"n": [1]}).to_csv(f"graveler://{branch}~0/t.csv", storage_options=folder_options)
+
+
 def test_pyarrow_reads_and_writes_datasets(fs: GravelerFileSystem, branch: str) -> None:
     from pyarrow import dataset
     from pyarrow.fs import FSSpecHandler, PyFileSystem

@@ -164,10 +164,11 @@ def _first(lines: Sequence[Cell], noun: str) -> Sequence[Cell]:
 
 
 def _whole(caption: str, parts: Sequence[str], notes: Sequence[str]) -> str:
+    wide = "" if parts else ";width:100%"  # without rows, a table is as narrow as a letter of its caption
     below = "".join(f'<div style="{_NOTE}">{_escaped(note)}</div>' for note in notes)
     return "\n".join(
         [
-            f'<div><table style="{_TABLE}"><caption style="{_CAPTION}">{_escaped(caption)}</caption>',
+            f'<div><table style="{_TABLE}{wide}"><caption style="{_CAPTION}">{_escaped(caption)}</caption>',
             *parts,
             f"</table>{below}</div>",
         ]

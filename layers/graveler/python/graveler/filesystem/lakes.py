@@ -23,9 +23,10 @@ FRESH: Final = 60
 """Seconds after which a repository is looked up again."""
 
 _OF_FSSPEC: Final = frozenset(
-    ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
+    ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths", "anon")
 )
-"""Options that fsspec gives every filesystem."""
+"""Options that fsspec gives every filesystem; and ``anon``, with which pandas tries again what was refused by a
+``PermissionError``, for public buckets (``pandas/io/common.py``): the second try is then refused for the same reason."""
 
 
 class LakeOptions(TypedDict, total=False):

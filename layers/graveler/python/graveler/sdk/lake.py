@@ -46,9 +46,9 @@ class Lake:
     def _repr_html_(self) -> str:
         from graveler.sdk.tables import lake_card  # for notebooks
 
-        return lake_card(
-            f"lake {self._shared!r}", self.user, lambda amount: self.verbs.repositories("", "", amount).results
-        )
+        address = self._shared.address
+        name = repr(self._shared) if address is None else str(address)
+        return lake_card(f"lake {name}", self.user, lambda amount: self.verbs.repositories("", "", amount).results)
 
     def repository(self, repository_id: str) -> Repository:
         """Return a handle on the repository of this name. It need not exist yet. No request."""
