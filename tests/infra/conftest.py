@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from lakefs.client import Client
 
+from infra.settings import QUICK_STARTS
 from tests.infra.emulator import Emulator, launch, terminate
 from tests.infra.iam.recorder import Recorded, recording
 from tests.infra.iam.templates import Stacks
@@ -199,6 +200,17 @@ def crowded_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             name="c" * 20,
             table=RESTORED,
             paused=True,
+            aws_login=["endpoint"],
+            kms_keys=[f"{KMS_KEY[:-2]}{number:02}" for number in range(20)],
+            encryption_key=ENCRYPTION_KEY,
+            former_encryption_keys=["own", *(f"{ENCRYPTION_KEY[:-2]}{number}" for number in (20, 30, 40))],
+            domain=DOMAIN,
+            certificate=EASTERN,
+            web_acl=WEB_ACL,
+            front_door_key=2,
+            api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",
+            permissions_boundary=BOUNDARY,
+            provisioned=[f"{function}=1" for function in QUICK_STARTS],
         )
 
     return made_once(shared_folder(tmp_path_factory), "crowded", make)

@@ -45,7 +45,10 @@ METRICS: Final = {
 """Metrics that there are, and the dimensions with which."""
 
 
-@pytest.fixture(scope="module", params=["default_assembly", "full_assembly", "crowded_assembly", "other_assembly"])
+@pytest.fixture(
+    scope="module",
+    params=["default_assembly", "full_assembly", "crowded_assembly", "other_assembly", "adopted_assembly"],
+)
 def variant(request: pytest.FixtureRequest) -> Templates:
     """Templates of each variant of the deployment."""
     assembly: Path = request.getfixturevalue(request.param)
@@ -372,6 +375,9 @@ def test_more_buckets_than_a_function_may_be_told_are_refused() -> None:
     with pytest.raises(SettingsError, match="have 2,418 characters together; 2,400 fit"):
         read_settings({"graveler:data_buckets": names}.get)
     assert read_settings({"graveler:data_buckets": ",".join(LONG_NAMES)}.get).data_buckets == LONG_NAMES
+    login = {"graveler:data_buckets": names[:2300].rpartition(",")[0], "graveler:aws_login": "x" * 256}
+    with pytest.raises(SettingsError, match=r"ingest_buckets and aws_login have 2,\d+ characters together; 2,400 fit"):
+        read_settings(login.get)
 
 
 def test_nothing_is_too_large_too_many_or_too_short(variant: Templates) -> None:

@@ -283,7 +283,8 @@ def test_a_run_that_ends_or_begins_meanwhile_does_not_end_the_stop() -> None:
         for method, asked, answer in (state("STARTED"), runs(), STOPPED, state("STOPPED")):
             stubber.add_response(method, answer, asked)
         resource.stop(client, APPLICATION, pause=lambda _: None, in_time=lambda: True)
-        stubber.add_response(*(state("STARTED")[i] for i in (0, 2, 1)))
+        method, asked, answer = state("STARTED")
+        stubber.add_response(method, answer, asked)
         stubber.add_client_error("list_job_runs", "AccessDeniedException")
         with pytest.raises(ClientError, match="AccessDenied"):
             resource.stop(client, APPLICATION, pause=lambda _: None, in_time=lambda: True)
