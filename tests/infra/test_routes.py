@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.api import routing
+from graveler.api.errors import ApiError
 from graveler.api.resources import GROUPS, unimplemented
 from graveler.api.routing import Router
+from graveler.functions.entry import raw_path
 from infra.routes import (
     BASE,
     CATCH_ALL,
@@ -112,6 +114,43 @@ def test_limits_take_no_operation_to_another_function_and_hold_however_it_is_nam
     if limit is not None and operation.is_joined and route.path.endswith("{proxy+}"):
         assert route.limit is not None
         assert (route.limit[0] <= limit[0], route.limit[1] <= limit[1]) == (True, True)
+
+
+WORDS = sorted(
+    {word for route in OPERATIONS.values() for word in route.path.split("/")[3:] if not word.startswith("{")}
+)
+odd = st.sampled_from(["", ".", "..", "a/b", "a//b", "/", "a/", "%", "%2F", "a%2Fb", "%25", "+", "a b", "é", "?", "*"])
+odd |= st.sampled_from(WORDS) | st.builds("{}/{}/{}".format, plain, st.sampled_from(WORDS), plain)
+ROUTER = Router(GROUPS, BASE, joins=True)
+
+
+@given(limits, st.data())
+def test_whatever_a_function_makes_of_a_path_the_gateway_has_chosen_it_for_that(
+    limits: dict[str, tuple[int, int]], data: st.DataObject
+) -> None:
+    """Odd names, and names that are words of other paths; what follows a path, and other methods."""
+    routes = gateway_routes(limits)
+    for _ in range(10):
+        template = OPERATIONS[
+            data.draw(st.sampled_from(sorted(limits) or sorted(OPERATIONS)) | st.sampled_from(sorted(OPERATIONS)))
+        ]
+        path = re.sub(r"\{(\w+)\}", lambda _: data.draw(plain | odd), template.path) + data.draw(
+            st.sampled_from(["", "", "", "/", "//", "/x"])
+        )
+        method = data.draw(st.just(template.method) | st.sampled_from([*FALLBACKS, "OPTIONS"]))
+        try:
+            operation = ROUTER.find(method, raw_path(path))[0].operation
+        except ApiError:
+            continue  # whoever gets it answers the same
+        if operation not in FUNCTION_OF:
+            continue
+        route = taken(routes, method, path)
+        assert route is not None
+        assert route.verb in (FUNCTION_OF[operation], FALLBACKS[method])
+        limit = limits.get(operation)
+        if limit is not None:
+            assert route.limit is not None
+            assert (route.limit[0] <= limit[0], route.limit[1] <= limit[1]) == (True, True)
 
 
 def test_what_comes_by_a_fallback_may_run_there(default: dict[str, dict[str, Any]]) -> None:
