@@ -199,7 +199,7 @@ def test_a_fault_that_a_message_brings_about_is_not_that_of_the_others(
         "batchItemFailures": [{"itemIdentifier": number} for number in ("2", "6")]
     }
     assert [entry.path for entry in lake.repository("quick").objects("main")] == [f"data/{name}" for name in "abcdef"]
-    assert [line["message_id"] for line in logged(caplog, "a message cannot be ingested")] == ["2", "6"]
+    assert [line["message_id"] for line in logged(caplog, UNREAD)] == ["2", "6"]  # for the alarm
     last = {**records[2], "attributes": {"ApproximateReceiveCount": str(TRIES)}}
     assert handler({"Records": [last, records[0]]}, Context()) == {"batchItemFailures": []}
     (letter,) = sqs.receive_message(QueueUrl=dead, MessageAttributeNames=["All"])["Messages"]

@@ -197,8 +197,9 @@ def _processed(
                 middle = len(part) // 2
                 parts += [part[middle:], part[:middle]]
             else:
-                log.exception("a message cannot be ingested", extra={"message_id": messages[part[0]].id})
-                results[part[0]] = Result(Outcome.RETRY, f"a fault of the program: {_described(error)}")
+                result = Result(Outcome.RETRY, f"a fault of the program: {_described(error)}")
+                log.exception(UNREAD, extra={"message_id": messages[part[0]].id, "reason": result.reason})
+                results[part[0]] = result
         else:
             results.update(zip(part, some, strict=True))
             done = _both(done, batch)
