@@ -197,6 +197,18 @@ def test_patches_of_texts(working_folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("lake")
+def test_a_path_with_any_letters_begins_no_line_of_a_patch(working_folder: Path) -> None:
+    paths = ("a b", "a\n+++ b\t", 'q"\\\x1b\x7f', "é ü")
+    for path in paths:
+        done("put", "-", f"lakefs://lake/main/{path}", stdin=b"1\n")
+    commit("main", "One")
+    patches = "".join(line["patch"] for line in done("diff", "lakefs://lake/main~1..main", "-p", "--json").lines)
+    assert len(patches.splitlines()) == 4 * len(paths)
+    subprocess.run(["git", "apply", "-"], input=patches.encode(), cwd=working_folder, check=True)
+    assert {path for path in paths if (working_folder / path).read_text() == "1\n"} == set(paths)
+
+
+@pytest.mark.usefixtures("lake")
 def test_no_patch_of_what_is_binary_or_large() -> None:
     done("put", "-", "lakefs://lake/main/binary", stdin=b"a\0b")
     done("put", "-", "lakefs://lake/main/latin", stdin="é".encode("latin-1"))

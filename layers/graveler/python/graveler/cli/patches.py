@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 LONGEST: Final = 256 << 10
 """Bytes of the largest object with a patch: comparing lines takes time that grows with the square of their number."""
 
+_ESCAPES: Final = {
+    **{chr(code): f"\\{code:03o}" for code in (*range(0x20), 0x7F)},
+    **{"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"},
+}
 _NO_END: Final = "\\ No newline at end of file"
 
 
@@ -38,8 +42,8 @@ class Patches:
         if old is None or new is None:
             return f"binary: {sizes}"
         names = (
-            "/dev/null" if change.before is None else f"a/{change.path}",
-            "/dev/null" if change.after is None else f"b/{change.path}",
+            "/dev/null" if change.before is None else _named(f"a/{change.path}"),
+            "/dev/null" if change.after is None else _named(f"b/{change.path}"),
         )
         return [*chain.from_iterable(map(_marked, unified_diff(_lines(old), _lines(new), *names)))]
 
@@ -50,6 +54,13 @@ class Patches:
             return None if b"\0" in data else data.decode()
         except UnicodeDecodeError:
             return None
+
+
+def _named(path: str) -> str:
+    """Return a path as the header of a patch has it: quoted as Git does, so that a line feed in it begins no line; with a tab
+    behind one with spaces, at which patch(1) would end it."""
+    quoted = "".join(_ESCAPES.get(letter, letter) for letter in path)
+    return f'"{quoted}"' if quoted != path else f"{path}\t" if " " in path else path
 
 
 def _lines(text: str) -> list[str]:
