@@ -45,7 +45,10 @@ def answer(folder: Path, allowed: Iterable[str], method: str, *headers: tuple[st
     return messages[0]["status"], {name: value for name, value in named.items() if name.startswith(("access-", "vary"))}
 
 
-@pytest.mark.parametrize("allowed", [["https://example.org"], ["*"], ["https://other.org", "https://EXAMPLE.org"]])
+@pytest.mark.parametrize(
+    "allowed",
+    [["https://example.org"], ["*"], ["https://other.org", "https://EXAMPLE.org"], ["https://example.org:443"]],
+)
 def test_a_page_of_a_named_site_may_send_and_read_all_headers(tmp_path: Path, allowed: list[str]) -> None:
     told = {"access-control-allow-origin": PAGE[1], "access-control-expose-headers": "*", "vary": "Origin"}
     assert answer(tmp_path, allowed, "GET", PAGE) == (204, told)
@@ -72,7 +75,19 @@ def test_without_a_named_site_nothing_is_said(tmp_path: Path) -> None:
     assert answer(tmp_path, [], "GET", PAGE) == (204, {})
 
 
-@pytest.mark.parametrize("origin", ["example.org", "https://example.org/", "https://a b", "ftp://example.org", ""])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "example.org",
+        "https://example.org/",
+        "https://a b",
+        "ftp://example.org",
+        "",
+        "https://*.example.org",
+        "null",
+        "https://exämple.org",
+    ],
+)
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     with pytest.raises(InvalidError, match="is not that of a web page; write https://HOST, or \\* for all"):
         CrossOrigin([origin])

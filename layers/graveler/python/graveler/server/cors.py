@@ -12,7 +12,8 @@ from graveler.server.requests import Request
 from graveler.server.responses import ServerResponse
 
 _ANY: Final = "*"
-_ORIGIN: Final = re.compile(r"https?://[^/?#@\s]+")
+_ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+_STANDARD_PORTS: Final = (("http://", ":80"), ("https://", ":443"))
 _MAX_AGE: Final = "3600"
 _PREFLIGHT: Final = (
     ("access-control-allow-methods", _ANY),
@@ -29,7 +30,7 @@ class CrossOrigin:
         for origin in origins:
             if origin != _ANY and not _ORIGIN.fullmatch(origin):
                 raise InvalidError(f"origin {origin!r} is not that of a web page; write https://HOST, or * for all")
-        self._origins = frozenset(origin.lower() for origin in origins)
+        self._origins = frozenset(map(_serialized, origins))
 
     def headers(self, request: Request) -> list[tuple[str, str]]:
         """Return what a response to the request has besides."""
@@ -52,3 +53,13 @@ class CrossOrigin:
 
     def _allows(self, origin: str) -> bool:
         return bool(origin) and (_ANY in self._origins or origin.lower() in self._origins)
+
+
+def _serialized(origin: str) -> str:
+    """Return an origin as browsers write it (https://html.spec.whatwg.org/#ascii-serialisation-of-an-origin): in small letters,
+    and without the port that its scheme implies."""
+    small = origin.lower()
+    for scheme, port in _STANDARD_PORTS:
+        if small.startswith(scheme):
+            small = small.removesuffix(port)
+    return small
