@@ -8,7 +8,7 @@ from typing import Final
 from graveler.errors import InvalidError
 from graveler.history.ago import AGO_EXAMPLES, seconds_ago
 
-_UNIX: Final = re.compile(r"@(\d{1,18})")
+_UNIX: Final = re.compile(r"@([0-9]{1,18})")
 
 
 def parse_moment(option: str, text: str) -> int:
