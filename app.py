@@ -110,9 +110,8 @@ def main() -> int:
         BudgetStack(app, f"{settings.name}-budget", settings, topic=observability.topic)
     for stack in app.node.children:
         if isinstance(stack, Stack) and stack is not stateful:
-            stack.add_dependency(
-                stateful
-            )  # also where nothing is imported from it, as all was adopted: it has the record
+            # Also where nothing is imported from it, as all was adopted: it has the record.
+            stack.add_stack_dependency(stateful)
     Tags.of(app).add(TAG, settings.name)
     if settings.permissions_boundary:
         boundary = iam.ManagedPolicy.from_managed_policy_arn(
@@ -131,7 +130,8 @@ def _settings(app: App) -> tuple[Settings, DeployedStacks]:
     context = app.node.try_get_context
     path = settings_path(context)
     settings = read_settings(context, None if path is None else read_file(path))
-    if region := os.environ.get("CDK_DEFAULT_REGION"):
+    region = os.environ.get("CDK_DEFAULT_REGION")
+    if region and os.environ.get("CDK_DEFAULT_ACCOUNT"):  # without credentials, the region may be the CDK's guess
         settings.check_region(region)
     stacks = DeployedStacks(
         settings.name, os.environ, qualifier=context("@aws-cdk/core:bootstrapQualifier") or QUALIFIER

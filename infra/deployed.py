@@ -217,7 +217,9 @@ def left_out(stacks: DeployedStacks, name: str, suffixes: Collection[str]) -> li
 def differences(deployed: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the deployed and the asked value of each setting that differs. A setting that is new in this version has no deployed
     value; one that it no longer has counts if it had a value, and its asked one is None."""
-    both = {name: (value, asked[name]) for name, value in deployed.items() if name in asked and asked[name] != value}
+    both = {
+        name: (deployed[name], value) for name, value in asked.items() if name in deployed and deployed[name] != value
+    }
     gone = {name: (value, None) for name, value in deployed.items() if name not in asked and value}
     return both | gone
 

@@ -518,7 +518,7 @@ def settings_path(context: Callable[[str], Any], folder: Path = DEPLOYMENTS) -> 
 def read_file(path: Path) -> dict[str, Any]:
     """Return the settings in a file: an object of JSON, with the names of :class:`Settings`. :class:`SettingsError`."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repeats)
     except (OSError, ValueError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
     if not isinstance(values, dict):
@@ -526,6 +526,14 @@ def read_file(path: Path) -> dict[str, Any]:
     unknown = sorted(set(values) - {field.name for field in fields(Settings)})
     if unknown:
         raise SettingsError(f"{path}: {', '.join(unknown)}: unknown; docs/deploy.md has all settings")
+    return values
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"twice in it: {', '.join(sorted({name for name in names if names.count(name) > 1}))}")
     return values
 
 

@@ -245,7 +245,7 @@ def test_an_option_that_was_left_out_is_refused_until_it_is_confirmed() -> None:
     assert '  former_encryption_keys: [] → ["own"]' in lines
     assert f'  web_acl: "{OPTIONS["web_acl"]}" → ""' in lines
     names = lines[-1].partition("-c graveler:confirm=")[2].split(",")
-    assert sorted(names) == ["certificate", "domain", "encryption_key", "former_encryption_keys", "web_acl"]
+    assert names == ["encryption_key", "former_encryption_keys", "domain", "certificate", "web_acl"], "in their order"
     confirmed, _ = compared(Aws(signed_in(), deployed), *names, **asked)
     assert [line.split(":")[1].strip() for line in confirmed] == names
 
@@ -421,6 +421,7 @@ def test_a_setting_on_the_command_line_that_is_none_is_refused() -> None:
     [
         ("{", "cannot be read"),
         ("[]", "must hold an object of JSON"),
+        ('{"web_acl": "arn:…", "memory": 1769, "web_acl": ""}', r"cannot be read: twice in it: web_acl"),
         ('{"memry": 1}', r"graveler\.json: memry: unknown"),
     ],
 )
