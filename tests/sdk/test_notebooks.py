@@ -295,6 +295,9 @@ def test_rows_of_a_query_are_shown_and_still_to_come(lake: Lake, repo: Repositor
         assert repr(result).splitlines()[2].startswith(" 3  ")
         assert [row[0] for row in result] == list(range(3, 25))
         assert repr(result).endswith("no rows")
+    with lake.sql("SELECT repeat('x', 1000000) AS t FROM range(20)") as result:
+        assert len(result._repr_html_()) < 100_000, "a notebook keeps what it shows"
+        assert shown(result).titles[f"{'x' * 71}…"] == f"{'x' * 1999}…"
     with lake.sql("SELECT 1 AS x") as result:
         assert repr(result) == "result\nx\n1\n1 row"
         assert result.to_arrow().read_all().num_rows == 1, "showing takes nothing"

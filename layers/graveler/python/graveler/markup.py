@@ -20,6 +20,7 @@ GREY: Final = "#767676"
 
 _SHORT: Final = 12
 _LONGEST: Final = 72
+_LONGEST_TITLE: Final = 2000
 _LINES: Final = 20
 _LINE: Final = "1px solid rgba(128,128,128,.35)"
 _TABLE: Final = "border-collapse:collapse;overflow-wrap:anywhere;font-size:13px;margin:4px 0"
@@ -73,11 +74,13 @@ class Table(NamedTuple):
 
 
 def value_cell(value: object, colour: str = "") -> Cell:
-    """Return a value of a row of data: NULL for None, and the beginning of a long one, with the whole one as its title."""
+    """Return a value of a row of data: NULL for None, and the beginning of a long one, with more of it as its title: at most
+    2,000 letters, since a value may have millions, and a notebook keeps them all."""
     text = "NULL" if value is None else str(value)
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    return Cell(shown, "" if shown == text else text, is_number, colour=colour or (GREY if value is None else ""))
+    title = text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
+    return Cell(shown, "" if shown == text else title, is_number, colour=colour or (GREY if value is None else ""))
 
 
 def table(caption: str, headings: Sequence[Cell], rows: Iterable[Sequence[Cells]], notes: Sequence[str] = ()) -> str:

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 LONGEST: Final = 256 << 10
 """Bytes of the largest object with a patch: comparing lines takes time that grows with the square of their number."""
 
-_ESCAPES: Final = {
-    **{chr(code): f"\\{code:03o}" for code in (*range(0x20), 0x7F)},
-    **{"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"},
+_ESCAPES: Final = {chr(code): f"\\{code:03o}" for code in (*range(0x20), 0x7F)} | {
+    "\t": "\\t",
+    "\n": "\\n",
+    "\r": "\\r",
+    '"': '\\"',
+    "\\": "\\\\",
 }
 _NO_END: Final = "\\ No newline at end of file"
 
