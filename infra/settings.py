@@ -267,6 +267,8 @@ class Settings:
                 raise SettingsError(f"{name} {value!r} must be the name of a bucket")
         if self.bucket and self.bucket == self.landing_bucket:
             raise SettingsError(f"bucket and landing_bucket are both {self.bucket!r}; they must be two buckets")
+        if self.bucket and self.bucket in self.ingest_buckets:
+            raise SettingsError(f"ingest_buckets: {self.bucket!r} is the bucket of the deployment's own objects")
         if self.sealing_key and not _KEY.fullmatch(self.sealing_key):
             raise SettingsError(
                 f"sealing_key {self.sealing_key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…"
@@ -275,7 +277,7 @@ class Settings:
             raise SettingsError("sealing_key is given, but no table whose secrets it sealed; name one, or leave it out")
         if self.first_key and not _SECRET.fullmatch(self.first_key):
             raise SettingsError(
-                f"first_key {self.first_key!r} must be the ARN of a secret: arn:aws:secretsmanager:…:secret:…"
+                f"first_key {self.first_key!r} must be the whole ARN of a secret: arn:aws:secretsmanager:…:secret:…-AbCdEf"
             )
         if self.first_key and not self.adopts_table:
             raise SettingsError("first_key is given without table and sealing_key; a new lake gets a key of its own")
@@ -447,7 +449,9 @@ OWN_KEY: Final = "own"
 """As ``encryption_key``: a key that the deployment makes."""
 _KEY: Final = re.compile(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+")
 _CONNECTION: Final = re.compile(r"arn:[^:]+:events:[^:]+:[^:]*:connection/[.\w-]+/[\w-]+")
-_SECRET: Final = re.compile(r"arn:[^:]+:secretsmanager:[^:]+:[^:]*:secret:[\w/+=.@-]+")
+_SECRET: Final = re.compile(r"arn:[^:]+:secretsmanager:[^:]+:[^:]*:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}")
+"""A whole one: policies match no ARN without the six characters that Secrets Manager adds
+(https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_iam-permissions.html)."""
 _POLICY: Final = re.compile(r"arn:[^:]+:iam::[^:]*:policy/[\w+=,.@/-]+")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _KMS_KEYS: Final = 20

@@ -260,8 +260,13 @@ SETTINGS = {
         ({"sealing_key": SEALING_KEY}, "sealing_key is given, but no table"),
         (
             {"table": "lake", "sealing_key": SEALING_KEY, "first_key": "mine"},
-            "first_key 'mine' must be the ARN of a secret",
+            "first_key 'mine' must be the whole ARN of a secret",
         ),
+        (
+            {"table": "lake", "sealing_key": SEALING_KEY, "first_key": ADOPTED["first_key"].removesuffix("-AbCdEf")},
+            "must be the whole ARN of a secret",
+        ),
+        ({"bucket": "one", "ingest_buckets": "one"}, "ingest_buckets: 'one' is the bucket of the deployment's own"),
         ({"table": "lake", "first_key": ADOPTED["first_key"]}, "first_key is given without table and sealing_key"),
         (
             {"table": "lake", "sealing_key": SEALING_KEY, "warm_reads": 20_000},
