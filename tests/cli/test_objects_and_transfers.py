@@ -74,7 +74,7 @@ def test_put_takes_more_from_stdin_than_it_keeps_in_memory(lake: Path) -> None:
         (("stat", "lakefs://lake/main/nothing"), 3, "does not exist"),
         (("rm", "lakefs://lake/main/nothing"), 3, "does not exist"),
         (("rm", "-r", "lakefs://lake/main/the"), 2, "does not end with '/'"),
-        (("rm", "lakefs://lake/main~1/there"), 2, "is not a valid branch name"),
+        (("rm", "lakefs://lake/main~1/there"), 2, "'main~1' is no branch: `graveler branch create"),
         (("ls", "lakefs://lake/nowhere/"), 3, "no branch, tag or commit"),
         (("ls", "main"), 2, "does not start with lakefs://"),
     ],

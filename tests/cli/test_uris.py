@@ -79,7 +79,7 @@ def test_a_diff_of_a_path_is_read_in_every_form() -> None:
         (uris.parse_ref, "lakefs://lake", "nothing follows the repository"),
         (uris.parse_ref, "lakefs://L/main", "is not a valid repository name"),
         (uris.parse_ref, "lakefs://lake/a b", "is not a valid ref expression"),
-        (uris.parse_branch, "lakefs://lake/main~1", "is not a valid branch name"),
+        (uris.parse_branch, "lakefs://lake/main~1", "is no branch: `graveler branch create"),
         (uris.parse_repository, "lakefs://lake/main", "only a repository is allowed here"),
         (uris.parse_object, "lakefs://lake/main", "a path is missing"),
         (uris.parse_object, "lakefs://lake/main/" + "x" * 1025, "at most 1024"),

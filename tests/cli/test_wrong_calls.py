@@ -94,6 +94,19 @@ WRONG: list[tuple[str, str]] = [
     ("branch revert lakefs://lake/main main~1", "there is no command `graveler branch revert`: use `graveler revert`"),
     ("push", "a commit is in the lake at once; to upload files, use `graveler put -r FOLDER URI`, then `graveler commit`"),
     ("add f.csv", "an upload is staged at once: use `graveler put FILE URI`, then `graveler commit`"),
+    ("completion bash", "there is no command `graveler completion`: use `graveler --install-completion`"),
+    ("get f.csv lakefs://lake/main/raw/f.csv", "is in a lake, and FILE is on this machine: write `graveler get URI FILE`"),
+    ("get lakefs://lake/main/raw/f.csv lakefs://lake/dev/x", "write `graveler get URI FILE`; `graveler cp` copies within a lake"),
+    ("get -r lakefs://lake/main/raw/ graveler://lake/dev/", "write `graveler get URI FILE`; `graveler cp` copies within a lake"),
+    ("export out lakefs://lake/main/", "is in a lake, and FOLDER is on this machine: write `graveler export URI FOLDER`"),
+    ("put f.csv lakefs://lake/once/x", "is no branch: `graveler branch create lakefs://lake/NAME once` makes one there"),
+    ("put f.csv lakefs://lake/main~0/x", "is no branch: `graveler branch create lakefs://lake/NAME main~0` makes one"),
+    ("put f.csv lakefs://lake/main@/x", "is no branch: `graveler branch create lakefs://lake/NAME main@` makes one"),
+    ("rm lakefs://lake/once/raw/f.csv", "is no branch: `graveler branch create lakefs://lake/NAME once` makes one"),
+    ("merge lakefs://lake/dev once", "is no branch: `graveler branch create lakefs://lake/NAME once` makes one"),
+    ("commit lakefs://lake/once -m x", "is no branch: `graveler branch create lakefs://lake/NAME once` makes one"),
+    ("commit lakefs://lake/main~0 -m x", "is no branch: `graveler branch create lakefs://lake/NAME main~0` makes one"),
+    ("blame lakefs://lake/main/nosuch/", "no path in 'main' starts with 'nosuch/'. `graveler ls lakefs://lake/main/` lists"),
     ("restore f.csv", "to drop uncommitted changes, use `graveler reset URI`"),
     ("grep word", "there is no command `graveler grep`: use `graveler sql`"),
     ("bisect start", "there is no command `graveler bisect`: "),
@@ -194,6 +207,20 @@ def test_an_empty_diff_says_which_question_it_answered() -> None:
     assert done("diff", "raw/f.csv").err == ""
     assert done("diff", "raw/").err == ""
     assert done("diff", "raw").err == ""
+
+
+@pytest.mark.usefixtures("used_lake")
+def test_a_reset_of_nothing_says_what_it_was_taken_for() -> None:
+    done("use", "lakefs://lake/main")
+    for path, warning in (
+        ("dev", "warning: 'dev' was taken for a path on 'main'; `graveler reset lakefs://lake/dev` drops changes of that branch"),
+        ("main", "warning: 'main' was taken for a path on 'main'; `graveler reset lakefs://lake/main` drops changes of that"),
+        ("nosuch", "warning: 'main' has no path 'nosuch', with or without what is staged. `graveler ls lakefs://lake/main/`"),
+    ):  # fmt: skip
+        empty = run("reset", path)
+        assert (empty.code, empty.out) == (0, "dropped 0 uncommitted changes\n")
+        assert warning in empty.err, path
+    assert done("reset", "raw/f.csv").err == ""
 
 
 @pytest.mark.usefixtures("lake")

@@ -37,6 +37,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "branches": "use `graveler branch list REPOSITORY`",
     "checkout": _CHECKOUT,
     "clone": "a branch is a copy at no cost: use `graveler branch create`; `graveler export` writes a ref's files to a folder",
+    "completion": "use `graveler --install-completion`, or `graveler --show-completion`",
     "create": _CREATE_LAKE,
     "dag": _PIPELINE,
     "delete": _RM,

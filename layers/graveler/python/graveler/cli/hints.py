@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from graveler.addresses import SCHEME, Address, ref_address, scheme_of, tag_meant
 from graveler.cli.failures import WHAT_DECIDES, NothingBelowError
 from graveler.cli.locations import named_by_command, open_lake, open_repository
-from graveler.cli.uris import NoAddressError, parsed_by_command
+from graveler.cli.uris import NoAddressError, RefURI, no_branch, parsed_by_command
 from graveler.errors import (
     EmptySourceError,
     GravelerError,
@@ -61,6 +61,7 @@ def hint_for(error: GravelerError) -> str:
             opened = partial(open_repository, named, repository)
             return (
                 _tag_hint(opened, repository, error)
+                or (error.kind == "branch" and _no_branch_hint(opened, repository, error.ref))
                 or _repository_in_front(named, error.ref)
                 or _moves_hint(opened, repository, error.ref)
                 or _path_behind_ref(opened, repository, error.ref)
@@ -171,6 +172,30 @@ def _ref_in_front(opened: "Callable[[], AnyRepository]", repository: str, path: 
     except GravelerError:  # the error that is being reported matters, not this one
         return ""
     return f"{ref!r} is a ref: write {ref_address(repository, ref)}/{rest}."
+
+
+def _no_branch_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
+    """Return a hint for a tag or a commit where only a branch can stand."""
+    try:
+        opened().commit_of(ref)
+    except GravelerError:  # the error that is being reported matters, not this one
+        return ""
+    return no_branch(repository, ref)
+
+
+def path_taken_for(repository: "AnyRepository", branch: RefURI, path: str, remedy: str) -> str:
+    """Return a warning for a path without uncommitted changes, which may have been meant as a ref: then with the ``remedy``; or
+    which nothing has. "" for a path that is there."""
+    try:
+        repository.commit_of(path)
+    except GravelerError:
+        prefixes = (path, f"{path.removesuffix('/')}/")
+        states = (branch.ref, f"{branch.ref}@")
+        if any(repository.list_objects(ref, prefix=each, amount=1).results for ref in states for each in prefixes):
+            return ""
+        advice = no_head(path) or f"`graveler ls {branch}/` lists what there is"
+        return f"{branch.ref!r} has no path {path!r}, with or without what is staged. {advice}"
+    return f"{path!r} was taken for a path on {branch.ref!r}; {remedy}"
 
 
 def _moves_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:

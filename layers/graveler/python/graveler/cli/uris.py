@@ -108,10 +108,22 @@ def parse_ref(text: str | None) -> RefURI:
 
 def parse_branch(text: str | None) -> RefURI:
     """Parse ``lakefs://repository/branch``."""
+    repository, branch = _one(text, f"{SCHEME}REPOSITORY/BRANCH")
+    return RefURI(repository, expect_branch(repository, branch))
+
+
+def expect_branch(repository: str, ref: str) -> str:
+    """Return ``ref``, the name of a branch. :class:`InvalidError` for another ref."""
     from graveler.history.names import check_branch
 
-    repository, branch = _one(text, f"{SCHEME}REPOSITORY/BRANCH")
-    return RefURI(repository, check_branch(branch))
+    if any(mark in ref for mark in "~^@"):
+        raise InvalidError(no_branch(repository, ref))
+    return check_branch(ref)
+
+
+def no_branch(repository: str, ref: str) -> str:
+    """Return a sentence on a tag or a commit where a branch belongs."""
+    return f"{ref!r} is no branch: `graveler branch create {SCHEME}{repository}/NAME {ref}` makes one there"
 
 
 def parse_tag(text: str) -> RefURI:
@@ -159,13 +171,27 @@ def parse_prefix(text: str | None) -> ObjectURI:
 def refuse_addresses(sources: Sequence[str | Path], form: str) -> None:
     """Raise :class:`InvalidError` for an address in a lake among what comes from this machine; ``form`` is the right order."""
     for source in sources:
-        scheme, slash, rest = str(source).partition(":/")  # a Path has made one slash of two
-        if not slash or scheme not in ("lakefs", "graveler") or os.path.lexists(source):
-            continue
-        address = f"{scheme}://{rest.removeprefix('/')}"
+        if address := _address_of(source):
+            raise InvalidError(
+                f"{address!r} is in a lake, and the source comes first: write `{form}`; `graveler cp` copies within a lake"
+            )
+
+
+def refuse_address_as_target(target: str | Path | None, name: str, form: str) -> None:
+    """Raise :class:`InvalidError` for an address in a lake in the place of ``name``, a path of this machine; ``form`` is the
+    right order."""
+    if target is not None and (address := _address_of(target)):
         raise InvalidError(
-            f"{address!r} is in a lake, and the source comes first: write `{form}`; `graveler cp` copies within a lake"
+            f"{address!r} is in a lake, and {name} is on this machine: write `{form}`; `graveler cp` copies within a lake"
         )
+
+
+def _address_of(path: str | Path) -> str:
+    """Return the address in a lake that a path of this machine is, if nothing has this path; else ""."""
+    scheme, slash, rest = str(path).partition(":/")  # a Path has made one slash of two
+    if not slash or scheme not in ("lakefs", "graveler") or os.path.lexists(path):
+        return ""
+    return f"{scheme}://{rest.removeprefix('/')}"
 
 
 def parse_ref_of(repository: str, text: str | None) -> str:
@@ -188,9 +214,7 @@ def parse_ref_of(repository: str, text: str | None) -> str:
 
 def parse_branch_of(repository: str, text: str | None) -> str:
     """Parse a branch of a known repository: ``main``, or ``lakefs://repository/main`` of the same repository."""
-    from graveler.history.names import check_branch
-
-    return check_branch(parse_ref_of(repository, text))
+    return expect_branch(repository, parse_ref_of(repository, text))
 
 
 def parse_sides(left: str | None, right: str | None, path: str | None, *, from_base: bool = False) -> Sides:

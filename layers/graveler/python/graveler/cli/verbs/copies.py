@@ -12,7 +12,7 @@ from graveler.cli.interrupts import staging
 from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
-from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
+from graveler.cli.uris import ObjectURI, RefURI, expect_branch, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json
 from graveler.errors import InvalidError
 
@@ -134,6 +134,7 @@ def _moves(
 def _locations(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI, ObjectURI]:
     at = parse_prefix(source) if recursive else parse_object(source)
     to = parse_prefix(target)
+    expect_branch(to.repository, to.ref)
     if at.repository != to.repository:
         raise InvalidError(
             f"{source!r} and {target!r} are in different repositories; download the objects and upload them there"

@@ -18,7 +18,7 @@ from graveler.cli.terminal import Screen, output, warn
 from graveler.cli.uris import RefURI, Sides, parse_sides
 from graveler.cli.values import change_summary, marked, plain
 from graveler.cli.verbs.changes import Folders, PathPrefix, Summarize
-from graveler.errors import GravelerError, InvalidError
+from graveler.errors import InvalidError
 from graveler.paging import items
 
 if TYPE_CHECKING:
@@ -213,23 +213,12 @@ def _changes_at(page: "Callable[..., Page[Change]]", path: str, delimiter: str) 
 
 def _warn_of_ref(repository: "AnyRepository", sides: Sides) -> None:
     """Warn if a path without a change is the name of a ref, which the user may have meant, or nothing has this path."""
-    branch = RefURI(sides.repository, sides.left)
-    try:
-        repository.commit_of(sides.path)
-    except GravelerError:
-        folder = sides.path.removesuffix("/")
-        if not any(
-            repository.list_objects(ref, prefix=prefix, amount=1).results
-            for ref in (sides.left, f"{sides.left}@")
-            for prefix in (sides.path, f"{folder}/")
-        ):
-            from graveler.cli.hints import no_head
+    from graveler.cli.hints import path_taken_for
 
-            advice = no_head(sides.path) or f"`graveler ls {branch}/` lists what there is"
-            warn(f"{sides.left!r} has no path {sides.path!r}, with or without what is staged. {advice}")
-    else:
-        compare = f"`graveler diff {branch}..{sides.path}`"
-        warn(f"{sides.path!r} was taken for a path on {sides.left!r}; {compare} compares with that ref")
+    branch = RefURI(sides.repository, sides.left)
+    remedy = f"`graveler diff {branch}..{sides.path}` compares with that ref"
+    if warning := path_taken_for(repository, branch, sides.path, remedy):
+        warn(warning)
 
 
 def _show_rows(screen: Screen, found: "RowDiff", *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from graveler.cli.locations import open_repository, refuse_inside_of_lake, refus
 from graveler.cli.options import AsJson, LakeOption, Quiet
 from graveler.cli.progress import counting, shows_progress
 from graveler.cli.terminal import Screen, output
-from graveler.cli.uris import parse_prefix
+from graveler.cli.uris import parse_prefix, refuse_address_as_target
 from graveler.cli.values import SHORT, count, human_size
 from graveler.errors import InvalidError
 
@@ -63,6 +63,7 @@ def export(
     from graveler.model import CommitID
     from graveler.requests.exporting import ExportReport
 
+    refuse_address_as_target(folder, "FOLDER", "graveler export URI FOLDER")
     at = parse_prefix(uri)
     if at.path and not at.path.endswith("/"):
         raise InvalidError(

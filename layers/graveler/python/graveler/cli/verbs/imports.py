@@ -25,7 +25,7 @@ from graveler.cli.options import (
 from graveler.cli.progress import counting, shows_progress
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, output, warn
-from graveler.cli.uris import parse_prefix, refuse_addresses
+from graveler.cli.uris import expect_branch, parse_prefix, refuse_addresses
 from graveler.cli.values import commit_json, commit_line, count, human_size
 from graveler.errors import GravelerError, InvalidError
 from graveler.ignore_rules import FolderRules
@@ -151,6 +151,7 @@ def import_(
       count what patterns and the defaults left out; left_out lists the latter.
     """
     to = parse_prefix(uri)
+    expect_branch(to.repository, to.ref)
     refuse_addresses(sources, "graveler import SOURCE URI")
     if to.path and not to.path.endswith("/"):
         raise InvalidError(

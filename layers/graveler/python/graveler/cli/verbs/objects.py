@@ -12,7 +12,7 @@ from graveler.cli.interrupts import staging
 from graveler.cli.locations import open_repository
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
 from graveler.cli.terminal import Json, confirm, output
-from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
+from graveler.cli.uris import ObjectURI, RefURI, expect_branch, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment
 from graveler.errors import InvalidError, NotFoundError, ObjectNotFoundError, PreconditionError
 from graveler.lake.objects.noted_times import noted_time
@@ -172,6 +172,7 @@ def rm(
     JSON: a line {path, removed} for each; removed is false with --dry-run.
     """
     at = parse_prefix(uri) if recursive else parse_object(uri)
+    expect_branch(at.repository, at.ref)
     if at.path and not at.path.endswith("/") and recursive:
         raise InvalidError(
             f"-r needs a folder, but {at.path!r} does not end with '/': write {at.path + '/'!r}, or leave out -r"

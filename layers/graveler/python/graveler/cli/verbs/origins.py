@@ -1,11 +1,13 @@
 """The verb for the origin of objects: blame."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graveler.cli import completion
+from graveler.cli.failures import NothingBelowError
 from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
@@ -51,9 +53,11 @@ def blame(
     repository = open_repository(lake, at.repository)
     whole_folder = recursive or not at.path or at.path.endswith("/")
     screen = output()
-    for path, folder, commit in (
-        _folder(repository, at, "" if recursive else "/") if whole_folder else _one(repository, at)
-    ):
+    entries = _folder(repository, at, "" if recursive else "/") if whole_folder else _one(repository, at)
+    first = next(entries, None)
+    if first is None and at.path:
+        raise NothingBelowError(at.path, at.ref)
+    for path, folder, commit in () if first is None else chain((first,), entries):
         if as_json:
             screen.json({"type": "prefix" if folder else "object", "path": path, "commit": commit_json(commit)})
             continue

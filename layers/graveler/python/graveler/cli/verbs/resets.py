@@ -9,8 +9,8 @@ from graveler.cli import completion
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.sums import totals_text
-from graveler.cli.terminal import confirm, output
-from graveler.cli.uris import parse_branch, parse_prefix, parse_ref_of
+from graveler.cli.terminal import confirm, output, warn
+from graveler.cli.uris import RefURI, parse_branch, parse_prefix, parse_ref_of
 from graveler.cli.values import SHORT, change_json, change_line, count
 from graveler.errors import InvalidError, PreconditionError
 from graveler.paging import items
@@ -109,6 +109,17 @@ def reset(
             screen.line(change_line(screen, change))
     if not as_json:
         screen.line(f"{told} {count(len(dropped), 'uncommitted change')}")
+        if not dropped and not scheme_of(uri):
+            _warn_of_path(repository, RefURI(name, branch), path)
+
+
+def _warn_of_path(repository: "AnyRepository", branch: RefURI, path: str) -> None:
+    """Warn if a path without a change is the name of a branch, which the user may have meant, or nothing has this path."""
+    from graveler.cli.hints import path_taken_for
+
+    remedy = f"`graveler reset {RefURI(branch.repository, path)}` drops changes of that branch"
+    if warning := path_taken_for(repository, branch, path, remedy):
+        warn(warning)
 
 
 def undo(

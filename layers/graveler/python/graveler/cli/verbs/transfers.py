@@ -31,7 +31,15 @@ from graveler.cli.options import AsJson, Exclude, LakeOption, Metadata, NoIgnore
 from graveler.cli.progress import LARGE, counting, shows_progress
 from graveler.cli.sums import excluded_text
 from graveler.cli.terminal import output
-from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix, refuse_addresses
+from graveler.cli.uris import (
+    ObjectURI,
+    RefURI,
+    expect_branch,
+    parse_object,
+    parse_prefix,
+    refuse_address_as_target,
+    refuse_addresses,
+)
 from graveler.cli.values import count, entry_json, human_size
 from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, UnavailableError
@@ -103,6 +111,7 @@ def put(
       document, or with -r or several files a line for each.
     """
     to = parse_prefix(uri)
+    expect_branch(to.repository, to.ref)
     refuse_addresses(sources, "graveler put FILE URI")
     metadata = parse_metadata(meta)
     patterns = parse_exclude(exclude)
@@ -259,6 +268,7 @@ def get(
 
     JSON: {path, file, size, checksum}: one document, or with -r a line for each.
     """
+    refuse_address_as_target(target, "FILE", "graveler get URI FILE")
     if recursive:
         _get_folder(parse_prefix(uri), target_folder(Path(target or ".")), lake, quiet=quiet, as_json=as_json)
         return
