@@ -17,8 +17,11 @@ from graveler.configuration import (
     CONFIG,
     KEYS,
     PROFILE,
+    LakeDefault,
     Profile,
+    change_lake_default,
     change_profile,
+    change_user,
     configuration_file,
     find_profile,
     profile_names,
@@ -249,6 +252,21 @@ def test_a_link_stays_one(file: Path, tmp_path: Path) -> None:
     assert file.is_symlink()
     assert real.read_text().startswith("# mine\n")
     assert 'repository = "sales"' in real.read_text()
+
+
+def test_a_device_or_a_pipe_in_its_place_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with GRAVELER_CONFIG=/dev/null, which a file would replace if root may."""
+    os.mkfifo(tmp_path / "null")
+    monkeypatch.setenv("GRAVELER_CONFIG", str(tmp_path / "null"))
+    changes = (
+        lambda: change_profile("default", {"repository": "sales"}),
+        lambda: change_user("Ada"),
+        lambda: change_lake_default("lake", LakeDefault("sales")),
+    )
+    for change in changes:
+        with pytest.raises(InvalidError, match="is no regular file, so nothing is written to it"):
+            change()
+    assert [path.name for path in tmp_path.iterdir() if not path.is_fifo()] == []
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "-a", "a\n", "x" * 65, "é"])

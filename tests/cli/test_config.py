@@ -71,6 +71,9 @@ def test_settings_are_listed_without_secrets(file: Path) -> None:
         ("key_id", "ID", "staging"),
         ("secret_key", None, "staging"),
     ]
+    done("config", "set", "endpoint", "https://ada:SECRET@lake.example.org", "--profile", "staging")
+    listed = done("config", "list").out + done("config", "list", "--json").out
+    assert ("https://…@lake.example.org" in listed, "SECRET" in listed) == (True, False)
     assert "# mine\n" in file.read_text()
     assert done("config", "get", "lake", "--profile", "home").out == "/data/lake\n"
     assert done("--profile", "home", "config", "get", "lake", "--json").json == {

@@ -183,6 +183,7 @@ def _change(change: "Callable[[_File], str]") -> Path:
     from graveler.storage.folders import unavailable  # fcntl: only where a file is written
 
     try:
+        _expect_file(path)
         path = Path(os.path.realpath(path))  # a link, as of those who keep such files elsewhere, stays one
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
@@ -232,6 +233,7 @@ def change_lake_default(lake: str, default: LakeDefault | None) -> None:
     from graveler.storage.folders import unavailable  # fcntl: only where a file is written
 
     try:
+        _expect_file(configuration_file())
         path = Path(os.path.realpath(path))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
@@ -242,6 +244,13 @@ def change_lake_default(lake: str, default: LakeDefault | None) -> None:
             _replace(path, json.format(json.encode(defaults)).decode() + "\n")
     except OSError as error:
         raise unavailable(error, f"writing the file of default repositories {str(path)!r}") from error
+
+
+def _expect_file(path: Path | None) -> None:
+    """Raise :class:`InvalidError` if something else than a file is in the place of the configuration, such as ``/dev/null``, by
+    which a user says that there is none: a file would take the place of the device."""
+    if path is not None and path.exists() and not path.is_file():
+        raise InvalidError(f"{str(path)!r} is no regular file, so nothing is written to it; name a file with {CONFIG}")
 
 
 def _defaults_file() -> Path | None:

@@ -24,6 +24,7 @@ from graveler.configuration import (
 )
 from graveler.errors import InvalidError, NotFoundError
 from graveler.locations import USER, login_name
+from graveler.readable import without_password
 
 app = typer.Typer(
     cls=Group,
@@ -67,7 +68,7 @@ def list_without_command(context: typer.Context) -> None:
 
 @app.command("list")
 def list_settings(as_json: AsJson = False) -> None:
-    """List the settings in the configuration file. Secret keys are not shown.
+    """List the settings in the configuration file. Secret keys, and passwords in URLs, are not shown.
 
     \b
     Example:
@@ -78,7 +79,7 @@ def list_settings(as_json: AsJson = False) -> None:
       of all profiles, value for a secret key.
     """
     screen = output()
-    found = settings()
+    found = [setting._replace(value=without_password(setting.value)) for setting in settings()]
     for setting in found:
         is_secret = setting.key == SECRET_KEY
         if as_json:
