@@ -1,11 +1,13 @@
 """Files that import, put -r and ingest leave out: by ``.gravelerignore``, by ``--exclude``, and by default."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from graveler.cli.exits import ExitCode
 from graveler.cli.verbs.imports import IN_PLACE
+from graveler.cli.verbs.ingest import _reasons
 from tests.cli.support import Result, done, run, write_tree
 
 FILES = {
@@ -95,6 +97,13 @@ def test_a_watch_leaves_alone_the_same(lake: Path, source: Path) -> None:
     assert (report["objects"], report["linked"], report["deleted"]) == (5, [], [])
     report = done("ingest", "reconcile", "lake", "--no-ignore", "--exclude", ".git", "--dry-run", "--json").json
     assert report["linked"] == ["in/.gravelerignore", "in/sub/.env", "in/sub/.gravelerignore", "in/sub/a.csv"]
+
+
+def test_a_pipe_or_a_folder_with_the_name_holds_no_watch_up(tmp_path: Path) -> None:
+    (tmp_path / "folder/.gravelerignore").mkdir(parents=True)
+    os.mkfifo(tmp_path / ".gravelerignore")
+    reason = _reasons([f"{tmp_path}/"], f"{tmp_path}/", (), ignore=True)
+    assert [reason(f"{tmp_path}/{path}") for path in ("a", "folder/a")] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -430,9 +430,10 @@ def _reasons(
 
     def reader(source: str) -> Callable[[str], bytes | None]:
         def read(folder: str) -> bytes | None:
+            file = Path(f"{source}{folder}{IGNORE_FILE}")
             try:
-                return Path(f"{source}{folder}{IGNORE_FILE}").read_bytes()
-            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return file.read_bytes() if file.is_file() else None  # reading a pipe would wait for ever
+            except FileNotFoundError:
                 return None
             except OSError as error:
                 raise UnavailableError(f"cannot read {f'{source}{folder}{IGNORE_FILE}'!r}: {error.strerror}") from None
