@@ -14,6 +14,7 @@ message becomes a dead letter sooner by it.
 """
 
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -53,6 +54,9 @@ ATTEMPTS: Final = 100
 
 _FIRST_WAIT: Final = 5
 _REASON_CHARS: Final = 1000
+_UNPRINTABLE: Final = re.compile(r"[^ -~]")
+"""The characters that are escaped in a reason: SQS refuses or replaces control characters
+(https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html)."""
 
 
 class _Attributes(msgspec.Struct, frozen=True):
@@ -161,7 +165,7 @@ def _buried(function: Function, dead_letters: Queue | None, message: Message, re
     )
     if not (last or result.outcome is Outcome.POISON) or dead_letters is None:
         return False
-    reason = result.reason.encode("ascii", "backslashreplace").decode()[:_REASON_CHARS]
+    reason = _UNPRINTABLE.sub(lambda each: each[0].encode("unicode_escape").decode(), result.reason)[:_REASON_CHARS]
     try:
         dead_letters.send(message.body, {"reason": reason})
     except UnavailableError as error:
