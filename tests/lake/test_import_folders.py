@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from hashlib import md5
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -293,3 +294,17 @@ def test_rules_leave_out_what_they_name_and_count_it(tmp_path: Path, is_confined
     beginning = FolderListing(folder, "", CODEC, files=files, beginning="d", exclude=["b"], ignore=True)
     assert list(beginning()) == []
     assert (beginning.left_out.by_pattern, beginning.left_out.by_default) == (1, 1)
+
+
+def test_a_repeated_import_is_answered_though_its_folder_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "a").write_text("1")
+    (folder / ".env").write_text("secret")
+    repository = World().main
+    answers = []
+    for _ in range(2):
+        answers.append(repository.import_folder("main", folder, "in/", ignore=True, request_id="one"))
+        rmtree(folder, ignore_errors=True)
+    assert [(answer.id, answer.changes.objects) for answer in answers] == [(answers[0].id, 1)] * 2
+    assert [answer.left_out for answer in answers] == [(".env",), ()]

@@ -5,13 +5,13 @@ import os
 import stat
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, cast
 
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import GravelerError, InvalidError, NotFoundError
 from graveler.ignore_rules import IGNORE_FILE, FolderRules, LeftOutFiles
 from graveler.lake.importing.file_records import (
     Batch,
@@ -107,11 +107,13 @@ class FolderListing:
 
     @property
     def left_out(self) -> LeftOutFiles:
-        """What the rules left out. If the folder was not listed here, as of work that another process did, its names are read
-        once more."""
+        """What the rules left out. If the folder was not listed here, as of work that another process or an earlier request did,
+        its names are read once more; of a folder that cannot be read any more, what was read counts: the work is done, and is
+        not to fail for a number."""
         if self._left_out is None:
-            for _ in self._runs():
-                """Only what is not among them counts."""
+            with suppress(GravelerError):
+                for _ in self._runs():
+                    """Only what is not among them counts."""
         assert self._left_out is not None
         return self._left_out
 
