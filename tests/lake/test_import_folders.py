@@ -296,6 +296,22 @@ def test_rules_leave_out_what_they_name_and_count_it(tmp_path: Path, is_confined
     assert (beginning.left_out.by_pattern, beginning.left_out.by_default) == (1, 1)
 
 
+def test_a_link_that_is_left_out_refuses_no_confined_folder(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "in", {"a": "1", "sub/b": "2"})
+    (folder / "sub/latest").symlink_to("b")
+
+    def confined(*exclude: str) -> list[bytes]:
+        files = Beneath(folder, Confinement())
+        return [key for key, _ in FolderListing(folder, "", CODEC, files=files, exclude=exclude, ignore=True)()]
+
+    with pytest.raises(ForbiddenError, match="sub/latest"):
+        confined()
+    assert confined("latest") == [b"a", b"sub/b"]
+    (folder / ".gravelerignore").symlink_to("a")  # its patterns would count
+    with pytest.raises(ForbiddenError, match=r"\.gravelerignore"):
+        confined("latest")
+
+
 def test_a_repeated_import_is_answered_though_its_folder_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "source"
     folder.mkdir()

@@ -304,6 +304,7 @@ class FolderListing:
         suspects: list[str] = []
         special: list[str] = []
         skipped: list[str] = []
+        linked: list[str] = []
         marks: set[str] = set()
         at = ""
         try:
@@ -315,8 +316,8 @@ class FolderListing:
                     at = name
                     if entry.is_symlink():
                         if self._files.confinement is not None:
-                            raise self._files.linked(Path(path_in(folder, name)))
-                        if _leads_to_file(entry):
+                            linked.append(name)
+                        elif _leads_to_file(entry):
                             found.append(name)
                             suspects.append(name)
                         elif (real := folder_behind(path_in(folder, name), above[0], above)) is not None:
@@ -337,14 +338,18 @@ class FolderListing:
             raise unreadable(path_in(folder, at) if at else folder, error) from None
         if marks.issuperset(_OF_A_LAKE):
             return [], rules
+        if rules.is_reading and IGNORE_FILE in linked:
+            raise self._files.linked(Path(path_in(folder, IGNORE_FILE)))
         if rules.is_reading and IGNORE_FILE in found:
             rules = rules.with_file(self._patterns(path_in(folder, IGNORE_FILE)))
         if rules.levels:
-            found, special, skipped = (
+            found, special, skipped, linked = (
                 [name for name in names if name.startswith(beginning) and self._takes(rules, name)]
-                for names in (found, special, skipped)
+                for names in (found, special, skipped, linked)
             )
             suspects = sorted(set(suspects).intersection(found))
+        if linked:
+            raise self._files.linked(Path(path_in(folder, min(linked))))
         self.special += (path_in(folder, name) for name in special)
         self.skipped += (path_in(folder, name) for name in skipped)
         _expect_utf8(folder, found)
