@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graveler.errors import ForbiddenError, UnavailableError
+from graveler.errors import EmptySourceError, ForbiddenError, UnavailableError
 from graveler.lake.importing import file_records, folder_listing
 from graveler.lake.importing.file_records import LARGE
 from graveler.lake.importing.folder_listing import FolderListing
@@ -310,6 +310,13 @@ def test_a_link_that_is_left_out_refuses_no_confined_folder(tmp_path: Path) -> N
     (folder / ".gravelerignore").symlink_to("a")  # its patterns would count
     with pytest.raises(ForbiddenError, match=r"\.gravelerignore"):
         confined("latest")
+
+
+def test_a_folder_of_which_rules_leave_nothing_is_refused_with_their_number(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "in", {".gravelerignore": "*.csv\n", "a.csv": "1", "b.csv": "2", ".env": "3"})
+    says = r"in' \(3 left out by \.gravelerignore, patterns or default\) lists no objects for 'in/'"
+    with pytest.raises(EmptySourceError, match=says):
+        World().main.import_folder("main", folder, "in/", ignore=True)
 
 
 def test_a_repeated_import_is_answered_though_its_folder_is_gone(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from graveler.errors import EmptySourceError, InvalidError
 from graveler.history.cuts import split_of
-from graveler.ignore_rules import LeftOutFiles
+from graveler.ignore_rules import IGNORE_FILE, LeftOutFiles
 from graveler.lake.committing.landing import Build, Draft, Landing, land, rehearse
 from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.committing.recut import as_cut
@@ -212,9 +212,16 @@ class Comparison:
 def expect_objects(imported: Sequence[tuple[ImportSource, Tree]], *, allow_empty: bool) -> None:
     """Raise :class:`EmptySourceError` if sources list nothing, unless that is allowed. It names each of them: the objects
     at its destination would be removed."""
-    empty = [(source.name, source.destination.decode()) for source, tree in imported if not len(tree)]
+    empty = [(_with_rules(source), source.destination.decode()) for source, tree in imported if not len(tree)]
     if empty and not allow_empty:
         raise EmptySourceError(empty)
+
+
+def _with_rules(source: ImportSource) -> str:
+    """Return the name of a source that lists nothing, and whether that is due to rules."""
+    left_out = None if source.left_out is None else source.left_out()
+    number = 0 if left_out is None else left_out.by_pattern + left_out.by_default
+    return f"{source.name} ({number:,} left out by {IGNORE_FILE}, patterns or default)" if number else source.name
 
 
 def replaced(before: Tree, split: SplitParameters, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
