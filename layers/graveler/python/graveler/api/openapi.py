@@ -49,6 +49,7 @@ TAGS: Final[Mapping[str, str]] = {
 }
 """The groups of routes, in the order in which a reader needs them, each with what it has."""
 
+_SENTENCE_END: Final = re.compile(r"(?<=\.) (?=[A-Z0-9`])")
 _REF: Final = "#/components/schemas/{name}"
 _ALWAYS: Final = {400: Error, 429: Error, 503: Error}
 _WITH_CREDENTIALS: Final = {401: Error, **_ALWAYS}
@@ -131,7 +132,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
 
 def _sentences(docstring: str) -> tuple[str, str]:
     """Return the first sentence of a docstring, and the rest, each on one line."""
-    summary, *rest = re.split(r"(?<=\.)\s+(?=[A-Z0-9`])", " ".join(docstring.split()), maxsplit=1)
+    summary, *rest = _SENTENCE_END.split(" ".join(docstring.split()), maxsplit=1)
     return summary, "".join(rest)
 
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _NAMES: Final = 1000
 """The number of names with which a misspelt one is compared."""
 
+_SCHEME_START: Final = re.compile("^(lakefs|graveler)?:?/*")
+_MODIFIER: Final = re.compile("[~^@]|[.][.]")
+"""The beginning of what a ref expression has behind its ref, or of its second ref."""
+
 _ON_FOLDERS: Final = "To work on everything below it, use -r (get, cp, mv, rm)"
 
 
@@ -103,7 +107,7 @@ def _address_hint(named: "Named | None", text: str) -> str:
     if scheme := scheme_of(text):
         ref = text.removeprefix(scheme).rstrip("/")
         return f"`graveler ls {scheme}{ref}/` lists what there is" if "/" in ref else ""
-    words = re.sub("^(lakefs|graveler)?:?/*", "", text)
+    words = _SCHEME_START.sub("", text)
     first, _, rest = words.partition("/")
     if not first or "://" in words:
         return ""
@@ -115,7 +119,7 @@ def _address_hint(named: "Named | None", text: str) -> str:
                 if rest
                 else f"{first!r} is a repository: write {SCHEME}{first}/BRANCH/"
             )
-        base = re.split("[~^@]|[.][.]", first)[0]
+        base = _MODIFIER.split(first)[0]
         if len(names) == 1:
             open_lake(named).repository(names[0]).branch(base)
             return f"Did you mean {SCHEME}{names[0]}/{words}?"
@@ -200,7 +204,7 @@ def path_taken_for(repository: "AnyRepository", branch: RefURI, path: str, remed
 
 def _moves_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
     """Return a hint for a step back from a branch that is longer than its history."""
-    name = re.split("[~^@]", ref)[0]
+    name = _MODIFIER.split(ref)[0]
     try:
         if name == ref:
             return ""
