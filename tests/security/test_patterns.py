@@ -22,7 +22,7 @@ MADE = {
     "api/namespaces.py:_pattern": "the deployment's own expression",
     "api/openapi.py:_path_parameters": "our own routes",
     "cli/demo/stage.py:show_command": "the demo's own commands",
-    "ignore_rules.py:_any": "patterns of ignore files; ignore_rules.py:_joined bounds their time, tests/test_ignore_rules.py tests it",
+    "ignore_rules.py:_any": "patterns of ignore files, whose time tests/test_ignore_rules.py bounds",
     "ignore_rules.py:_level": "the same",
     "ingest/windows.py:_pattern": "digits of fixed numbers between text that is escaped",
     "rowdiff/tables.py:_files": "the caller's own pattern of files, in the caller's own process",
