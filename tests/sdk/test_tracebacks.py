@@ -1,13 +1,15 @@
 """Errors of the Python API show the caller's line and one frame of graveler, unless the environment asks for all."""
 
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import graveler
-from graveler.errors import GravelerError
+from graveler.errors import GravelerError, shown_frames
 from graveler.sdk.lake import Lake
 from graveler.sdk.repository import Repository
 from graveler.sdk.tracebacks import short_traceback
@@ -61,10 +63,29 @@ def test_an_error_has_one_frame(repo: Repository, lake: Lake, monkeypatch: pytes
     with pytest.raises(GravelerError) as short:
         CALLS[name](repo, lake)
     assert frames(short.value) == [name]
+    assert [frame.filename for frame in traceback.extract_tb(shown_frames(short.value.__traceback__))][-1] == __file__
     monkeypatch.setenv("GRAVELER_TRACEBACK", "full")
     with pytest.raises(GravelerError) as full:
         CALLS[name](repo, lake)
     assert len(frames(full.value)) > 1
+    assert traceback.extract_tb(shown_frames(full.value.__traceback__)) == traceback.extract_tb(
+        full.value.__traceback__
+    )
+
+
+def test_a_notebook_shows_the_cell_alone(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shell:
+        """What IPython formats tracebacks with: here, as Python does."""
+
+        InteractiveTB = SimpleNamespace(structured_traceback=traceback.format_exception)
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Shell))  # type: ignore[arg-type]
+    with pytest.raises(GravelerError) as failed:
+        repo.branch("main").commit("Nothing")
+    shown = "".join(failed.value._render_traceback_())
+    assert PACKAGE not in shown
+    assert shown.count("  File ") == 1
+    assert shown.splitlines()[-1].endswith(str(failed.value))
 
 
 def test_a_row_that_cannot_be_read_has_one_frame(repo: Repository, lake: Lake) -> None:

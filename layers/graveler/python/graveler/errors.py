@@ -20,7 +20,9 @@ Every message says what was wrong, with which value, and what to do, and is for 
 code or a status in one table, and shows the message as it is.
 """
 
+import sys
 from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -55,6 +57,23 @@ class GravelerError(Exception):
     def __reduce__(self) -> "tuple[object, ...]":
         # Python's own would call the class with the sentence. A pool whose worker raised such an error would break, and hide it.
         return _unpickled, (type(self), self.args), self.__dict__
+
+    def _render_traceback_(self) -> "list[str]":
+        # IPython asks for the lines that it shows: it would show the last frame even with ``__tracebackhide__``. See
+        # https://ipython.readthedocs.io/en/stable/config/integrating.html#custom-exception-tracebacks
+        formatter = sys.modules["IPython"].get_ipython().InteractiveTB
+        lines: list[str] = formatter.structured_traceback(type(self), self, shown_frames(self.__traceback__))
+        return lines
+
+
+def shown_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without its last frames that have a true local variable ``__tracebackhide__``."""
+    if traceback is None:
+        return None
+    below = shown_frames(traceback.tb_next)
+    if below is None and traceback.tb_frame.f_locals.get("__tracebackhide__"):
+        return None
+    return TracebackType(below, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
 
 def _unpickled(kind: type[GravelerError], arguments: tuple[object, ...]) -> GravelerError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from graveler.errors import GravelerError
 from graveler.lake.text import utf8
 from graveler.paging import Pages
-from graveler.sdk.tracebacks import short_traceback, shortened
+from graveler.sdk.tracebacks import are_short, short_traceback, shortened
 
 if TYPE_CHECKING:
     import pandas
@@ -31,6 +31,7 @@ class _ListedPages(Pages[T_co]):
         try:
             return super().__next__()
         except GravelerError as error:
+            __tracebackhide__ = are_short()
             raise shortened(error)  # noqa: B904 - the same error
 
 

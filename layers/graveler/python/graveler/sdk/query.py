@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 from graveler.errors import GravelerError, InvalidError, UnavailableError
 from graveler.extras import not_installed
 from graveler.sdk.frames import Frames, Querying
-from graveler.sdk.tracebacks import short_tracebacks, shortened
+from graveler.sdk.tracebacks import are_short, short_tracebacks, shortened
 
 if TYPE_CHECKING:
     import duckdb
@@ -67,6 +67,7 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
             raise
         except GravelerError as error:
             self._failed = True  # and is not at the end of its rows
+            __tracebackhide__ = are_short()
             raise shortened(error)  # noqa: B904 - the same error
         except BaseException:
             self._failed = True

@@ -11,7 +11,7 @@ from graveler.model import ObjectEntry
 from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
-from graveler.sdk.tracebacks import short_tracebacks, shortened
+from graveler.sdk.tracebacks import are_short, short_tracebacks, shortened
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 from graveler.storage.spooled import SpooledFile
 
@@ -49,6 +49,7 @@ class StoredObject:
         try:
             return self._repository.verbs.stat(self._ref, self._path)
         except GravelerError as error:  # here, as a call more is 3 % of a lookup
+            __tracebackhide__ = are_short()
             raise shortened(error)  # noqa: B904 - the same error
 
     def exists(self) -> bool:

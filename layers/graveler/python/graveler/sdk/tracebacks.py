@@ -1,7 +1,8 @@
 """Short tracebacks: an error of the lake shows where it was called, and not the fourteen frames below.
 
 A method of the Python API raises such an error anew, without the frames between it and the place that found the error. What is
-left is the caller's line and one frame of ours; cause and context stay. With GRAVELER_TRACEBACK=full all frames stay.
+left is the caller's line and one frame of ours; cause and context stay. That frame has a local variable ``__tracebackhide__``, so
+that pytest and notebooks leave it out, and show the caller's line alone. With GRAVELER_TRACEBACK=full all frames stay.
 
 Until an error comes, this costs one call more (0.2 µs) in methods that make requests, and nothing in :meth:`StoredObject.stat`,
 of which the others take several times as long.
@@ -25,9 +26,14 @@ T = TypeVar("T")
 _SPECIAL: Final = frozenset(("__enter__", "__exit__"))
 
 
+def are_short() -> bool:
+    """Return whether tracebacks are short: the environment does not ask for all frames."""
+    return os.environ.get(VARIABLE) != FULL
+
+
 def shortened(error: GravelerError) -> GravelerError:
     """Return an error, to be raised anew, without the frames that it has passed; with all, if the environment asks for them."""
-    return error if os.environ.get(VARIABLE) == FULL else error.with_traceback(None)
+    return error.with_traceback(None) if are_short() else error
 
 
 def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
@@ -38,6 +44,7 @@ def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **kwargs)
         except GravelerError as error:
+            __tracebackhide__ = are_short()
             raise shortened(error)  # noqa: B904 - the same error
 
     if isinstance(function, FunctionType) and isinstance(call, FunctionType):
@@ -70,6 +77,7 @@ class ShortBlock(AbstractContextManager[T], Generic[T]):
         try:
             return self._block.__enter__()
         except GravelerError as error:
+            __tracebackhide__ = are_short()
             raise shortened(error)  # noqa: B904 - the same error
 
     def __exit__(
@@ -78,4 +86,5 @@ class ShortBlock(AbstractContextManager[T], Generic[T]):
         try:
             return self._block.__exit__(kind, error, traceback)
         except GravelerError as raised:
+            __tracebackhide__ = are_short()
             raise shortened(raised)  # noqa: B904 - the same error
