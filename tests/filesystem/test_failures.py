@@ -77,6 +77,20 @@ def test_an_object_whose_bytes_are_gone_or_others(folder_options: dict[str, Any]
     assert isinstance(pickle.loads(pickle.dumps(found)), FileNotFoundError)
 
 
+def test_the_cause_has_no_frames_unless_asked_for(
+    folder_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch = f"{new_repository(folder_options)}/main"
+    fs = GravelerFileSystem(**folder_options, skip_instance_cache=True)
+    for value, has_frames in (("", False), ("full", True)):
+        monkeypatch.setenv("GRAVELER_TRACEBACK", value)
+        for call in (lambda: fs.open(f"{branch}/missing"), lambda: fs.ls(f"{branch}/missing")):
+            with pytest.raises(FileNotFoundError) as raised:
+                call()
+            assert isinstance(raised.value.__cause__, GravelerError)
+            assert (raised.value.__cause__.__traceback__ is not None) == has_frames
+
+
 def test_an_option_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     for name in ("snapshots", "lakes", "region_name"):
         with pytest.raises(TypeError, match=f"has no storage option '{name}'; its options are lake, snapshot"):

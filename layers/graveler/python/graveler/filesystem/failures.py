@@ -15,6 +15,7 @@ from graveler.errors import (
     NotFoundError,
     UnavailableError,
 )
+from graveler.sdk.tracebacks import are_short, shortened
 from graveler.storage.objects import NotPermittedError
 
 _NUMBERS: Final[tuple[tuple[type[GravelerError], int], ...]] = (
@@ -40,8 +41,9 @@ def as_os_error(error: GravelerError, path: str) -> Exception:
 
 
 class told:  # noqa: N801 - used like a function
-    """A block whose errors of the lake are raised as those of files; the original is the ``__cause__``, and ``note`` returns
-    it as it is to be told. (A generator as context manager takes three times as long, and each open has such a block.)"""
+    """A block whose errors of the lake are raised as those of files; the original is the ``__cause__``, with a traceback as short
+    as :func:`shortened` makes it, and ``note`` returns it as it is to be told. (A generator as context manager takes three times
+    as long, and each open has such a block.)"""
 
     __slots__ = ("_note", "_path")
 
@@ -58,4 +60,5 @@ class told:  # noqa: N801 - used like a function
         if isinstance(error, GravelerError):
             if self._note is not None:
                 error = self._note(error)
-            raise as_os_error(error, self._path) from error
+            __tracebackhide__ = are_short()
+            raise as_os_error(error, self._path) from shortened(error)
