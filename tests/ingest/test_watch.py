@@ -249,6 +249,15 @@ def test_rules_are_shown_and_removed(drop: Path) -> None:
     assert run("ingest", "watch", drop.parent / "lake").code == 3
 
 
+@pytest.mark.parametrize("option", ["--after-objects", "--after-seconds", "--window"])
+def test_a_rule_that_would_commit_after_nothing_is_refused(drop: Path, option: str) -> None:
+    for value in ("0", "-1"):
+        refused = run("ingest", "rules", "add", "now", drop / "x", "lakefs://quick/main/now/", option, value)
+        assert refused.code == 2
+        assert f"{option} {value} is less than 1: `--after-objects 1` commits at once" in refused.err
+    assert "now" not in done("ingest", "rules", "list", "quick").out
+
+
 def test_a_rules_status_is_shown_with_each_window(drop: Path) -> None:
     done("ingest", "rules", "remove", "quick", "drop")
     window = ("--window", "3600", "--window-layout", "YYYY/")

@@ -13,6 +13,7 @@ from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.local_files import warn_of_defaults
 from graveler.cli.locations import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
 from graveler.cli.options import (
+    OF_USE,
     AsJson,
     Exclude,
     LakeOption,
@@ -52,6 +53,12 @@ Repository = Annotated[
     str,
     typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
 ]
+DefaultRepository = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REPOSITORY", help=f"lakefs://NAME, or just NAME. {OF_USE}", autocompletion=completion.repositories
+    ),
+]
 RuleName = Annotated[str, typer.Argument(metavar="NAME", help="The rule's name.")]
 
 
@@ -79,17 +86,19 @@ def add(
     refuse_overwrites: Annotated[
         bool, typer.Option("--refuse-overwrites", help="Refuse objects that are overwritten at the source.")
     ] = False,
-    after_objects: Annotated[int, typer.Option("--after-objects", metavar="N", help="Commit after N changes.")] = 0,
+    after_objects: Annotated[
+        int | None, typer.Option("--after-objects", metavar="N", help="Commit after N changes.")
+    ] = None,
     after_seconds: Annotated[
-        int, typer.Option("--after-seconds", metavar="N", help="Commit N seconds after the first change.")
-    ] = 0,
+        int | None, typer.Option("--after-seconds", metavar="N", help="Commit N seconds after the first change.")
+    ] = None,
     marker: Annotated[
         str,
         typer.Option("--marker", metavar="NAME", help="Commit when an object of this name arrives, such as _SUCCESS."),
     ] = "",
     window: Annotated[
-        int, typer.Option("--window", metavar="SECONDS", help="Commit each window of the clock, such as 3600.")
-    ] = 0,
+        int | None, typer.Option("--window", metavar="SECONDS", help="Commit each window of the clock, such as 3600.")
+    ] = None,
     layout: Annotated[
         str,
         typer.Option(
@@ -126,9 +135,17 @@ def add(
     from graveler.ingest.windows import Window
 
     to = parse_prefix(uri)
+    for option, value in (("--after-objects", after_objects), ("--after-seconds", after_seconds), ("--window", window)):
+        if value is not None and value < 1:
+            raise InvalidError(
+                f"{option} {value} is less than 1: `--after-objects 1` commits at once; to commit nothing automatically, leave "
+                f"{option} out"
+            )
     if (layout or lateness) and not window:
         raise InvalidError("--window-layout and --lateness work only with --window")
-    policy = CommitPolicy(after_objects, after_seconds, marker, Window(window, layout, lateness) if window else None)
+    policy = CommitPolicy(
+        after_objects or 0, after_seconds or 0, marker, Window(window, layout, lateness) if window else None
+    )
     rule = Rule(
         name,
         _source(source, lake),
@@ -154,7 +171,7 @@ def add(
 
 
 @rules.command("list")
-def list_(name: Repository, lake: LakeOption = None, as_json: AsJson = False) -> None:
+def list_(name: DefaultRepository = None, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """List the rules of a repository.
 
     \b
