@@ -49,11 +49,17 @@ def test_an_hour_without_uris(working_folder: Path) -> None:
     done("reset", "moved.csv")
     done("rm", "raw/a.csv")
     assert [change["path"] for change in done("status", "--json").lines] == ["raw/a.csv"]
+    done("reset", "raw/a.csv")
+    assert done("undo").out.startswith("moved main back to ")
+    assert done("reflog", "-n", "1", "--json").json["operation"] == "undo"
+    done("ingest", "rules", "add", "drop", working_folder / "in", "lakefs://lake/main/in/")
+    assert done("ingest", "rules", "list").out == done("ingest", "rules", "list", "lake").out != ""
+    assert done("operations", "list", "--json").lines == done("operations", "list", "lake", "--json").lines
 
 
-@pytest.mark.parametrize("words", [("undo",), ("reset",), ("rm",), ("repo", "delete"), ("branch", "delete")])
+@pytest.mark.parametrize("words", [("reset",), ("rm",), ("repo", "delete"), ("branch", "delete")])
 @pytest.mark.usefixtures("used")
-def test_what_takes_something_back_or_deletes_needs_its_argument(words: tuple[str, ...]) -> None:
+def test_what_drops_or_deletes_something_needs_its_argument(words: tuple[str, ...]) -> None:
     result = run(*words)
     assert (result.code, "Missing argument" in result.err) == (2, True)
 

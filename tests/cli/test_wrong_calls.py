@@ -31,7 +31,7 @@ WRONG: list[tuple[str, str]] = [
     ("cherry-pick lakefs://lake/merged main", "choose the parent to compare with, by parent 1 (the branch merged into)"),
     ("merge", "Missing argument 'SOURCE'; write `graveler merge SOURCE [BRANCH]`"),
     ("merge lakefs://lake/dev", "an argument is missing: BRANCH, since there is no default repository; `graveler use"),
-    ("undo", "Missing argument 'BRANCH'; write `graveler undo BRANCH`"),
+    ("undo", "an argument is missing: lakefs://REPOSITORY/BRANCH, since there is no default repository; `graveler use"),
     ("reset --hard main~1", "Missing argument 'URI'; write `graveler reset URI`, or `graveler reset BRANCH --hard REF`"),
     ("import", "an argument is missing: write `graveler import SOURCE... URI`, or `graveler import --listing FILE... URI`"),
     ("repo create", "Missing argument 'REPOSITORY'; write `graveler repo create REPOSITORY`"),

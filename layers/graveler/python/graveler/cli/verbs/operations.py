@@ -6,7 +6,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.locations import Named, connection_to, open_own_lake
-from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.options import OF_USE, AsJson, LakeOption
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_repository
@@ -23,12 +23,18 @@ Repository = Annotated[
     str,
     typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
 ]
+DefaultRepository = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REPOSITORY", help=f"lakefs://NAME, or just NAME. {OF_USE}", autocompletion=completion.repositories
+    ),
+]
 OperationID = Annotated[str, typer.Argument(metavar="ID", help="The operation's ID.")]
 
 
 @app.command("list")
 def list_(
-    repository: Repository,
+    repository: DefaultRepository = None,
     running: Annotated[bool, typer.Option("--running", help="Only operations that have not ended.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -100,7 +106,7 @@ def cancel(repository: Repository, operation: OperationID, lake: LakeOption = No
     screen.line(f"cancelled {found.kind} {found.id}; {found.left}")
 
 
-def _operations(lake: Named | None, repository: str) -> "Operations | RemoteOperations":
+def _operations(lake: Named | None, repository: str | None) -> "Operations | RemoteOperations":
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.operations import RemoteOperations
 

@@ -7,7 +7,7 @@ import typer
 from graveler.addresses import scheme_of
 from graveler.cli import completion
 from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import AsJson, LakeOption, Yes
+from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
 from graveler.cli.sums import totals_text
 from graveler.cli.terminal import confirm, output, warn
 from graveler.cli.uris import RefURI, parse_branch, parse_prefix, parse_ref_of
@@ -124,8 +124,11 @@ def _warn_of_path(repository: "AnyRepository", branch: RefURI, path: str) -> Non
 
 def undo(
     branch: Annotated[
-        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
-    ],
+        str | None,
+        typer.Argument(
+            metavar="BRANCH", help=f"lakefs://REPOSITORY/BRANCH {OF_USE}", autocompletion=completion.branches
+        ),
+    ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:

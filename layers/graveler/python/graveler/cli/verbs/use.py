@@ -32,8 +32,8 @@ def use(
     """Choose the default repository and branch, or show them.
 
     Other commands then work without lakefs://: `graveler ls raw/`, `graveler status`, `graveler commit -m Fix`. Where a path can
-    stand, an argument is a path on the default branch; elsewhere it is a ref of the default repository. Commands that take
-    something back, as `undo`, need their argument. Without a branch, it is the repository's own default branch.
+    stand, an argument is a path on the default branch; elsewhere it is a ref of the default repository. Commands that delete or
+    drop something, as `reset`, need their argument. Without a branch, it is the repository's own default branch.
 
     The choice belongs to the lake, and counts in no other one. It is kept in the profile in use if that names the lake, else
     beside the configuration file. GRAVELER_REPO, as sales or sales/main, comes before it.
