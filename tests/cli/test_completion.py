@@ -112,6 +112,15 @@ def test_without_a_lake_nothing_is_offered(working_folder: Path) -> None:
     assert offered("graveler repo show l") == []
 
 
+def test_a_shell_can_be_named(working_folder: Path) -> None:
+    for shell, has in (("zsh", "#compdef graveler"), ("fish", "complete --command graveler")):
+        asked = subprocess.run([GRAVELER, "--show-completion", shell], capture_output=True, text=True, check=True)
+        assert has in asked.stdout
+    environment = {**os.environ, "HOME": str(working_folder)}
+    subprocess.run([GRAVELER, "--install-completion", "fish"], env=environment, capture_output=True, check=True)
+    assert (working_folder / ".config/fish/completions/graveler.fish").read_text()
+
+
 def test_installing_it_works(working_folder: Path) -> None:
     # Which shell it is, the command sees from the process that started it; so bash stays there, and is not replaced by it.
     asked = subprocess.run(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from graveler.cli.exits import ExitCode
+from graveler.cli.local_files import LeftOut, warn_of_defaults
 from graveler.cli.verbs.imports import IN_PLACE
 from graveler.cli.verbs.ingest import _reasons
 from tests.cli.support import Result, done, run, write_tree
@@ -82,6 +83,16 @@ def test_an_upload_of_a_folder_leaves_out_the_same(lake: Path, source: Path) -> 
     assert listed(prefix="all/") == EVERYTHING
     succeeded("put", "-r", source, "lakefs://lake/main/some/", "--exclude", "sub", "--exclude", ".git")
     assert listed(prefix="some/") == [".hidden", "a.csv", "keep.tmp"]
+
+
+def test_what_is_left_out_is_named_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    warn_of_defaults(2, ["z/.env", ".git/"])
+    LeftOut(["z", "a"], ["y", "b"]).warn()
+    warnings = capsys.readouterr().err.splitlines()
+    assert [
+        line.index(first) < line.index(second)
+        for line, first, second in zip(warnings, ("'.git/'", "'a'", "'b'"), ("'z/.env'", "'z'", "'y'"), strict=True)
+    ] == [True] * 3
 
 
 def test_a_watch_leaves_alone_the_same(lake: Path, source: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_notebook_shows_the_cell_alone(repo: Repository, monkeypatch: pytest.M
 
         InteractiveTB = SimpleNamespace(structured_traceback=traceback.format_exception)
 
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Shell))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Shell))
     with pytest.raises(GravelerError) as failed:
         repo.branch("main").commit("Nothing")
     shown = "".join(failed.value._render_traceback_())

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Annotated, Any, Final
 
 import typer
+from typer.completion import install_callback, show_callback
 
 from graveler import __version__
 from graveler.cli.exits import UNSURE, InterruptedVerbError, ReaderGoneError
@@ -44,12 +45,26 @@ from graveler.cli.verbs import (
     upkeep,
     use,
 )
+from graveler.errors import InvalidError
+
+_SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
+_COMPLETION: Final = {"--install-completion": install_callback, "--show-completion": show_callback}
+"""Typer's own options of these names are flags: they leave the name of a shell to the command line, where nobody reads it."""
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 
 class _Sections(Group):
     """The whole command, whose help is an overview; it distinguishes Ctrl-C and a closed pipe from other ends."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if len(args) > 1 and args[0] in _COMPLETION and not args[1].startswith("-"):
+            option, shell = args[:2]
+            if shell not in _SHELLS:
+                shells = ", ".join(_SHELLS)
+                raise InvalidError(f"{option} {shell}: there is completion for {shells}; name one of them, or none")
+            _COMPLETION[option](ctx, ctx.command, shell)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

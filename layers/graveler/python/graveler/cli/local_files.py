@@ -32,17 +32,17 @@ class LeftOut(NamedTuple):
             links = "symbolic link was" if len(self.links) == 1 else "symbolic links were"
             warn(
                 f"{len(self.links):,} {links} not followed, leading out of the folder, in circles, or nowhere: "
-                f"{shown(self.links)}"
+                f"{shown(sorted(self.links))}"
             )
         if self.special:
-            warn(f"left out {special_files(self.special)}, which no object can be")
+            warn(f"left out {special_files(sorted(self.special))}, which no object can be")
 
 
 def warn_of_defaults(number: int, paths: Sequence[str]) -> None:
     """Warn of what is left out by default, if there is something: its number, and some of the paths, as far as they are
     known."""
     if number:
-        which = f": {shown(paths)}" if paths else ""
+        which = f": {shown(sorted(paths))}" if paths else ""
         files = "file or folder" if number == 1 else "files and folders"
         warn(
             f"left out {number:,} {files} of version control, secrets or tools{which}; --no-ignore takes what is left out"

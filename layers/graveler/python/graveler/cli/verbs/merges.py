@@ -281,6 +281,9 @@ def _replay(
 
     is_revert = issubclass(kind, Revert)
     verb = "revert" if is_revert else "cherry-pick"
+    if ".." in source:
+        order = "the newest first" if is_revert else "the oldest first"
+        raise InvalidError(f"{source!r} is a range, and each {verb} takes one commit: name them one by one, {order}")
     uri = parse_ref(source)
     try:
         branch = parse_branch_of(uri.repository, destination)
@@ -302,8 +305,24 @@ def _replay(
         if error.ref == branch and _is_swapped(repository, uri.ref, branch):
             raise _swapped(verb, uri, branch) from None
         raise
+    except InvalidError:
+        parents = 0 if options.parent_number else _number_of_parents(repository, uri.ref)
+        if parents > 1:
+            raise InvalidError(
+                f"{uri.ref!r} is a merge of {parents} commits; choose the parent to compare with: `--parent 1` (the branch "
+                f"merged into) or `--parent {parents}`"
+            ) from None
+        raise
     what = f"reverted {uri.ref} on {branch}" if is_revert else f"picked {uri.ref} onto {branch}"
     _say(screen, screen.safe(what), made, as_json=as_json)
+
+
+def _number_of_parents(repository: "AnyRepository", ref: str) -> int:
+    """Return the number of a commit's parents; 0 if it cannot be read."""
+    try:
+        return len(repository.commit_of(ref).parents)
+    except GravelerError:  # the error that is being reported matters, not this one
+        return 0
 
 
 def _is_swapped(repository: "AnyRepository", source: str, branch: str) -> bool:

@@ -1,10 +1,12 @@
 """Branches and tags."""
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.addresses import scheme_of, unquote_ref, without_scheme
 from graveler.cli import completion
 from graveler.cli.groups import RefGroup
 from graveler.cli.locations import open_repository, user_name
@@ -21,7 +23,7 @@ from graveler.cli.options import (
     parse_metadata,
 )
 from graveler.cli.terminal import confirm, output, warn
-from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
+from graveler.cli.uris import NoAddressError, RefURI, parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json
 from graveler.errors import InvalidError, PreconditionError, RefNotFoundError
 from graveler.history.names import is_branch
@@ -100,7 +102,7 @@ def create_branch(
     """
     if start is not None and source is not None and start != source:
         raise InvalidError(f"{start!r} and --source {source!r} both say where the branch starts; give one of them")
-    uri = parse_branch(branch)
+    uri = _parse_new_branch(branch)
     repository = open_repository(lake, uri.repository)
     ref = start if start is not None else source
     begin = parse_ref_of(uri.repository, ref) if ref is not None else repository.repository.default_branch
@@ -251,6 +253,22 @@ def rename_branch(
         screen.json({"renamed": uri.ref, "name": renamed.name, "commit_id": renamed.commit_id})
         return
     screen.line(f"renamed branch {uri.ref} to {renamed.name}")
+
+
+def _parse_new_branch(text: str) -> RefURI:
+    """Parse the URI of a branch. :class:`InvalidError` for a name that no branch can have, with one that is like it."""
+    try:
+        return parse_branch(text)
+    except NoAddressError:
+        raise
+    except InvalidError as error:
+        whole = unquote_ref(without_scheme(text)) if scheme_of(text) else text
+        repository, slash, name = whole.partition("/") if scheme_of(text) else ("", "", whole)
+        meant = re.sub("[^A-Za-z0-9_-]+", "-", name).strip("-")
+        if meant == name or not is_branch(meant) or any(mark in name for mark in "~^@"):
+            raise
+        form = f"{scheme_of(text)}{repository}{slash}{meant}"
+        raise InvalidError(f"{error}; write `graveler branch create {form}`") from None
 
 
 def _warn_of_tag(repository: "AnyRepository", branch: str) -> None:
