@@ -11,7 +11,8 @@ from typing import Protocol
 import pytest
 
 import graveler
-from graveler.model import ObjectEntry, Page
+from graveler.lake.reading.summary import Summary
+from graveler.model import ObjectEntry, Page, Totals
 from graveler.sdk.lake import Lake
 from graveler.sdk.listing import listing
 from graveler.sdk.repository import Repository
@@ -192,6 +193,11 @@ def test_handles_show_what_they_name(changed: Repository) -> None:
     assert (branch.fields["head"], branch.fields["uncommitted"]) == (commit.id[:12], "3 changes")
     tag = shown(changed.tag("v1").create("main"))
     assert (tag.caption, tag.fields) == ("tag lakefs://demo/v1", shown(commit).fields)
+    by_id = changed.ref(commit.id)
+    assert shown(by_id).caption == f"reference lakefs://demo/{commit.id[:12]}"
+    assert f'title="reference lakefs://demo/{commit.id}"' in by_id._repr_html_()
+    compared = shown(by_id.diff(commit.id, type="two_dot"))
+    assert compared.caption == f"diff of lakefs://demo/{commit.id[:12]} and {commit.id[:12]}"
     assert shown(changed.ref("main~1")).fields["ID"] == commit.parents[0][:12]
     repository = shown(changed)
     assert repository.caption == "repository demo"
@@ -273,13 +279,20 @@ def test_summaries_are_tables_and_text(changed: Repository) -> None:
     total = ["total", "2, 4 B", "1, 16 B", "1, 2.0 KiB → 1.0 KiB"]
     assert shown(summary).rows == [["path", "added", "removed", "changed"], *rows, total]
     assert str(summary).splitlines() == [
-        "differences",
+        "changes of main since its merge base with lakefs://demo/main~1",
         "path          added  removed               changed",
         "(no folder)  1, 1 B",
         "raw/         1, 3 B  1, 16 B  1, 2.0 KiB → 1.0 KiB",
         "total        2, 4 B  1, 16 B  1, 2.0 KiB → 1.0 KiB",
     ]
-    assert str(changed.ref("main").diff_summary("main")) == "differences\nnone"
+    backwards = changed.ref("main").diff_summary("main~1")
+    assert str(backwards).splitlines() == [
+        "changes of main~1 since its merge base with lakefs://demo/main",
+        "nothing that a merge would bring; type='two_dot' compares the two commits",
+    ]
+    same = changed.ref("main").diff_summary("main", type="two_dot")
+    assert str(same) == "diff of lakefs://demo/main and main\nthe two commits have the same objects"
+    assert str(Summary(Totals())) == "differences\nnone"
     usage = changed.ref("main").usage(delimiter="/")
     assert shown(usage).rows[1:] == [["(no folder)", "1", "1 B"], ["raw/", "3", "1.0 KiB"], ["total", "4", "1.0 KiB"]]
     assert str(usage).splitlines()[-1] == "total              4  1.0 KiB"

@@ -4,6 +4,7 @@ terminals, in columns.
 Colours are chosen for light and for dark pages, and no background is set.
 """
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -19,6 +20,10 @@ GREY: Final = "#767676"
 """Colours with a contrast of 4 or more to white and to nearly black."""
 
 _SHORT: Final = 12
+_COMMIT_ADDRESS: Final = re.compile(
+    f"((?:lakefs://[^/]+/|changes of | and )[0-9a-f]{{{_SHORT}}})[0-9a-f]{{{64 - _SHORT}}}(?![0-9a-f])"
+)
+"""In a caption, the ID of a commit where a ref can stand."""
 _LONGEST: Final = 72
 _LONGEST_TITLE: Final = 2000
 _LINES: Final = 20
@@ -168,10 +173,12 @@ def _first(lines: Sequence[Cell], noun: str) -> Sequence[Cell]:
 
 def _whole(caption: str, parts: Sequence[str], notes: Sequence[str]) -> str:
     wide = "" if parts else ";width:100%"  # without rows, a table is as narrow as a letter of its caption
+    brief = _COMMIT_ADDRESS.sub(r"\1", caption)
+    title = f' title="{_escaped(caption)}"' if brief != caption else ""
     below = "".join(f'<div style="{_NOTE}">{_escaped(note)}</div>' for note in notes)
     return "\n".join(
         [
-            f'<div><table style="{_TABLE}{wide}"><caption style="{_CAPTION}">{_escaped(caption)}</caption>',
+            f'<div><table style="{_TABLE}{wide}"><caption style="{_CAPTION}"{title}>{_escaped(brief)}</caption>',
             *parts,
             f"</table>{below}</div>",
         ]

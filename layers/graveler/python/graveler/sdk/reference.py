@@ -30,7 +30,7 @@ from graveler.sdk.tracebacks import short_tracebacks
 if TYPE_CHECKING:
     import pyarrow
 
-    from graveler.lake.reading.summary import Summary, Usage
+    from graveler.lake.reading.summary import DiffSummary, Usage
     from graveler.requests.exporting import ExportReport
     from graveler.sdk.rows import RowDiff
 
@@ -164,11 +164,7 @@ class Reference:
         left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
         verbs = self._repository.verbs
         compare = verbs.compare if type == "three_dot" else verbs.diff
-        if type == "three_dot":
-            name = f"changes of {ref_of(other_ref)} since its merge base with {self._url}"
-            if_none = "nothing that a merge would bring; type='two_dot' compares the two commits"
-        else:
-            name, if_none = f"diff of {self._url} and {ref_of(other_ref)}", "the two commits have the same objects"
+        name, if_none = self._question(other_ref, type)
         return listing(
             name,
             Change,
@@ -180,6 +176,15 @@ class Reference:
             else partial(self._differences, left, right, prefix, after, type),
             if_none=if_none,
         )
+
+    def _question(self, other_ref: "ReferenceType", kind: DiffType) -> tuple[str, str]:
+        """Return what a diff shows, and what is said of one without changes."""
+        if kind == "three_dot":
+            return (
+                f"changes of {ref_of(other_ref)} since its merge base with {self._url}",
+                "nothing that a merge would bring; type='two_dot' compares the two commits",
+            )
+        return f"diff of {self._url} and {ref_of(other_ref)}", "the two commits have the same objects"
 
     def _differences(
         self, left: CommitID, right: CommitID, prefix: str, after: str, kind: DiffType
@@ -195,12 +200,15 @@ class Reference:
         delimiter: str = "",
         *,
         type: DiffType = "three_dot",  # noqa: A002 - as in diff
-    ) -> "Summary":
-        """Count the objects and bytes that :meth:`diff` shows, in total and per common prefix. Cost as
-        :meth:`OpenRepository.compare_summary`, or ``diff_summary``."""
+    ) -> "DiffSummary":
+        """Count the objects and bytes that :meth:`diff` shows, in total and per common prefix. The result shows which question it
+        answers. Cost as :meth:`OpenRepository.compare_summary`, or ``diff_summary``."""
+        from graveler.lake.reading.summary import DiffSummary  # not for other verbs
+
         verbs = self._repository.verbs
-        summary = verbs.compare_summary if type == "three_dot" else verbs.diff_summary
-        return summary(self._id, ref_of(other_ref), prefix=prefix, delimiter=delimiter)
+        summarize = verbs.compare_summary if type == "three_dot" else verbs.diff_summary
+        summary = summarize(self._id, ref_of(other_ref), prefix=prefix, delimiter=delimiter)
+        return DiffSummary(summary.total, summary.parts, *self._question(other_ref, type))
 
     def diff_rows(
         self, other_ref: "ReferenceType", path: str, *, keys: Sequence[str] = (), memory_limit: str = "1GB"

@@ -39,6 +39,10 @@ class Summary(Struct, frozen=True):
     def _repr_html_(self) -> str:
         return self._table().html()
 
+    def _labels(self) -> tuple[str, str]:
+        """Return the caption of its table, and the note of one without differences."""
+        return "differences", "none"
+
     def _table(self) -> "Table":
         from graveler.markup import Cell, Table  # for notebooks and terminals
         from graveler.readable import human_size
@@ -57,9 +61,20 @@ class Summary(Struct, frozen=True):
 
         headings = (Cell("path"), *(Cell(name, right=True) for name in ("added", "removed", "changed")))
         rows = [cells(part.path, part.totals) for part in self.parts]
+        caption, if_none = self._labels()
         if self.total == Totals():
-            return Table("differences", headings, (), ["none"])
-        return Table("differences", headings, [*rows, cells("total", self.total)])
+            return Table(caption, headings, (), [if_none])
+        return Table(caption, headings, [*rows, cells("total", self.total)])
+
+
+class DiffSummary(Summary, frozen=True):
+    """A summary whose table says which ``question`` it answers, and ``if_none`` of one without differences."""
+
+    question: str = ""
+    if_none: str = ""
+
+    def _labels(self) -> tuple[str, str]:
+        return self.question, self.if_none
 
 
 class UsagePart(Struct, frozen=True):
