@@ -6,8 +6,10 @@ from hashlib import md5
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graveler.cli.patches import LONGEST
+from graveler.cli.patches import LONGEST, MOST_COMPARED, unified
 from tests.cli.support import commit, done, make_conflict, put, run, write_tree
 
 COMMIT_FIELDS = {"id", "parents", "message", "committer", "created", "metadata", "generation", "metarange_id"}
@@ -206,6 +208,66 @@ def test_a_path_with_any_letters_begins_no_line_of_a_patch(working_folder: Path)
     assert len(patches.splitlines()) == 4 * len(paths)
     subprocess.run(["git", "apply", "-"], input=patches.encode(), cwd=working_folder, check=True)
     assert {path for path in paths if (working_folder / path).read_text() == "1\n"} == set(paths)
+
+
+LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "e\n"]), max_size=30)
+
+
+def applied(patch: list[str], old: list[str]) -> list[str]:
+    """Apply a unified diff as patch(1) does: every line of context and every removed line has to be where the hunk says."""
+    new: list[str] = []
+    done_to = 0
+    for line in patch[2:]:
+        if line.startswith("@@"):
+            begin, number = [*map(int, line.split()[1][1:].split(",")), 1][:2]
+            at = begin - 1 if number else begin
+            new += old[done_to:at]
+            done_to = at
+            into, added = [*map(int, line.split()[2][1:].split(",")), 1][:2]
+            assert len(new) == (into - 1 if added else into)
+        elif line[0] == "+":
+            new.append(f"{line[1:]}\n")
+        else:
+            assert f"{line[1:]}\n" == old[done_to]
+            new += old[done_to : done_to + 1] if line[0] == " " else []
+            done_to += 1
+    return new + old[done_to:]
+
+
+@given(LINES, LINES, LINES, LINES)
+def test_a_patch_makes_the_new_lines_of_the_old(
+    begin: list[str], old: list[str], new: list[str], end: list[str]
+) -> None:
+    numbered = [f"{number}\n" for number in range(9)]
+    for before, after in ((begin + old + end, begin + new + end), (begin + numbered + old, new + numbered[::2] + end)):
+        patches = [unified(before, after, ("a", "b"), most) for most in (len(before) * len(after), 50)]
+        assert patches[0] is not None
+        for patch in patches:  # the second one by patience
+            if patch is not None:
+                assert applied(patch, before) == after
+                assert (patch == []) == (before == after)
+
+
+@pytest.mark.usefixtures("lake")
+def test_many_lines_are_compared_by_those_that_are_there_once_or_not_at_all() -> None:
+    old = [f"{number}\n" for number in range(40_000)]
+    new = [line if number % 2 else f"new {line}" for number, line in enumerate(old)]
+    patch = unified(old, new, ("a", "b"))
+    assert patch is not None
+    assert applied(patch, old) == new
+    assert len(patch) == 3 + 60_000
+    few = [f"{number % 7}\n" for number in range(70_000)]
+    assert unified(few, [*few[:9], "x\n", *few[9:]], ("a", "b")) == [
+        "--- a", "+++ b", "@@ -7,6 +7,7 @@", " 6", " 0", " 1", "+x", " 2", " 3", " 4"
+    ]  # fmt: skip
+    more = round(MOST_COMPARED**0.5) + 1
+    assert unified(few[:more], few[3 : more + 3], ("a", "b")) is None
+    put("main", "few", "".join(few[:more]))
+    commit("main", "Few")
+    put("main", "few", "".join(few[3 : more + 3]))
+    done("use", "lakefs://lake/main")
+    shown = done("diff", "-p").out
+    assert "~ few\n  (too many lines differ to compare them, so without a patch: 15.6 KiB → 15.6 KiB)\n" in shown
 
 
 @pytest.mark.usefixtures("lake")

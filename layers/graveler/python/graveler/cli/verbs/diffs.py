@@ -101,7 +101,8 @@ def diff(
     JSON: a line {type, path, before, after} for each, in path order;
       type is added, removed, changed or prefix_changed;
       before and after are objects as in `stat`, or null. With --patch, also
-      patch: a text, or null if an object is binary or larger than 256 KiB.
+      patch: a text, or null if an object is binary or larger than 256 KiB,
+      or too many lines differ.
       With --summary, a line {type, path, added, added_bytes, removed,
       removed_bytes, changed, changed_bytes_before, changed_bytes_after} for
       each folder (type prefix), objects in none (direct), and all (total).
