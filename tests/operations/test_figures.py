@@ -20,7 +20,7 @@ from graveler.operations import claims, machine, runner, store, sweeping
 from graveler.operations.operator import LONGEST_WAIT, MAX_ATTEMPTS, SILENT
 from graveler.operations.parted import AT_ONCE
 from infra import state_machine
-from infra.settings import Settings
+from infra.settings import INGEST_AT_ONCE, Settings
 from infra.state_machine import INLINE, INLINE_ROUNDS, definition
 from tests.lake.support import FakeClock
 
@@ -124,7 +124,7 @@ DEPLOY: Final = [
 
 INGEST: Final = [
     f"Batches have up to {infra('ingest', 'BATCH')} messages, of {words(infra('ingest', '_WINDOW_SECONDS'))} seconds",
-    f"{words(infra('ingest', '_AT_ONCE'))} functions work at once",
+    f"{words(INGEST_AT_ONCE)} functions work at once",
     {1: "are made every minute"}[infra("ingest", "CLOCK_MINUTES")],
     f"(up to {minutes(ingesting.LONGEST_WAIT)}), {ingesting.TRIES} times",
     f"`{Outcome.POISON.value}`",
