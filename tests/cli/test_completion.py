@@ -1,9 +1,12 @@
 """Completion: the shell asks the command for possible words."""
 
 import os
+import pty
+import re
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,7 @@ def offered(line: str) -> list[str]:
         ("graveler put nothing/", []),
         ("graveler import da", ["data.csv", "days/"]),
         ("graveler import lakefs://l", []),
+        ("graveler ingest rules add drop da", ["data.csv", "days/"]),
         ("graveler merge lakefs://lake/dev m", ["main"]),
         ("graveler merge lakefs://lake/dev lakefs://lake/m", ["lakefs://lake/main"]),
         ("graveler merge lakefs://none/dev m", []),
@@ -106,6 +110,52 @@ def test_bash_is_offered_the_rest_of_words_that_it_cuts_at_colons(lake: Path) ->
         ["bash", "-c", script], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
     )
     assert (asked.stdout.splitlines(), asked.stderr) == (list(IN_BASH.values()), "")
+
+
+ON_TAB = {
+    "graveler merge lakefs://lake/dev m": "main",
+    "graveler merge lakefs://lake/dev lakefs://lake/m": "lakefs://lake/main",
+    "graveler diff lakefs://lake/dev v": "v1",
+    "graveler branch create lakefs://lake/new --source d": "dev",
+    "graveler keys create ann --role w": "writer",
+    "graveler put da": "data.csv",
+    "graveler ingest rules add drop da": "data.csv",
+}
+"""What the last word becomes when the user presses Tab."""
+
+
+def test_tab_in_bash_completes_second_refs_roles_and_sources(lake: Path) -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    done("tag", "create", "lakefs://lake/v1", "main")
+    write_tree(Path(), {"data.csv": "1"})
+    # In front of the completed line, after Ctrl-A, comes a command that prints its words.
+    lines = [f"{line}\t\x01printf '<%s>' \n" for line in ON_TAB]
+    typed = "".join(['eval "$(graveler --show-completion bash)"\n', *lines, "exit\n"])
+    terminal, other_end = pty.openpty()
+    environment = {
+        **os.environ,
+        "PATH": f"{GRAVELER.parent}{os.pathsep}{os.environ['PATH']}",
+        "TERM": "dumb",
+        "PS1": "",
+    }
+    with subprocess.Popen(
+        ["bash", "--noprofile", "--norc", "-i"],
+        stdin=other_end,
+        stdout=other_end,
+        stderr=other_end,
+        env={**environment, "INPUTRC": os.devnull, "HISTFILE": ""},
+        start_new_session=True,
+    ):
+        os.close(other_end)
+        os.write(terminal, typed.encode())
+        shown = b""
+        with suppress(OSError):  # as reading a terminal ends
+            while some := os.read(terminal, 1 << 16):
+                shown += some
+    os.close(terminal)
+    printed = re.findall("(?:<[^<>%]*>)+", shown.decode())
+    expected = [[*line.split()[:-1], word] for line, word in ON_TAB.items()]
+    assert [re.findall("<(.*?)>", words) for words in printed] == expected, shown
 
 
 def test_without_a_lake_nothing_is_offered(working_folder: Path) -> None:

@@ -291,12 +291,14 @@ def test_the_lake_itself_is_no_source(drop: Path) -> None:
     assert inside.code == 6
 
 
-def test_ctrl_c_leaves_what_was_staged(drop: Path) -> None:
-    arguments = [executable, "-m", "graveler.cli", "ingest", "watch", str(drop), "--interval", "0.1", "--json"]
-    with Popen(arguments, stdout=PIPE, stderr=PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as process:
+@pytest.mark.parametrize("interval", ["0.1", "3600"])
+def test_ctrl_c_leaves_what_was_staged(drop: Path, interval: str) -> None:
+    arguments = [executable, "-m", "graveler.cli", "ingest", "watch", str(drop), "--interval", interval, "--json"]
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with Popen(arguments, stdout=PIPE, stderr=PIPE, env=unbuffered, start_new_session=True) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["staged"] == 2
-        process.send_signal(SIGINT)
+        os.killpg(process.pid, SIGINT)  # as a terminal does, to all processes of the command
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert b"watch again to continue" in err

@@ -66,7 +66,12 @@ RuleName = Annotated[str, typer.Argument(metavar="NAME", help="The rule's name."
 def add(
     name: RuleName,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="Where files arrive: a folder, file:///… or s3://BUCKET/PREFIX/.")
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Where files arrive: a folder, file:///… or s3://BUCKET/PREFIX/.",
+            autocompletion=completion.files,
+        ),
     ],
     uri: Annotated[
         str,
