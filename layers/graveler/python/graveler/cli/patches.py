@@ -70,8 +70,8 @@ class Patches:
 def unified(
     old: Sequence[str], new: Sequence[str], names: tuple[str, str], most: int = MOST_COMPARED
 ) -> list[str] | None:
-    """Return the lines of a unified diff, without any if the sides are equal; None if it takes more than ``most`` pairs of lines to
-    compare. Cost: the lines, and these pairs at worst."""
+    """Return the lines of a unified diff, without any if the sides are equal; None if it takes more than ``most`` pairs of lines
+    to compare. Cost: the lines, and these pairs at worst."""
     compared = _Compared(old, new, most)
     if compared.work > most:
         return None
