@@ -85,17 +85,17 @@ class DeployedStacks:
             for each in resources
             if each["ResourceType"] == _RECORD and not each["ResourceStatus"].startswith("DELETE")
         ]
-        found: list[dict[str, Any]] = []
+        settings: list[dict[str, Any]] = []
         for record in records:
             detail = self._ask("describe_stack_resource", StackName=stack, LogicalResourceId=record)
             metadata = json.loads(detail["StackResourceDetail"].get("Metadata", "{}"))
             if METADATA in metadata:
-                found.append(json.loads(metadata[METADATA]))
-        if not found:
+                settings.append(json.loads(metadata[METADATA]))
+        if not settings:
             raise UncomparedError(f"{stack} has no record of its settings, since an earlier version deployed it")
-        if len(found) > 1:
-            raise UncomparedError(f"{stack} is {status}, and has {len(found)} records of its settings")
-        return found[0]
+        if len(settings) > 1:
+            raise UncomparedError(f"{stack} is {status}, and has {len(settings)} records of its settings")
+        return settings[0]
 
     def is_deployed(self, suffix: str) -> bool:
         """Return whether there is a stack of the deployment whose name ends like this. :class:`UncomparedError`."""
@@ -184,9 +184,9 @@ def check_settings(stacks: DeployedStacks, settings: Settings, confirmed: Collec
     if deployed is None:
         return [f"The settings were not compared with deployed ones: there is no stack {settings.name}-stateful."]
     _check_names(confirmed, deployed)
-    asked = settings.values()
-    changes = differences(deployed, asked)
-    _refuse_what_cannot_change(deployed, asked)
+    values = settings.values()
+    changes = differences(deployed, values)
+    _refuse_what_cannot_change(deployed, values)
     if set(changes) <= set(confirmed):
         return [f"Confirmed: {line}" for line in _lines(changes)]
     raise SettingsError(
@@ -217,11 +217,11 @@ def left_out(stacks: DeployedStacks, name: str, suffixes: Collection[str]) -> li
 def differences(deployed: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the deployed and the asked value of each setting that differs. A setting that is new in this version has no deployed
     value; one that it no longer has counts if it had a value, and its asked one is None."""
-    both = {
+    changed = {
         name: (deployed[name], value) for name, value in asked.items() if name in deployed and deployed[name] != value
     }
-    gone = {name: (value, None) for name, value in deployed.items() if name not in asked and value}
-    return both | gone
+    removed = {name: (value, None) for name, value in deployed.items() if name not in asked and value}
+    return changed | removed
 
 
 def _check_names(confirmed: Collection[str], deployed: Mapping[str, Any]) -> None:

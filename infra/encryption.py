@@ -28,13 +28,13 @@ def make_key(scope: Construct, settings: Settings) -> kms.IKey | None:
     were deployed while it encrypted import it until they are deployed anew, and CloudFormation removes no export that is in use
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html).
     """
-    own = (
+    own_key = (
         _make_own_key(scope, settings)
         if OWN_KEY in (settings.encryption_key, *settings.former_encryption_keys)
         else None
     )
     if settings.encryption_key == OWN_KEY:
-        return own
+        return own_key
     return kms.Key.from_key_arn(scope, "NamedKey", settings.encryption_key) if settings.encryption_key else None
 
 

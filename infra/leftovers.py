@@ -68,19 +68,19 @@ def merged(name: str, file: Mapping[str, Any], left: Mapping[str, str]) -> dict[
     settings = {"name": name, **file, **{setting: left[setting] for setting in _ADOPTED if setting in left}}
     settings |= {setting: file[setting] for setting in _ADOPTED if file.get(setting)}
     encrypts, former = file.get("encryption_key", ""), list(file.get("former_encryption_keys", ()))
-    own = left.get("encryption_key") or left.get("former_encryption_keys")
-    if own is None:
+    own_key = left.get("encryption_key") or left.get("former_encryption_keys")
+    if own_key is None:
         return settings
     if (
         OWN_KEY in former
         or (left.get("former_encryption_keys") and encrypts != OWN_KEY)
         or encrypts not in ("", OWN_KEY)
     ):
-        former = [own if key == OWN_KEY else key for key in former]
-        if own not in (encrypts, *former):
-            former.append(own)
+        former = [own_key if key == OWN_KEY else key for key in former]
+        if own_key not in (encrypts, *former):
+            former.append(own_key)
         return {**settings, "former_encryption_keys": former} if former else settings
-    return {**settings, "encryption_key": own}
+    return {**settings, "encryption_key": own_key}
 
 
 def advice(settings: Mapping[str, Any], left: Mapping[str, str], clients: Clients) -> list[str]:
@@ -100,8 +100,8 @@ def advice(settings: Mapping[str, Any], left: Mapping[str, str], clients: Client
         )
     landing = settings.get("landing_bucket")
     if landing is not None:
-        told = clients("s3").get_bucket_notification_configuration(Bucket=landing)
-        if "EventBridgeConfiguration" not in told:
+        notifications = clients("s3").get_bucket_notification_configuration(Bucket=landing)
+        if "EventBridgeConfiguration" not in notifications:
             lines.append(
                 f"{landing} sends no events to EventBridge, so nothing that lands there is ingested: aws s3api "
                 f"put-bucket-notification-configuration --bucket {landing} --notification-configuration "
@@ -178,19 +178,19 @@ def _existing(arn: str, clients: Clients) -> str | None:
             return resource
         if service == "dynamodb":
             table = resource.removeprefix("table/")
-            found = clients("dynamodb").describe_table(TableName=table)["Table"]
-            return None if found.get("TableStatus") == "DELETING" else table
+            description = clients("dynamodb").describe_table(TableName=table)["Table"]
+            return None if description.get("TableStatus") == "DELETING" else table
         if service == "kms":
             state = clients("kms").describe_key(KeyId=arn)["KeyMetadata"]["KeyState"]
             if state == "Disabled":
                 raise LeftoversError(f"{arn} is disabled, and what it has encrypted cannot be read; enable it first")
             return arn if state == "Enabled" else None
-        told = clients("secretsmanager").describe_secret(SecretId=arn)
+        secret = clients("secretsmanager").describe_secret(SecretId=arn)
     except ClientError as error:
         if error.response["Error"]["Code"] in ("404", "ResourceNotFoundException", "NotFoundException"):
             return None
         raise
-    return None if "DeletedDate" in told else arn
+    return None if "DeletedDate" in secret else arn
 
 
 if __name__ == "__main__":

@@ -497,8 +497,8 @@ def read_settings(context: Callable[[str], Any], file: Mapping[str, Any] | None 
 
 def check_context(names: Iterable[str]) -> None:
     """Check the names of context values, so that none of ``-c graveler:…`` is misspelt and ignored. :class:`SettingsError`."""
-    known = {f"{PREFIX}:{name}" for name in (*Settings.__dataclass_fields__, DEPLOYMENT, CONFIRM)}
-    unknown = sorted(name for name in names if name.startswith(f"{PREFIX}:") and name not in known)
+    keys = {f"{PREFIX}:{name}" for name in (*Settings.__dataclass_fields__, DEPLOYMENT, CONFIRM)}
+    unknown = sorted(name for name in names if name.startswith(f"{PREFIX}:") and name not in keys)
     if unknown:
         raise SettingsError(f"{', '.join(unknown)}: unknown; docs/deploy.md has all settings")
 

@@ -76,11 +76,11 @@ def check(items: Iterable[Any], pages: Iterable[str]) -> None:
         raise NavigationError("zensical.toml: " + "; ".join(faults))
 
 
-def assemble(into: Path, made: Mapping[str, str]) -> Path:
+def assemble(into: Path, generated: Mapping[str, str]) -> Path:
     """Write the sources of the site into a new folder, and return the configuration of its build into ``html`` there.
 
-    ``made`` are pages that are not in the repository: their text by their path. Patterns name them in their order, behind those
-    that are there.
+    ``generated`` are pages that are not in the repository: their text by their path. Patterns name them in their order, behind
+    those that are there.
     """
     shutil.rmtree(into, ignore_errors=True)
     pages = into / "pages"
@@ -90,12 +90,12 @@ def assemble(into: Path, made: Mapping[str, str]) -> Path:
             (pages / name).write_text(for_python_markdown((ROOT / name).read_text()))
         else:
             shutil.copyfile(ROOT / name, pages / name)
-    for name, text in made.items():
+    for name, text in generated.items():
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         (pages / name).write_text(text)
-    there = [*(name for name in copied() if name.endswith(".md")), *made]
-    items = written_out(navigation(), there)
-    check(items, there)
+    page_names = [*(name for name in copied() if name.endswith(".md")), *generated]
+    items = written_out(navigation(), page_names)
+    check(items, page_names)
 
     project: dict[str, Any] = tomllib.loads(CONFIGURATION.read_text())["project"]
     project |= {"nav": items, "docs_dir": pages.name, "site_dir": "html"}

@@ -41,9 +41,9 @@ def test_a_page_that_is_missing_or_superfluous_is_named(items: list[object], fau
 
 
 def test_a_pattern_stands_for_the_pages_that_no_entry_names_and_the_folders_own_page_comes_first() -> None:
-    there = ["a.md", "docs/x/1.md", "docs/x/2.md", "docs/x/README.md", "docs/x/named.md"]
+    page_names = ["a.md", "docs/x/1.md", "docs/x/2.md", "docs/x/README.md", "docs/x/named.md"]
     items = ["a.md", {"Named": "docs/x/named.md"}, {"All": ["docs/x/*.md"]}, {"None": ["docs/y/*.md"]}]
-    assert written_out(items, there) == [
+    assert written_out(items, page_names) == [
         "a.md",
         {"Named": "docs/x/named.md"},
         {"All": ["docs/x/README.md", "docs/x/1.md", "docs/x/2.md"]},

@@ -103,8 +103,8 @@ class Emulator(msgspec.Struct, frozen=True):
 
 
 def _outputs(file: Path) -> dict[str, str]:
-    told = msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, str]])
-    return {name: value for each in told.values() for name, value in each.items()}
+    outputs = msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, str]])
+    return {name: value for each in outputs.values() for name, value in each.items()}
 
 
 @contextmanager

@@ -77,16 +77,16 @@ def test_functions_use_what_is_adopted(adopted: Templates) -> None:
 
 @pytest.mark.ci
 def test_former_keys_decrypt_and_do_not_encrypt(adopted: Templates) -> None:
-    own = {"Fn::ImportValue": "graveler-own-encryption-key"}
+    own_key = {"Fn::ImportValue": "graveler-own-encryption-key"}
     for stack in ("api", "operations", "ingest", "spark"):
-        found: dict[str, set[str]] = {json.dumps(own): set(), json.dumps(ENCRYPTION_KEY): set()}
+        services_of: dict[str, set[str]] = {json.dumps(own_key): set(), json.dumps(ENCRYPTION_KEY): set()}
         for policy in policies(adopted[stack]):
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
                 several = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
-                for key in set(map(json.dumps, several)) & set(found):
+                for key in set(map(json.dumps, several)) & set(services_of):
                     assert statement["Action"] == "kms:Decrypt"
-                    found[key] |= set(map(json.dumps, statement["Condition"]["StringLike"]["kms:ViaService"]))
-        for services in found.values():
+                    services_of[key] |= set(map(json.dumps, statement["Condition"]["StringLike"]["kms:ViaService"]))
+        for services in services_of.values():
             assert {"s3", "dynamodb"} <= {name for name in ("s3", "dynamodb") if any(name in each for each in services)}
     exported = {each["Export"]["Name"] for each in adopted["stateful"]["Outputs"].values() if "Export" in each}
     assert "graveler-own-encryption-key" in exported
@@ -109,8 +109,8 @@ def test_options_are_switched_off_without_removing_an_export_that_is_in_use(
     assert any("ApiEndpoint" in name for name in _imports(adopted["spark"]))
     for stack, deployed in (("spark", full), ("spark", adopted), ("budget", adopted)):
         assert set(_imports(deployed[stack])) - set(_exports({"own": adopted["stateful"]})) <= exported, stack
-    others = set(_exports({"stateful": default["stateful"]})) | set(_imports(default["api"]))
-    assert set(_imports(default["ingest"])) <= others
+    available = set(_exports({"stateful": default["stateful"]})) | set(_imports(default["api"]))
+    assert set(_imports(default["ingest"])) <= available
 
 
 @pytest.mark.ci
@@ -146,8 +146,8 @@ def _exports(deployed: Templates) -> list[str]:
 def _imports(part: Any) -> list[str]:
     """The names of what a part of a template imports."""
     if isinstance(part, dict):
-        own = [part["Fn::ImportValue"]] if "Fn::ImportValue" in part else []
-        return own + [name for value in part.values() for name in _imports(value)]
+        names = [part["Fn::ImportValue"]] if "Fn::ImportValue" in part else []
+        return names + [name for value in part.values() for name in _imports(value)]
     return [name for value in part for name in _imports(value)] if isinstance(part, list) else []
 
 
@@ -155,13 +155,13 @@ NO_BUCKET = "no bucket is left"
 
 
 class Account:
-    """Clients of an account in which ``tagged`` is left, of which ``gone`` is in the index only."""
+    """Clients of an account in which ``tagged`` is left, of which ``missing`` is in the index only."""
 
     def __init__(
         self,
         tagged: dict[str, str],
         *,
-        gone: tuple[str, ...] = (),
+        missing: tuple[str, ...] = (),
         deployed: bool = False,
         events: bool = True,
         key_state: str = "Enabled",
@@ -170,7 +170,7 @@ class Account:
         self._key_state = key_state
         self._encrypted_by = encrypted_by
         self._asked_buckets = 0
-        self._gone = gone
+        self._missing = missing
         self._scripts: dict[str, Callable[[Stubber], None]] = {
             "cloudformation": lambda stub: self._stack(stub, deployed),
             "resourcegroupstaggingapi": lambda stub: self._index(stub, tagged),
@@ -200,27 +200,27 @@ class Account:
             )
 
     def _index(self, stub: Stubber, tagged: dict[str, str]) -> None:
-        found = [
+        mappings = [
             {"ResourceARN": arn, "Tags": [{"Key": "graveler-setting", "Value": setting}]}
             for arn, setting in tagged.items()
         ]
         filters = [{"Key": "graveler", "Values": ["graveler"]}, {"Key": "graveler-setting"}]
-        stub.add_response("get_resources", {"ResourceTagMappingList": found}, {"TagFilters": filters})
+        stub.add_response("get_resources", {"ResourceTagMappingList": mappings}, {"TagFilters": filters})
 
     def _existing(self, stub: Stubber, arn: str) -> None:
-        gone = arn in self._gone
+        is_gone = arn in self._missing
         answers: dict[str, tuple[str, dict[str, Any], str]] = {
             "s3": ("head_bucket", {}, "404"),
             "dynamodb": ("describe_table", {"Table": {}}, "ResourceNotFoundException"),
             "kms": (
                 "describe_key",
-                {"KeyMetadata": {"KeyId": "1", "KeyState": "PendingDeletion" if gone else self._key_state}},
+                {"KeyMetadata": {"KeyId": "1", "KeyState": "PendingDeletion" if is_gone else self._key_state}},
                 "",
             ),
-            "secretsmanager": ("describe_secret", {"DeletedDate": "2026-01-31"} if gone else {}, ""),
+            "secretsmanager": ("describe_secret", {"DeletedDate": "2026-01-31"} if is_gone else {}, ""),
         }
         operation, answer, code = answers[arn.split(":")[2]]
-        if gone and code:
+        if is_gone and code:
             stub.add_client_error(operation, code)
         else:
             stub.add_response(operation, answer)
@@ -285,17 +285,17 @@ def test_settings_that_adopt_what_cannot_be_are_refused(settings: dict[str, Any]
 
 def test_what_is_left_is_found_by_its_tags() -> None:
     account = Account(LEFT)
-    found = leftovers("graveler", account)
-    assert found == SETTINGS
-    assert advice(found, found, account) == []
+    settings = leftovers("graveler", account)
+    assert settings == SETTINGS
+    assert advice(settings, settings, account) == []
 
 
 def test_what_is_only_in_the_index_is_not_adopted_and_said() -> None:
-    gone = tuple(arn for arn, setting in LEFT.items() if setting not in ("landing_bucket", "table"))
-    account = Account(LEFT, gone=gone, events=False, encrypted_by=NO_BUCKET)
-    found = leftovers("graveler", account)
-    assert found == {"landing_bucket": "old-landing", "table": "old-table"}
-    lines = advice(found, found, account)
+    missing = tuple(arn for arn, setting in LEFT.items() if setting not in ("landing_bucket", "table"))
+    account = Account(LEFT, missing=missing, events=False, encrypted_by=NO_BUCKET)
+    settings = leftovers("graveler", account)
+    assert settings == {"landing_bucket": "old-landing", "table": "old-table"}
+    lines = advice(settings, settings, account)
     assert [line.split(":")[0] for line in lines[:3]] == ["bucket", "sealing_key", "first_key"]
     assert "renew" in lines[3]
     assert "put-bucket-notification-configuration --bucket old-landing" in lines[4]

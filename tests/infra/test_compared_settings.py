@@ -236,9 +236,9 @@ def test_another_order_of_a_list_is_a_difference_and_an_operation_is_compared_as
 
 def test_an_option_that_was_left_out_is_refused_until_it_is_confirmed() -> None:
     deployed = recorded(Settings(**OPTIONS).values())
-    asked: dict[str, Any] = {"former_encryption_keys": ("own",), "cors_origins": ("https://example.org",)}
+    options: dict[str, Any] = {"former_encryption_keys": ("own",), "cors_origins": ("https://example.org",)}
     with pytest.raises(SettingsError) as refused:
-        compared(Aws(signed_in(), deployed), "web_acl", **asked)
+        compared(Aws(signed_in(), deployed), "web_acl", **options)
     lines = str(refused.value).splitlines()
     assert lines[0] == f"These settings ({SOURCE}) differ from those that {STACK} was deployed with:"
     assert '  encryption_key: "own" → ""' in lines
@@ -246,7 +246,7 @@ def test_an_option_that_was_left_out_is_refused_until_it_is_confirmed() -> None:
     assert f'  web_acl: "{OPTIONS["web_acl"]}" → ""' in lines
     names = lines[-1].partition("-c graveler:confirm=")[2].split(",")
     assert names == ["encryption_key", "former_encryption_keys", "domain", "certificate", "web_acl"], "in their order"
-    confirmed, _ = compared(Aws(signed_in(), deployed), *names, **asked)
+    confirmed, _ = compared(Aws(signed_in(), deployed), *names, **options)
     assert [line.split(":")[1].strip() for line in confirmed] == names
 
 

@@ -139,14 +139,14 @@ def runs(**states: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
         }
         for name, now in states.items()
     ]
-    asked = {"applicationId": APPLICATION, "states": [*resource.ACTIVE, resource.CANCELLING]}
-    return "list_job_runs", asked, {"jobRuns": listed}
+    parameters = {"applicationId": APPLICATION, "states": [*resource.ACTIVE, resource.CANCELLING]}
+    return "list_job_runs", parameters, {"jobRuns": listed}
 
 
 def cancelled(run: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """A run is cancelled."""
-    asked = {"applicationId": APPLICATION, "jobRunId": run}
-    return "cancel_job_run", asked, {"applicationId": APPLICATION, "jobRunId": run}
+    parameters = {"applicationId": APPLICATION, "jobRunId": run}
+    return "cancel_job_run", parameters, {"applicationId": APPLICATION, "jobRunId": run}
 
 
 STOPPED = ("stop_application", {"applicationId": APPLICATION}, dict[str, Any]())
@@ -176,12 +176,12 @@ def test_an_application_stops_before_it_is_deleted_whatever_it_does(
 
 
 def test_an_application_that_is_gone_has_stopped_and_one_that_hangs_is_named() -> None:
-    gone: Any = boto3.client(
+    emr: Any = boto3.client(
         "emr-serverless", region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="x"
     )
-    with Stubber(gone) as stubber:
+    with Stubber(emr) as stubber:
         stubber.add_client_error("get_application", "ResourceNotFoundException")
-        resource.stop(gone, APPLICATION, pause=print, in_time=lambda: True)
+        resource.stop(emr, APPLICATION, pause=print, in_time=lambda: True)
     with (
         stubbed("emr-serverless", state("STOPPING")) as client,
         pytest.raises(resource.StillRunningError, match=f"application {APPLICATION} is STOPPING; stop it"),
@@ -241,14 +241,14 @@ def test_deletion_stops_and_a_failure_is_told_to_cloudformation(monkeypatch: pyt
         "RequestType": "Delete", "PhysicalResourceId": APPLICATION, "ResourceProperties": {"Application": APPLICATION},
     }  # fmt: skip
     with stubbed("emr-serverless", state("STOPPED")) as client:
-        (told,) = answers_of(monkeypatch, event, lambda _: client, [])
-    assert told["Status"] == "SUCCESS"
+        (answer,) = answers_of(monkeypatch, event, lambda _: client, [])
+    assert answer["Status"] == "SUCCESS"
 
-    gone = stubbed("emr-serverless", state("STOPPING"))
+    stopping = stubbed("emr-serverless", state("STOPPING"))
     monkeypatch.setattr(Context, "get_remaining_time_in_millis", lambda _: 0)
-    with gone as client:
-        (told,) = answers_of(monkeypatch, event, lambda _: client, [])
-    assert (told["Status"], told["Reason"][:35]) == ("FAILED", "StillRunningError: application 00f1")
+    with stopping as client:
+        (answer,) = answers_of(monkeypatch, event, lambda _: client, [])
+    assert (answer["Status"], answer["Reason"][:35]) == ("FAILED", "StillRunningError: application 00f1")
 
 
 @pytest.mark.parametrize(("kind", "former"), [("Create", None), ("Update", "an application that is replaced")])

@@ -20,22 +20,22 @@ def policy(rights: Rights, part: list[str]) -> str:
     """The longest that a policy about these places may be: in the partition with the longest name, a statement a folder."""
     arn = "arn:aws-us-gov:s3:::"
     roots = [f"{arn}{place.rstrip('/')}" for place in part]
-    statements = [
+    grants = [
         (rights.objects, [f"{root}/*" for root in roots]),
         (rights.metadata, [name for root in roots for name in metadata_of(root)] if rights.metadata else []),
         (rights.whole, [f"{arn}{place}" for place in part if "/" not in place]),
     ]
-    told: list[dict[str, object]] = [
-        {"Action": actions, "Effect": "Allow", "Resource": arns} for actions, arns in statements if arns
+    statements: list[dict[str, object]] = [
+        {"Action": actions, "Effect": "Allow", "Resource": arns} for actions, arns in grants if arns
     ]
     for place in part:
         if "/" in place:
             bucket, folder = place.split("/", 1)
             condition = {"StringLikeIfExists": {"s3:prefix": [f"{folder}*"]}}
-            told.append(
+            statements.append(
                 {"Action": rights.whole, "Condition": condition, "Effect": "Allow", "Resource": [f"{arn}{bucket}"]}
             )
-    return json.dumps({"Statement": told, "Version": "2012-10-17"}, separators=(",", ":"))
+    return json.dumps({"Statement": statements, "Version": "2012-10-17"}, separators=(",", ":"))
 
 
 @given(places, st.sampled_from([(), PUT]))

@@ -135,8 +135,8 @@ def test_what_a_throttled_function_answers_is_reported_and_has_to_be_repeated(re
         with pytest.raises(CheckError, match=fault):
             run(platform.throttled_function, deployment)
     else:
-        seen = run(platform.throttled_function, deployment)
-        assert f"answers {refusal.status} {refusal.body!r}" in seen
+        report = run(platform.throttled_function, deployment)
+        assert f"answers {refusal.status} {refusal.body!r}" in report
     assert functions.calls == [("put", 0), ("delete", "merge")], "the function may run again, whatever was seen"
 
 

@@ -56,14 +56,14 @@ def test_the_gateway_has_a_route_for_each_method_and_others_only_for_other_funct
         resource["Properties"]["RouteKey"]: integrations[resource["Properties"]["Target"]["Fn::Join"][1][1]["Ref"]]
         for resource in resources(api, "AWS::ApiGatewayV2::Route").values()
     }
-    others = {
+    other_routes = {
         f"{route.method} {BASE}{route.template}": FUNCTION_OF[route.operation]
         for route in Router(GROUPS).routes
         if route.operation in FUNCTION_OF and FUNCTION_OF[route.operation] != FALLBACKS[route.method]
     }
     fallbacks = {f"{method} {FALLBACK_PATH}": verb for method, verb in FALLBACKS.items()}
     assert {key: next(verb for verb in {*FUNCTION_OF.values()} if f"Functions{verb.capitalize()}" in function)
-            for key, function in routed.items()} == {**others, **fallbacks, "$default": CATCH_ALL}  # fmt: skip
+            for key, function in routed.items()} == {**other_routes, **fallbacks, "$default": CATCH_ALL}  # fmt: skip
     # The control plane takes 10 requests a second of an account, for good:
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
     assert len(routed) <= 45

@@ -212,9 +212,9 @@ def test_a_paused_deployment_works_on_nothing_and_answers_only_reads(
             for mapping in resources(template, "AWS::Lambda::EventSourceMapping").values():
                 assert mapping["Properties"].get("Enabled", True) is not paused
             for rule in resources(template, "AWS::Events::Rule").values():
-                told = rule["Properties"]
-                by_the_clock = "ScheduleExpression" in told
-                assert told["State"] == ("DISABLED" if paused and by_the_clock else "ENABLED")
+                properties = rule["Properties"]
+                by_the_clock = "ScheduleExpression" in properties
+                assert properties["State"] == ("DISABLED" if paused and by_the_clock else "ENABLED")
         answering_nothing = {
             re.sub("^Functions|[0-9A-F]{8}$", "", name)
             for template in deployed.values()
@@ -760,11 +760,11 @@ def test_the_cdk_does_what_it_recommends_for_new_apps(default_assembly: Path) ->
     artifacts = json.loads((default_assembly / "manifest.json").read_text())["artifacts"]
     flags = artifacts["aws-cdk-lib/feature-flag-report"]["properties"]["flags"]
     assert len(flags) > 100
-    others = {
+    values = {
         name: flag["userValue"] if "userValue" in flag else flag.get("unconfiguredBehavesLike", {}).get("v2", False)
         for name, flag in flags.items()
     }
-    assert {name: value for name, value in others.items() if value != flags[name]["recommendedValue"]} == {
+    assert {name: value for name, value in values.items() if value != flags[name]["recommendedValue"]} == {
         "@aws-cdk/core:defaultCrossStackReferences": "strong",
         "@aws-cdk/aws-efs:mountTargetOrderInsensitiveLogicalId": False,
     }

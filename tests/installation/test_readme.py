@@ -40,10 +40,10 @@ def test_a_clone_is_installed_by_the_lines_of_the_readme(command: str, tmp_path:
         "HOME": str(tmp_path / "home"),
         "PATH": f"{bin_folder}{os.pathsep}{tools}{os.pathsep}{os.environ['PATH']}",
     }
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
+    inherited = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
     for line in (command, "graveler --version"):
         done = subprocess.run(
-            ["bash", "-c", line], cwd=ROOT, env={**kept, **variables}, capture_output=True, text=True, check=False
+            ["bash", "-c", line], cwd=ROOT, env={**inherited, **variables}, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("graveler ")

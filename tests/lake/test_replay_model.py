@@ -66,8 +66,8 @@ def test_a_replay_does_what_its_strategies_say(
         with pytest.raises(NoChangesError):
             replay("main", ref, strategy=strategies, request_id="one")
     else:
-        made = replay("main", ref, strategy=strategies, request_id="one")
-        assert replay("main", ref, strategy=strategies, request_id="one") == made == repository.commit_of("main")
+        commit = replay("main", ref, strategy=strategies, request_id="one")
+        assert replay("main", ref, strategy=strategies, request_id="one") == commit == repository.commit_of("main")
         assert texts(repository) == expected
         return
     assert texts(repository) == here

@@ -50,12 +50,12 @@ def answer(folder: Path, allowed: Iterable[str], method: str, *headers: tuple[st
     [["https://example.org"], ["*"], ["https://other.org", "https://EXAMPLE.org"], ["https://example.org:443"]],
 )
 def test_a_page_of_a_named_site_may_send_and_read_all_headers(tmp_path: Path, allowed: list[str]) -> None:
-    told = {"access-control-allow-origin": PAGE[1], "access-control-expose-headers": "*", "vary": "Origin"}
-    assert answer(tmp_path, allowed, "GET", PAGE) == (204, told)
+    headers = {"access-control-allow-origin": PAGE[1], "access-control-expose-headers": "*", "vary": "Origin"}
+    assert answer(tmp_path, allowed, "GET", PAGE) == (204, headers)
     assert answer(tmp_path, allowed, "OPTIONS", PAGE, ASKS) == (
         204,
         {
-            **told,
+            **headers,
             "access-control-allow-methods": "*",
             "access-control-allow-headers": "authorization, *",
             "access-control-max-age": "3600",

@@ -348,8 +348,8 @@ def called(items: int, context: Mapping[str, Any], failure: str = "") -> tuple[l
         return {"StatusCode": 200}
 
     tasks: Tasks = {"emr-serverless:startJobRun.sync": lambda _: {}, "http:invoke": call}
-    given = {"job": "gc", "arguments": [], "calls": [{"method": "POST", "path": "/x", "body": {}}] * items}
-    execute(machine, given, tasks, context)
+    job_input = {"job": "gc", "arguments": [], "calls": [{"method": "POST", "path": "/x", "body": {}}] * items}
+    execute(machine, job_input, tasks, context)
     return requests, done
 
 
@@ -385,12 +385,12 @@ def test_what_is_gone_when_its_deletion_is_repeated_was_deleted(method: str) -> 
 
     calls = [{"method": each, "path": "/x", "body": {}} for each in (method, "POST")]
     tasks: Tasks = {"emr-serverless:startJobRun.sync": lambda _: {}, "http:invoke": call}
-    given = {"job": "gc", "arguments": [], "calls": calls}
+    job_input = {"job": "gc", "arguments": [], "calls": calls}
     if method == "DELETE":
-        assert execute(calling(), given, tasks) == [{"status": 404}, {"status": 200}]
+        assert execute(calling(), job_input, tasks) == [{"status": 404}, {"status": 200}]
         return
     with pytest.raises(TaskError, match=r"^States\.Http\.StatusCode\.404: .*ref not found"):
-        execute(calling(), given, tasks)
+        execute(calling(), job_input, tasks)
 
 
 def test_what_is_wrong_with_a_call_is_told_at_once() -> None:

@@ -31,8 +31,8 @@ def head(deployment: Deployment) -> str:
     for length in lengths:
         repo.branch("main").object(f"{length}.bin").upload(data=bytes(length), pre_sign=True)
         answer = deployment.expect(200, "HEAD", path, query={"path": f"{length}.bin"})
-        told = answer.headers.get("content-length")
-        expect(told == str(length), f"HEAD of {length} bytes has Content-Length {told}; {dict(answer.headers)}")
+        header = answer.headers.get("content-length")
+        expect(header == str(length), f"HEAD of {length} bytes has Content-Length {header}; {dict(answer.headers)}")
         expect(not answer.body, f"HEAD has a body of {len(answer.body)} bytes")
     return f"Content-Length is {', '.join(map(str, lengths))} for objects of as many bytes"
 
@@ -40,15 +40,15 @@ def head(deployment: Deployment) -> str:
 def deployed_routes(deployment: Deployment) -> str:
     """All routes are there, and their number and time are reported: API Gateway allows ten changes a second in an account."""
     limits = Settings(throttles=(f"{THROTTLED}=1/1",)).throttled()
-    wanted = {"$default", *(f"{route.method} {route.path}" for route in gateway_routes(limits))}
+    expected_keys = {"$default", *(f"{route.method} {route.path}" for route in gateway_routes(limits))}
     gateway = deployment.aws("apigatewayv2")
     pages = gateway.get_paginator("get_routes").paginate(ApiId=_api_id(deployment))
-    there = {route["RouteKey"] for page in pages for route in page["Items"]}
-    wrong = sorted(wanted ^ there)
-    expect(not wrong, f"the API has {len(there)} routes; others, or not these: {', '.join(wrong)}")
+    deployed_keys = {route["RouteKey"] for page in pages for route in page["Items"]}
+    wrong = sorted(expected_keys ^ deployed_keys)
+    expect(not wrong, f"the API has {len(deployed_keys)} routes; others, or not these: {', '.join(wrong)}")
     times = [event["Timestamp"].timestamp() for event in _events(deployment) if event["ResourceType"] == _ROUTE]
     expect(times, "CloudFormation tells no events of routes")
-    return f"{len(there)} routes, made within {max(times) - min(times):.0f} s"
+    return f"{len(deployed_keys)} routes, made within {max(times) - min(times):.0f} s"
 
 
 def _api_id(deployment: Deployment) -> str:
@@ -70,30 +70,30 @@ def restored_function(deployment: Deployment) -> str:
     path = f"{_API}/repositories/{repo.id}/refs/main~1/diff/main"
     began = time.time()
 
-    def asked(_: int) -> tuple[int, float]:
+    def timed_answer(_: int) -> tuple[int, float]:
         started = time.monotonic()
         return deployment.ask("GET", path).status, time.monotonic() - started
 
     with ThreadPoolExecutor(_COPIES) as threads:
-        answers = list(threads.map(asked, range(_COPIES)))
+        answers = list(threads.map(timed_answer, range(_COPIES)))
     expect({status for status, _ in answers} == {200}, f"answers {sorted(status for status, _ in answers)}")
     group = _configuration(deployment, RESTORED)["LoggingConfig"]["LogGroup"]
     restores: list[float] = []
 
-    def told() -> bool:
-        pages = deployment.aws("logs").get_paginator("filter_log_events")
-        found = pages.paginate(
+    def is_logged() -> bool:
+        paginator = deployment.aws("logs").get_paginator("filter_log_events")
+        pages = paginator.paginate(
             logGroupName=group, startTime=int((began - 3600) * 1000), filterPattern='"Restore Duration"'
         )
         restores[:] = [
             float(duration)
-            for page in found
+            for page in pages
             for event in page["events"]
             for duration in _RESTORE.findall(event["message"])
         ]
         return bool(restores)
 
-    deployment.until(told, "a restore in the function's log", _LOG_SECONDS)
+    deployment.until(is_logged, "a restore in the function's log", _LOG_SECONDS)
     slowest = max(seconds for _, seconds in answers)
     return (
         f"{len(restores)} restores in {min(restores):,.0f} to {max(restores):,.0f} ms; of {_COPIES} requests at once the "
@@ -109,22 +109,25 @@ def throttled_function(deployment: Deployment) -> str:
 
     def answer() -> Response:
         """A refusal of graveler's own, while the function runs."""
-        told = deployment.ask("POST", path, {"message": "of what is not there"})
-        return Response(told.status, told.headers, told.body)
+        response = deployment.ask("POST", path, {"message": "of what is not there"})
+        return Response(response.status, response.headers, response.body)
 
-    seen = [answer()]
-    expect(seen[0].status == 404, f"a merge of what is not there is answered {seen[0].status} {seen[0].body[:200]!r}")
+    answers = [answer()]
+    expect(
+        answers[0].status == 404,
+        f"a merge of what is not there is answered {answers[0].status} {answers[0].body[:200]!r}",
+    )
 
     def is_starved() -> bool:
-        seen.append(answer())
-        return seen[-1].status != 404
+        answers.append(answer())
+        return answers[-1].status != 404
 
     functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
     try:
         deployment.until(is_starved, "an answer of the throttled function", _EFFECT_SECONDS)
     finally:
         functions.delete_function_concurrency(FunctionName=name)
-    refused = seen[-1]
+    refused = answers[-1]
     said = f"{refused.status} {refused.body[:200]!r}, with the headers {', '.join(sorted(refused.headers))}"
     expect(refused.status in _REPEATED or refused.is_of_gateway, f"graveler's client does not repeat {said}")
     deployment.until(lambda: answer().status == 404, "an answer after the throttle", _EFFECT_SECONDS)
@@ -132,7 +135,7 @@ def throttled_function(deployment: Deployment) -> str:
 
 
 def _configuration(deployment: Deployment, function: str) -> Mapping[str, Any]:
-    told: Mapping[str, Any] = deployment.aws("lambda").get_function_configuration(
+    configuration: Mapping[str, Any] = deployment.aws("lambda").get_function_configuration(
         FunctionName=deployment.outputs[f"{function.capitalize()}Function"]
     )
-    return told
+    return configuration

@@ -19,20 +19,22 @@ def declared_calls(stacks: Stacks) -> Iterator[Request]:
         yield from find(stacks)
 
 
-def as_service(service: str, action: str, resource: str, source: str, why: str) -> Request:
+def as_service(service: str, action: str, resource: str, source: str, reason: str) -> Request:
     """A call that a service makes for a resource of this account, of which it says the ARN."""
     keys = {"aws:sourcearn": source, "aws:sourceaccount": ACCOUNT, "aws:principalisawsservice": "true"}
-    return Request(Principal(f"{service}.amazonaws.com"), action, resource, {**_SECURE, **keys}, why)
+    return Request(Principal(f"{service}.amazonaws.com"), action, resource, {**_SECURE, **keys}, reason)
 
 
-def as_role(role: str, action: str, resource: str, why: str, **keys: str) -> Request:
+def as_role(role: str, action: str, resource: str, reason: str, **keys: str) -> Request:
     """A call that a service makes as a role; of keys, ``__`` stands for the colon."""
     context = {name.replace("__", ":"): value for name, value in keys.items()}
-    return Request(Principal(role), action, resource, {**_SECURE, "aws:principalisawsservice": "false", **context}, why)
+    return Request(
+        Principal(role), action, resource, {**_SECURE, "aws:principalisawsservice": "false", **context}, reason
+    )
 
 
-def _assumed(service: str, role: str, why: str, source: str = "") -> Request:
-    return as_service(service, "sts:AssumeRole", role, source, why)
+def _assumed(service: str, role: str, reason: str, source: str = "") -> Request:
+    return as_service(service, "sts:AssumeRole", role, source, reason)
 
 
 def _routes(stacks: Stacks) -> Iterator[Request]:
@@ -63,23 +65,23 @@ def _rules(stacks: Stacks) -> Iterator[Request]:
     """https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html and, for dead letters,
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html."""
     for stack, logical, told in stacks.each("AWS::Events::Rule"):
-        rule, why = stacks.arn(stack, logical), f"rule {stack}/{logical}"
+        rule, reason = stacks.arn(stack, logical), f"rule {stack}/{logical}"
         for target in told.get("Targets", ()):
             service = target["Arn"].split(":")[2]
             if "RoleArn" in target:
-                yield _assumed("events", target["RoleArn"], why, rule)
+                yield _assumed("events", target["RoleArn"], reason, rule)
             match service:
                 case "lambda":
-                    yield as_service("events", "lambda:InvokeFunction", target["Arn"], rule, why)
+                    yield as_service("events", "lambda:InvokeFunction", target["Arn"], rule, reason)
                 case "sqs":
-                    yield as_service("events", "sqs:SendMessage", target["Arn"], rule, why)
+                    yield as_service("events", "sqs:SendMessage", target["Arn"], rule, reason)
                 case "states":
-                    yield as_role(target["RoleArn"], "states:StartExecution", target["Arn"], why)
+                    yield as_role(target["RoleArn"], "states:StartExecution", target["Arn"], reason)
                 case _:
-                    raise UnknownError(f"{why}: a target of {service}")
+                    raise UnknownError(f"{reason}: a target of {service}")
             if "DeadLetterConfig" in target:
                 letters = target["DeadLetterConfig"]["Arn"]
-                yield as_service("events", "sqs:SendMessage", letters, rule, f"{why}, dead letters")
+                yield as_service("events", "sqs:SendMessage", letters, rule, f"{reason}, dead letters")
 
 
 def _sources(stacks: Stacks) -> Iterator[Request]:
@@ -134,24 +136,24 @@ def _functions(stacks: Stacks) -> Iterator[Request]:
     https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html."""
     points = {stacks.arn(*at[:2]): at for at in stacks.each("AWS::EFS::AccessPoint")}
     for stack, logical, told in stacks.each("AWS::Lambda::Function"):
-        role, why = told["Role"], f"function {stack}/{logical}"
-        yield _assumed("lambda", role, why, stacks.arn(stack, logical))
+        role, reason = told["Role"], f"function {stack}/{logical}"
+        yield _assumed("lambda", role, reason, stacks.arn(stack, logical))
         group = told.get("LoggingConfig", {}).get("LogGroup")
         if group is None:  # Lambda makes one
             group = f"/aws/lambda/{stacks.name(stack, logical)}"
             own = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}"
-            yield as_role(role, "logs:CreateLogGroup", own, why)
+            yield as_role(role, "logs:CreateLogGroup", own, reason)
         stream = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:2026/01/01/[$LATEST]0"
-        yield as_role(role, "logs:CreateLogStream", stream, why)
-        yield as_role(role, "logs:PutLogEvents", stream, why)
+        yield as_role(role, "logs:CreateLogStream", stream, reason)
+        yield as_role(role, "logs:PutLogEvents", stream, reason)
         if "VpcConfig" in told:
             for action in _NETWORK:
-                yield as_role(role, f"ec2:{action}", "*", why)
+                yield as_role(role, f"ec2:{action}", "*", reason)
         if told.get("TracingConfig", {}).get("Mode") == "Active":
             for action in ("PutTraceSegments", "PutTelemetryRecords"):
-                yield as_role(role, f"xray:{action}", "*", why)
+                yield as_role(role, f"xray:{action}", "*", reason)
         if "DeadLetterConfig" in told:
-            raise UnknownError(f"{why}: dead letters of its own")
+            raise UnknownError(f"{reason}: dead letters of its own")
         for mount in told.get("FileSystemConfigs", ()):
             _, _, point = points[mount["Arn"]]
             system = f"arn:aws:elasticfilesystem:{REGION}:{ACCOUNT}:file-system/{point['FileSystemId']}"
@@ -160,7 +162,7 @@ def _functions(stacks: Stacks) -> Iterator[Request]:
                     "elasticfilesystem__accesspointarn": mount["Arn"],
                     "elasticfilesystem__accessedviamounttarget": "true",
                 }
-                yield as_role(role, f"elasticfilesystem:{action}", system, why, **keys)
+                yield as_role(role, f"elasticfilesystem:{action}", system, reason, **keys)
 
 
 def _alarms(stacks: Stacks) -> Iterator[Request]:

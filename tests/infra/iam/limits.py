@@ -44,19 +44,19 @@ DATA: Final = (
 
 def roles(stacks: Stacks) -> dict[str, str]:
     """The ARNs of the roles of functions and Spark jobs, by their names: ``Commit``, ``Job``."""
-    found = {}
+    arns = {}
     for stack, logical, _ in stacks.each("AWS::IAM::Role"):
         name, role, _ = logical.partition("Role")
         if role and (name.startswith("Functions") or name == "Job"):
-            found[name.removeprefix("Functions")] = stacks.arn(stack, logical)
-    return found
+            arns[name.removeprefix("Functions")] = stacks.arn(stack, logical)
+    return arns
 
 
 def table_request(role: str, action: str, table: str, *partitions: str) -> Request:
     """A request about items in these partitions."""
-    asked = as_role(role, f"dynamodb:{action}", table, f"{action} of {', '.join(partitions) or 'no partition'}")
+    request = as_role(role, f"dynamodb:{action}", table, f"{action} of {', '.join(partitions) or 'no partition'}")
     keys: Mapping[str, Any] = {"dynamodb:leadingkeys": partitions} if partitions else {}
-    return Request(asked.principal, asked.action, asked.resource, {**asked.context, **keys}, asked.why)
+    return Request(request.principal, request.action, request.resource, {**request.context, **keys}, request.reason)
 
 
 def breaches(stacks: Stacks) -> Iterator[str]:
@@ -98,13 +98,13 @@ def _forbidden(stacks: Stacks) -> Iterator[Request]:
     table = table_of(stacks)
     for name, role in roles(stacks).items():
         for action in (*READS, *WRITES):
-            kept: tuple[str, ...] = OF_KEYS if action in WRITES else SECRETS
+            partitions: tuple[str, ...] = OF_KEYS if action in WRITES else SECRETS
             if name in CHANGE_KEYS or (action in READS and name in CHECK_CREDENTIALS):
-                kept = ()
-            for partition in kept:
+                partitions = ()
+            for partition in partitions:
                 yield table_request(role, action, table, partition)
                 yield table_request(role, action, table, "repositories", partition)
-            if kept:  # ForAllValues holds for no values
+            if partitions:  # ForAllValues holds for no values
                 yield table_request(role, action, table)
             if name == "Setup":
                 yield from (table_request(role, action, table, partition) for partition in OF_REPOSITORIES)

@@ -42,18 +42,18 @@ class Principal:
 
 @dataclass(frozen=True)
 class Request:
-    """One action on one resource (``*``, if the action has none). ``why`` says what it comes from, for people."""
+    """One action on one resource (``*``, if the action has none). ``reason`` says what it comes from, for people."""
 
     principal: Principal
     action: str
     resource: str
     context: Context = field(default_factory=dict)
-    why: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         name = self.principal.name.rpartition("/")[2]
         keys = f" with {dict(self.context)}" if self.context else ""
-        return f"{name}: {self.action} on {self.resource}{keys}{f' ({self.why})' if self.why else ''}"
+        return f"{name}: {self.action} on {self.resource}{keys}{f' ({self.reason})' if self.reason else ''}"
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,11 @@ class Calls:
 
     def __init__(self) -> None:
         self.function = ""
-        self.made: list[tuple[str, str, str, Any]] = []
+        self.records: list[tuple[str, str, str, Any]] = []
 
     def note(self, service: str, operation: str, parameters: Any) -> None:
         if self.function and service in ("s3", "dynamodb"):
-            self.made.append((self.function, service, operation, parameters))
+            self.records.append((self.function, service, operation, parameters))
 
     def of(self, name: str, handler: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
         """A function whose calls are noted."""
@@ -67,26 +67,26 @@ class Calls:
         (objects,) = (arn for logical, arn in buckets.items() if logical.startswith("Objects"))
         places = {"arn:aws:s3:::lake": objects, "arn:aws:s3:::raw": landing}
         role_of = roles(stacks)
-        for function, service, operation, parameters in self.made:
+        for function, service, operation, parameters in self.records:
             for action, resource, keys in needs(service, operation, parameters):
                 store, slash, key = resource.partition("/")
                 where = f"{places[store]}{slash}{key}" if service == "s3" else table_of(stacks)
-                asked = as_role(role_of[function], action, where, f"{operation} in {function}")
-                yield Request(asked.principal, action, where, {**asked.context, **keys}, asked.why)
+                request = as_role(role_of[function], action, where, f"{operation} in {function}")
+                yield Request(request.principal, action, where, {**request.context, **keys}, request.reason)
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """Those of this process from now on."""
-    found = Calls()
+    recorder = Calls()
     emit = BaseClient._emit_api_params  # type: ignore[attr-defined]
 
     def emitting(client: Any, api_params: Any, operation_model: Any, context: Any) -> Any:
-        found.note(client.meta.service_model.service_name, operation_model.name, api_params)
+        recorder.note(client.meta.service_model.service_name, operation_model.name, api_params)
         return emit(client, api_params, operation_model, context)
 
     monkeypatch.setattr(BaseClient, "_emit_api_params", emitting)
-    return found
+    return recorder
 
 
 @pytest.mark.ci
@@ -154,7 +154,7 @@ def test_no_call_of_a_function_is_refused(
     policies = stacks.policies()
     refused = sorted({said for request in calls.requests(stacks) if (said := policies.decide(request).refusal)})
     assert refused == []
-    assert {function for function, *_ in calls.made} == {
+    assert {function for function, *_ in calls.records} == {
         "Read",
         "Write",
         "Commit",

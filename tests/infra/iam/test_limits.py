@@ -65,11 +65,11 @@ def statements(told: Templates, logical: str) -> list[dict[str, Any]]:
     ]
 
 
-def having(told: Templates, logical: str, action: str, text: str = "") -> dict[str, Any]:
+def having(templates: Templates, logical: str, action: str, text: str = "") -> dict[str, Any]:
     """The first of such statements that allows an action and has a text in it."""
     return next(
         each
-        for each in statements(told, logical)
+        for each in statements(templates, logical)
         if action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
         and text in json.dumps(each)
     )
@@ -182,8 +182,8 @@ def connections_that_begin_so(told: Templates) -> None:
     ],
 )
 def test_each_wider_right_is_found(full: Templates, plant: Callable[[Templates], None], said: str) -> None:
-    told = copy.deepcopy(full)
-    plant(told)
-    assert told != full
-    found = list(breaches(Stacks(told)))
-    assert any(re.search(said, breach) for breach in found), found[:5]
+    templates = copy.deepcopy(full)
+    plant(templates)
+    assert templates != full
+    problems = list(breaches(Stacks(templates)))
+    assert any(re.search(said, breach) for breach in problems), problems[:5]

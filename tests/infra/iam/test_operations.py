@@ -70,8 +70,8 @@ def test_requests_tell_the_partitions_of_all_their_items() -> None:
     writes = [{"PutRequest": {"Item": keys[0]}}, {"DeleteRequest": {"Key": keys[1]}}]
     both = {"dynamodb:leadingkeys": ("a", "b")}
     for operation, asked_for in (("BatchGetItem", {"Keys": keys}), ("BatchWriteItem", writes)):
-        found = list(needs("dynamodb", operation, {"RequestItems": {"t": asked_for}}))
-        assert found == [(f"dynamodb:{operation}", TABLE, both)]
+        requests = list(needs("dynamodb", operation, {"RequestItems": {"t": asked_for}}))
+        assert requests == [(f"dynamodb:{operation}", TABLE, both)]
     query = {"TableName": "t", "ExpressionAttributeValues": {":p": {"S": "a"}}}
     assert list(needs("dynamodb", "Query", query)) == [("dynamodb:Query", TABLE, {"dynamodb:leadingkeys": ("a",)})]
     assert list(needs("dynamodb", "Scan", {"TableName": "t"})) == [("dynamodb:Scan", TABLE, {})]
