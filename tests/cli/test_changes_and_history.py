@@ -220,9 +220,9 @@ def applied(patch: list[str], old: list[str]) -> list[str]:
     for line in patch[2:]:
         if line.startswith("@@"):
             begin, number = [*map(int, line.split()[1][1:].split(",")), 1][:2]
-            at = begin - 1 if number else begin
-            new += old[done_to:at]
-            done_to = at
+            start = begin - 1 if number else begin
+            new += old[done_to:start]
+            done_to = start
             into, added = [*map(int, line.split()[2][1:].split(",")), 1][:2]
             assert len(new) == (into - 1 if added else into)
         elif line[0] == "+":
@@ -320,13 +320,13 @@ def test_a_change_of_metadata_alone_is_marked(lake: Path) -> None:
     for path in ("both", "bytes", "kind", "meta"):
         put("main", path, "1")
     commit("main", "One")
-    one = Path("one")
-    one.write_text("1")
-    done("put", one, "lakefs://lake/main/meta", "--meta", "k=v")
-    done("put", one, "lakefs://lake/main/kind", "--content-type", "text/csv")
-    done("put", one, "lakefs://lake/main/both", "--content-type", "text/csv", "--meta", "k=v")
-    one.write_text("2")
-    done("put", one, "lakefs://lake/main/bytes", "--meta", "k=v")
+    file = Path("one")
+    file.write_text("1")
+    done("put", file, "lakefs://lake/main/meta", "--meta", "k=v")
+    done("put", file, "lakefs://lake/main/kind", "--content-type", "text/csv")
+    done("put", file, "lakefs://lake/main/both", "--content-type", "text/csv", "--meta", "k=v")
+    file.write_text("2")
+    done("put", file, "lakefs://lake/main/bytes", "--meta", "k=v")
     expected = [
         "~ both  (content type and metadata alone)",
         "~ bytes",

@@ -164,8 +164,8 @@ def test_without_a_lake_nothing_is_offered(working_folder: Path) -> None:
 
 def test_a_shell_can_be_named(working_folder: Path) -> None:
     for shell, has in (("zsh", "#compdef graveler"), ("fish", "complete --command graveler")):
-        asked = subprocess.run([GRAVELER, "--show-completion", shell], capture_output=True, text=True, check=True)
-        assert has in asked.stdout
+        completed = subprocess.run([GRAVELER, "--show-completion", shell], capture_output=True, text=True, check=True)
+        assert has in completed.stdout
     environment = {**os.environ, "HOME": str(working_folder)}
     subprocess.run([GRAVELER, "--install-completion", "fish"], env=environment, capture_output=True, check=True)
     assert (working_folder / ".config/fish/completions/graveler.fish").read_text()

@@ -159,8 +159,8 @@ def test_a_name_where_a_command_belongs_is_answered(words: tuple[str, str], comm
 def test_a_name_of_a_branch_and_a_tag_is_warned_of() -> None:
     done("branch", "create", "lakefs://lake/dev")
     both = "too: as a ref, 'dev' means the branch, so the tag can only be listed and deleted; give one of them another name\n"
-    made = run("tag", "create", "lakefs://lake/dev", "main")
-    assert (made.code, made.err) == (0, f"warning: a branch is called 'dev', {both}")
+    result = run("tag", "create", "lakefs://lake/dev", "main")
+    assert (result.code, result.err) == (0, f"warning: a branch is called 'dev', {both}")
     done("branch", "delete", "lakefs://lake/dev")
     again = run("branch", "create", "lakefs://lake/dev")
     assert (again.code, again.err) == (0, f"warning: a tag is called 'dev', {both}")

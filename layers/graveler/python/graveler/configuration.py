@@ -110,8 +110,8 @@ def find_user(name: str | None = None) -> str:
     """Return the author's name in the file: that of the profile that :func:`find_profile` finds, else that above all profiles;
     "" if neither is set. Errors and cost as :func:`find_profile`."""
     read, profile = _find(name)
-    own = "" if read is None else read.document.get(USER_KEY, "")
-    return (profile.user if profile is not None else "") or str(own)
+    default_user = "" if read is None else read.document.get(USER_KEY, "")
+    return (profile.user if profile is not None else "") or str(default_user)
 
 
 def _find(name: str | None) -> "tuple[_File | None, Profile | None]":
@@ -446,8 +446,8 @@ def _with_user(read: _File, user: str | None) -> str:
         text = (
             f"{tomlkit.dumps({USER_KEY: user})}\n{read.text}" if read.text.strip() else tomlkit.dumps({USER_KEY: user})
         )
-    wanted = {key: value for key, value in {**read.document, USER_KEY: user}.items() if value is not None}
-    if tomllib.loads(text) != wanted:
+    expected = {key: value for key, value in {**read.document, USER_KEY: user}.items() if value is not None}
+    if tomllib.loads(text) != expected:
         raise read.wrong(f"{USER_KEY!r} cannot be changed in the form that it has here; edit the file", USER_KEY)
     return str(text)
 

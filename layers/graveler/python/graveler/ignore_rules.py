@@ -148,8 +148,8 @@ class FolderRules(NamedTuple):
     def of(cls, exclude: Sequence[str] = (), *, ignore: bool = True) -> "FolderRules":
         """Return the rules of a walk's root, before its own file is read. With ``ignore`` off, only ``exclude`` counts."""
         level = _level(exclude, 0, Reason.PATTERN)
-        asked = () if level is None else (level,)
-        return cls("", (*asked, *(_default_levels() if ignore else ())), len(asked), ignore)
+        levels = () if level is None else (level,)
+        return cls("", (*levels, *(_default_levels() if ignore else ())), len(levels), ignore)
 
     def with_file(self, text: bytes) -> "FolderRules":
         """Return the rules together with those of the folder's own file."""
@@ -256,37 +256,37 @@ def _regex(pattern: str) -> str:
     """Return the regular expression of Git's ``wildmatch`` for a pattern; one that matches nothing for a pattern without an
     end."""
     parts: list[str] = []
-    at, end = 0, len(pattern)
-    while at < end:
-        letter = pattern[at]
+    position, end = 0, len(pattern)
+    while position < end:
+        letter = pattern[position]
         if letter == "*":
-            stars = at
-            while at < end and pattern[at] == "*":
-                at += 1
-            is_whole = at - stars > 1 and (stars == 0 or pattern[stars - 1] == "/")
-            if is_whole and at == end:
+            stars = position
+            while position < end and pattern[position] == "*":
+                position += 1
+            is_whole = position - stars > 1 and (stars == 0 or pattern[stars - 1] == "/")
+            if is_whole and position == end:
                 parts.append(_REST)
-            elif is_whole and pattern[at] == "/":
+            elif is_whole and pattern[position] == "/":
                 parts.append(_FOLDERS)
-                at += 1
-            elif is_whole and pattern[at : at + 2] == "\\/":
+                position += 1
+            elif is_whole and pattern[position : position + 2] == "\\/":
                 parts.append(_REST)
             else:
                 parts.append(_STAR)
             continue
         if letter == "[":
-            found = _set(pattern, at + 1)
-            if found is None:
+            bracket = _set(pattern, position + 1)
+            if bracket is None:
                 return _NEVER
-            text, at = found
+            text, position = bracket
             parts.append(text)
             continue
         is_escaped = letter == "\\"
-        at += is_escaped
-        if at == end:
+        position += is_escaped
+        if position == end:
             return _NEVER
-        parts.append("[^/]" if letter == "?" else re.escape(pattern[at]))
-        at += 1
+        parts.append("[^/]" if letter == "?" else re.escape(pattern[position]))
+        position += 1
     return _joined(parts)
 
 
@@ -315,62 +315,62 @@ def _within_folders(parts: Sequence[str]) -> str:
             spans.append([])
         else:
             spans[-1].append(part)
-    first, *others = map("".join, spans)
-    if not others:
+    first, *rest = map("".join, spans)
+    if not rest:
         return first
-    *before, last = others
+    *before, last = rest
     return first + "".join(f"(?>[^/]*?{span})" for span in before) + _STAR + last
 
 
-def _set(pattern: str, at: int) -> tuple[str, int] | None:
+def _set(pattern: str, position: int) -> tuple[str, int] | None:
     """Return the regular expression of a set of letters that begins here, and where it ends; None for one without an end, or with
     an unknown class."""
-    is_negated = pattern[at : at + 1] in ("!", "^")
-    at += is_negated
+    is_negated = pattern[position : position + 1] in ("!", "^")
+    position += is_negated
     items: list[str] = []
     before = ""
     """The letter with which a range may begin."""
     first = True
-    while first or pattern[at : at + 1] != "]":
+    while first or pattern[position : position + 1] != "]":
         first = False
-        letter = pattern[at : at + 1]
+        letter = pattern[position : position + 1]
         if not letter:
             return None
-        if letter == "-" and before and pattern[at + 1 : at + 2] not in ("", "]"):
-            at += 1
-            if pattern[at] == "\\":
-                at += 1
-            last = pattern[at : at + 1]
+        if letter == "-" and before and pattern[position + 1 : position + 2] not in ("", "]"):
+            position += 1
+            if pattern[position] == "\\":
+                position += 1
+            last = pattern[position : position + 1]
             if not last:
                 return None
             if before <= last:
                 items.append(f"{re.escape(before)}-{re.escape(last)}")
             before = ""
-        elif letter == "[" and pattern[at + 1 : at + 2] == ":":
-            close = pattern.find("]", at + 2)
+        elif letter == "[" and pattern[position + 1 : position + 2] == ":":
+            close = pattern.find("]", position + 2)
             if close < 0:
                 return None
-            if close > at + 2 and pattern[close - 1] == ":":
-                name = pattern[at + 2 : close - 1]
+            if close > position + 2 and pattern[close - 1] == ":":
+                name = pattern[position + 2 : close - 1]
                 if name not in _CLASSES:
                     return None
                 items.append(_CLASSES[name])
-                at, before = close, ""
+                position, before = close, ""
             else:  # no class, but a bracket
                 items.append(r"\[")
                 before = "["
         else:
             if letter == "\\":
-                at += 1
-                letter = pattern[at : at + 1]
+                position += 1
+                letter = pattern[position : position + 1]
                 if not letter:
                     return None
             items.append(re.escape(letter))
             before = letter
-        at += 1
+        position += 1
     if not items:
-        return ("[^/]" if is_negated else _NEVER), at + 1
-    return f"(?!/)[{'^' if is_negated else ''}{''.join(items)}]", at + 1
+        return ("[^/]" if is_negated else _NEVER), position + 1
+    return f"(?!/)[{'^' if is_negated else ''}{''.join(items)}]", position + 1
 
 
 @cache

@@ -80,14 +80,14 @@ def _parse(text: str) -> RefExpression:
             _refuse(text, brace + 1, "the brace is not closed")
         past = parse_past(text[brace + 2 : end - 1])
         if past is None:
-            why = (
+            explanation = (
                 "'@{…}' takes a number, a time such as 2026-06-01 or 2026-06-01T12:00Z (UTC, unless another zone is given), or "
                 f"how long ago: {AGO_EXAMPLES}"
             )
-            _refuse(text, brace + 2, why)
+            _refuse(text, brace + 2, explanation)
         at, base = True, text[:brace]
     else:
-        end = min((found for found in map(text.find, _STEPS) if found >= 0), default=len(text))
+        end = min((index for index in map(text.find, _STEPS) if index >= 0), default=len(text))
         at = text[:end].endswith("@")
         base = text[: end - at]
     if not base:

@@ -28,11 +28,16 @@ def reconcile_rule(
 ) -> str:
     """Reconcile, store the report in the object store, and return the operation's ID. Run again, it repairs the remaining
     differences. Costs as :meth:`Reconciler.reconcile`, and one object write."""
-    asked = msgspec.json.decode(request, type=ReconcileRequest)
-    rule = RuleStore(repository.tables).get(repository.repository, asked.rule)
+    parameters = msgspec.json.decode(request, type=ReconcileRequest)
+    rule = RuleStore(repository.tables).get(repository.repository, parameters.rule)
     reconciler = Reconciler(repository.tables, repository.clock)
-    made = reconciler.reconcile(
-        repository, rule, dry_run=asked.dry_run, exclude=asked.exclude, ignore=asked.ignore, progress=report
+    reconciled = reconciler.reconcile(
+        repository,
+        rule,
+        dry_run=parameters.dry_run,
+        exclude=parameters.exclude,
+        ignore=parameters.ignore,
+        progress=report,
     )
-    put_report(repository, operation_id, made)
+    put_report(repository, operation_id, reconciled)
     return operation_id

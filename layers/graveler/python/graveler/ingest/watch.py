@@ -60,29 +60,29 @@ class FolderWatch:
         """Return the events since the previous poll. Reads no file. :class:`UnavailableError`."""
         began = self._now_ns()
         reason_of, left_out = self._ignoring(), LeftOutFiles()
-        found: dict[str, _Look] = {}
+        looks: dict[str, _Look] = {}
         for path, state in self._files():
             reason = reason_of(path)
             if reason is None:
-                found[path] = state
+                looks[path] = state
             else:
                 left_out.add(reason, path)
         self.left_out = left_out
         for before in (self._told, self._compared):
-            for path in [path for path in before if path not in found and reason_of(path) is not None]:
+            for path in [path for path in before if path not in looks and reason_of(path) is not None]:
                 del before[path]
         events: list[ObjectEvent] = []
-        for path, state in found.items():
+        for path, state in looks.items():
             if self._told.get(path) != state and self._last.get(path) == state:
                 events.append(_event(path, EventKind.CREATED, state.changed_ns, state))
                 self._told[path] = state
                 self._compared.pop(path, None)
-        for path in [path for path in {**self._compared, **self._told} if path not in found]:
+        for path in [path for path in {**self._compared, **self._told} if path not in looks]:
             untold = self._compared.pop(path, None)
-            gone = self._told.pop(path, None) or untold
-            assert gone is not None
-            events.append(_event(path, EventKind.DELETED, max(began - _SLACK, gone.changed_ns + 1), gone))
-        self._last = found
+            previous = self._told.pop(path, None) or untold
+            assert previous is not None
+            events.append(_event(path, EventKind.DELETED, max(began - _SLACK, previous.changed_ns + 1), previous))
+        self._last = looks
         return events
 
     def compared(self) -> None:

@@ -188,11 +188,13 @@ class Watcher:
             rule = current[named]
             commits: tuple[Made, ...] = ()
             try:
-                made = self._ingest.reconcile(named[0], rule, dry_run=False, exclude=self._exclude, ignore=self._ignore)
-                commits = tuple(Made(*named, commit) for commit in made.commits)
-                if made.linked_count or made.deleted_count:
+                reconciled = self._ingest.reconcile(
+                    named[0], rule, dry_run=False, exclude=self._exclude, ignore=self._ignore
+                )
+                commits = tuple(Made(*named, commit) for commit in reconciled.commits)
+                if reconciled.linked_count or reconciled.deleted_count:
                     unsettled.add(named)
-                reason = _refused(made)
+                reason = _refused(reconciled)
             except GravelerError as error:
                 reason = str(error)
             if not reason:
@@ -228,10 +230,10 @@ def _not_made(batch: Batch) -> Iterator[NotMade]:
         yield NotMade(unread.repository, unread.rule, unread.reason)
 
 
-def _refused(made: Reconciled) -> str:
+def _refused(reconciled: Reconciled) -> str:
     """Return why a source and its branch still differ; empty if they do not."""
-    if not made.refused:
+    if not reconciled.refused:
         return ""
-    first = made.refused[0]
-    more = f", and {len(made.refused) - 1:,} more paths" if len(made.refused) > 1 else ""
+    first = reconciled.refused[0]
+    more = f", and {len(reconciled.refused) - 1:,} more paths" if len(reconciled.refused) > 1 else ""
     return f"{first.path!r}{more} cannot be ingested to the branch: {first.reason}"

@@ -84,22 +84,22 @@ class RemoteIngest:
         """Stage the changes that events report, under all rules, and make the commits these make due. Cost: that of
         :meth:`all_rules`; per repository one request for each 480 events from its rules' buckets."""
         results: list[Result | None] = [None] * len(events)
-        made: list[Made] = []
-        not_made: list[NotMade] = []
+        commits: list[Made] = []
+        failures: list[NotMade] = []
         any_rule = False
         for repository, rules in self.all_rules():
             any_rule = True
             buckets = {rule.bucket for rule in rules}
-            chosen = iter([at for at, event in enumerate(events) if event.bucket in buckets])
-            while some := list(islice(chosen, _TOGETHER)):
-                found = self._replay(repository, [to_line(events[at]).decode() for at in some])
-                for at, result in zip(some, found.results, strict=True):
-                    there = results[at]
-                    results[at] = result if there is None else worst(there, result)
-                made += found.commits
-                not_made += found.commits_failed
-        told = [result or unwanted(event, any_rule=any_rule) for result, event in zip(results, events, strict=True)]
-        return Batch(tuple(told), tuple(made), tuple(not_made))
+            chosen = iter([position for position, event in enumerate(events) if event.bucket in buckets])
+            while positions := list(islice(chosen, _TOGETHER)):
+                batch = self._replay(repository, [to_line(events[position]).decode() for position in positions])
+                for position, result in zip(positions, batch.results, strict=True):
+                    previous = results[position]
+                    results[position] = result if previous is None else worst(previous, result)
+                commits += batch.commits
+                failures += batch.commits_failed
+        outcomes = [result or unwanted(event, any_rule=any_rule) for result, event in zip(results, events, strict=True)]
+        return Batch(tuple(outcomes), tuple(commits), tuple(failures))
 
     def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
         """Process a queue's messages like :meth:`process`: the worst result of each message's events, in order."""

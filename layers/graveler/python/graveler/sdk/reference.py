@@ -269,7 +269,7 @@ class Reference:
         ref names another one by now; ``expected_destination`` is the same for the branch. Cost and errors as
         :class:`Merge`: :class:`MergeConflictError` holds all conflicts and means that nothing changed.
         """
-        made = self._repository.verbs.merge(
+        commit = self._repository.verbs.merge(
             self._id,
             ref_of(destination_branch),
             message=message,
@@ -282,7 +282,7 @@ class Reference:
             expected_destination=_id_of(expected_destination),
             progress=progress,
         )
-        return Reference(self._repository, made.id)
+        return Reference(self._repository, commit.id)
 
     def preview_merge(
         self,

@@ -79,11 +79,13 @@ def listing_table(name: str, pages: Pages[Row], if_none: str = "nothing") -> str
 def lake_card(name: str, user: str, first: "Callable[[int], Sequence[Repository]]") -> str:
     """Return the table of a lake's repositories. Cost: one page of them. An error takes the place of the rows."""
     try:
-        found = first(ROWS + 1)
+        repositories = first(ROWS + 1)
     except GravelerError as error:
         return fields(name, {}, [str(error)])
-    rows = found[:ROWS]
-    notes = [count(len(rows), "repository") if len(found) == len(rows) else f"first {ROWS} repositories; more follow"]
+    rows = repositories[:ROWS]
+    notes = [
+        count(len(rows), "repository") if len(repositories) == len(rows) else f"first {ROWS} repositories; more follow"
+    ]
     if user:
         notes.append(f"changes are made by {user}")
     return table(name, _headings(rows[0]) if rows else (), map(_cells, rows), notes)
@@ -94,11 +96,13 @@ def result_table(columns: Sequence[str], following: "Callable[[int], Sequence[Se
     if not columns:
         return Table("result", (), (), ["the statement returns no rows"])
     try:
-        found = following(ROWS + 1)
+        fetched_rows = following(ROWS + 1)
     except GravelerError as error:
         return Table("result", (), (), [str(error)])
-    rows = [[value_cell(value) for value in row] for row in found[:ROWS]]
-    notes = [f"first {ROWS}; more follow" if len(found) > ROWS else "no rows" if not rows else count(len(rows), "row")]
+    rows = [[value_cell(value) for value in row] for row in fetched_rows[:ROWS]]
+    notes = [
+        f"first {ROWS}; more follow" if len(fetched_rows) > ROWS else "no rows" if not rows else count(len(rows), "row")
+    ]
     return Table("result", _columns(columns, rows), rows, notes)
 
 
@@ -131,16 +135,16 @@ def row_diff_table(
 
 def _row_cells(row: "RowDifference", keys: Sequence[str], differing: Sequence[str]) -> list[Cell]:
     mark, colour = _MARKS[ChangeType(row.type)]
-    found = [Cell(mark, title=row.type, code=True, colour=colour)]
+    cells = [Cell(mark, title=row.type, code=True, colour=colour)]
     if row.key is None:
         values = row.after if row.before is None else row.before
-        return found + [value_cell((values or {})[name]) for name in differing]
-    found += [value_cell(row.key[name]) for name in keys]
+        return cells + [value_cell((values or {})[name]) for name in differing]
+    cells += [value_cell(row.key[name]) for name in keys]
     for name in differing:
         is_changed = _differs(row, name)
         for side, colour in ((row.before, RED), (row.after, GREEN)):
-            found.append(Cell("") if side is None else value_cell(side[name], colour if is_changed else ""))
-    return found
+            cells.append(Cell("") if side is None else value_cell(side[name], colour if is_changed else ""))
+    return cells
 
 
 def _differs(row: "RowDifference", name: str) -> bool:

@@ -70,12 +70,12 @@ def transaction(
             raise NoChangesError(
                 f"nothing to commit in the transaction on {branch_id!r}: its block changed nothing"
             ) from None
-        made = work.merge_into(
+        commit = work.merge_into(
             source,
             message=f"Merge transaction: {work.commit_message}" if work.commit_message else "Merge transaction",
             metadata=work.commit_metadata,
         )
-        work.merged = CommitID(made.id)
+        work.merged = CommitID(commit.id)
     if work.tag is not None:
         repository.verbs.create_tag(work.tag, work.merged, by=repository.user)
 

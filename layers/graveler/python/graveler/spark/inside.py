@@ -242,7 +242,7 @@ class _Engine:
         jvm: Any = self._spark._jvm
         self.jvm: Any = jvm
         self.session: Any = self._spark._jsparkSession
-        self._found: dict[str, Any] = {}
+        self._classes: dict[str, Any] = {}
         self.none: Any = jvm.scala.Option.empty()
         self.is_new: bool = not spark.version.startswith("3.")
         """True for Spark 4.0, False for 3.5."""
@@ -390,26 +390,26 @@ class _Engine:
 
     def find(self, name: str) -> Any:
         """Return a class. :class:`UnavailableError` if this Spark has none of this name."""
-        if name in self._found:
-            return self._found[name]
-        at = self._class(name)
-        if not isinstance(at, JavaClass) and name in _NAMES_IN_41:
-            at = self._class(_NAMES_IN_41[name])
-        if not isinstance(at, JavaClass):
+        if name in self._classes:
+            return self._classes[name]
+        java_class = self._class(name)
+        if not isinstance(java_class, JavaClass) and name in _NAMES_IN_41:
+            java_class = self._class(_NAMES_IN_41[name])
+        if not isinstance(java_class, JavaClass):
             version = self._spark.version
             raise UnavailableError(
                 f"Spark {version} has no {name}; datasets are read and written with Spark 4.1, 4.0 (EMR's emr-spark-8.1.0 and "
                 "emr-spark-8.0.0) or 3.5"
             )
-        self._found[name] = at
-        return at
+        self._classes[name] = java_class
+        return java_class
 
     def _class(self, name: str) -> Any:
         """Return a class; a package if this Spark has none of this name."""
-        at: Any = self.jvm
+        member: Any = self.jvm
         for part in name.split("."):  # each is a request to the JVM
-            at = getattr(at, part)
-        return at
+            member = getattr(member, part)
+        return member
 
     def new(self, name: str, *arguments: Any) -> Any:
         """Return a new instance of a class."""
