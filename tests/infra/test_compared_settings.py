@@ -104,10 +104,10 @@ def recorded(values: Mapping[str, Any] | None, status: str = "UPDATE_COMPLETE") 
 
 
 def compared(
-    aws: Aws, *confirmed: str, environment: Mapping[str, str] = ENVIRONMENT, **asked: Any
+    aws: Aws, *confirmed: str, environment: Mapping[str, str] = ENVIRONMENT, **options: Any
 ) -> tuple[list[str], DeployedStacks]:
     stacks = DeployedStacks("graveler", environment, clients=aws)
-    return check_settings(stacks, Settings(**asked), confirmed, SOURCE), stacks
+    return check_settings(stacks, Settings(**options), confirmed, SOURCE), stacks
 
 
 OPTIONS: dict[str, Any] = {
@@ -215,9 +215,9 @@ def test_no_setting_is_taken_back_or_given_without_being_named(name: str) -> Non
         Settings(**default)
     except SettingsError:
         default = {}
-    for deployed, asked in ((changed, default), (default, changed)):
+    for deployed, options in ((changed, default), (default, changed)):
         with pytest.raises(SettingsError, match=f"(?m)^ *{name}\\b"):
-            check_settings(Kept(**deployed), Settings(**asked), [other for other in changed if other != name], SOURCE)
+            check_settings(Kept(**deployed), Settings(**options), [other for other in changed if other != name], SOURCE)
 
 
 def test_another_order_of_a_list_is_a_difference_and_an_operation_is_compared_as_it_was_written() -> None:
@@ -262,10 +262,10 @@ def test_a_deployment_keeps_what_it_created_or_adopted() -> None:
         ({}, {"bucket": "other"}, 'bucket "other": the deployment has created its own, and cannot change that'),
         ({"landing_bucket": "old-one"}, {}, 'landing_bucket "": the deployment uses old-one, and cannot change that'),
     ]
-    for deployed, asked, said in cases:
+    for deployed, options, said in cases:
         aws = Aws(signed_in(), recorded(Settings(**deployed).values()))
         with pytest.raises(SettingsError, match=said):
-            compared(aws, "bucket", "landing_bucket", **asked)
+            compared(aws, "bucket", "landing_bucket", **options)
 
 
 def test_settings_of_other_versions_differ_only_if_they_had_a_value() -> None:

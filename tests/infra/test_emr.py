@@ -101,8 +101,8 @@ def stubbed(service: str, *exchanges: tuple[str, dict[str, Any], dict[str, Any]]
         service, region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="x"
     )
     with Stubber(client) as stubber:
-        for method, asked, answer in exchanges:
-            stubber.add_response(method, answer, asked)
+        for method, parameters, answer in exchanges:
+            stubber.add_response(method, answer, parameters)
         yield client
         stubber.assert_no_pending_responses()
 
@@ -197,20 +197,20 @@ class Context:
 
 
 def answers_of(
-    monkeypatch: pytest.MonkeyPatch, event: dict[str, Any], client: Callable[[str], Any], told: list[Any]
+    monkeypatch: pytest.MonkeyPatch, event: dict[str, Any], client: Callable[[str], Any], answers: list[Any]
 ) -> list[Any]:
-    """What CloudFormation is told, at the end of ``told``."""
+    """What CloudFormation is told, at the end of ``answers``."""
 
     def put(request: Any, **_: object) -> io.BytesIO:
         assert (request.method, request.full_url) == ("PUT", EVENT["ResponseURL"])
-        told.append(json.loads(request.data))
+        answers.append(json.loads(request.data))
         return io.BytesIO()
 
     with monkeypatch.context() as patch:
         patch.setattr(resource, "urlopen", put)
         patch.setattr(boto3, "client", client)
         resource.handler({**EVENT, **event}, Context())
-    return told
+    return answers
 
 
 FILES = [
@@ -274,17 +274,17 @@ def test_a_run_that_ends_or_begins_meanwhile_does_not_end_the_stop() -> None:
         "emr-serverless", region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="x"
     )
     with Stubber(client) as stubber:
-        for method, asked, answer in (state("STARTED"), runs(a="RUNNING")):
-            stubber.add_response(method, answer, asked)
+        for method, parameters, answer in (state("STARTED"), runs(a="RUNNING")):
+            stubber.add_response(method, answer, parameters)
         stubber.add_client_error("cancel_job_run", "ValidationException")
-        for method, asked, answer in (state("STARTED"), runs()):
-            stubber.add_response(method, answer, asked)
+        for method, parameters, answer in (state("STARTED"), runs()):
+            stubber.add_response(method, answer, parameters)
         stubber.add_client_error("stop_application", "ValidationException")
-        for method, asked, answer in (state("STARTED"), runs(), STOPPED, state("STOPPED")):
-            stubber.add_response(method, answer, asked)
+        for method, parameters, answer in (state("STARTED"), runs(), STOPPED, state("STOPPED")):
+            stubber.add_response(method, answer, parameters)
         resource.stop(client, APPLICATION, pause=lambda _: None, in_time=lambda: True)
-        method, asked, answer = state("STARTED")
-        stubber.add_response(method, answer, asked)
+        method, parameters, answer = state("STARTED")
+        stubber.add_response(method, answer, parameters)
         stubber.add_client_error("list_job_runs", "AccessDeniedException")
         with pytest.raises(ClientError, match="AccessDenied"):
             resource.stop(client, APPLICATION, pause=lambda _: None, in_time=lambda: True)

@@ -34,11 +34,11 @@ class Pages:
     def get_function_configuration(self, **_: object) -> dict[str, Any]:
         return {"LoggingConfig": {"LogGroup": "log-of-diff"}}
 
-    def put_function_concurrency(self, **asked: object) -> None:
-        self.calls.append(("put", asked["ReservedConcurrentExecutions"]))
+    def put_function_concurrency(self, **parameters: object) -> None:
+        self.calls.append(("put", parameters["ReservedConcurrentExecutions"]))
 
-    def delete_function_concurrency(self, **asked: object) -> None:
-        self.calls.append(("delete", asked["FunctionName"]))
+    def delete_function_concurrency(self, **parameters: object) -> None:
+        self.calls.append(("delete", parameters["FunctionName"]))
 
 
 class Fake:

@@ -42,17 +42,19 @@ def _routes(stacks: Stacks) -> Iterator[Request]:
     https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html and
     https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html."""
     integrations = {}
-    for stack, logical, told in stacks.each("AWS::ApiGatewayV2::Integration"):
-        if told["IntegrationType"] != "AWS_PROXY" or "CredentialsArn" in told:
-            raise UnknownError(f"{stack}/{logical}: an integration of type {told['IntegrationType']}")
-        integrations[stacks.reference(stack, logical)] = function_arn(_invoked(told["IntegrationUri"]))
-    stages = {told["ApiId"]: told["StageName"] for _, _, told in stacks.each("AWS::ApiGatewayV2::Stage")}
-    for _, _, told in stacks.each("AWS::ApiGatewayV2::Route"):
-        api, key = told["ApiId"], told["RouteKey"]
+    for stack, logical, properties in stacks.each("AWS::ApiGatewayV2::Integration"):
+        if properties["IntegrationType"] != "AWS_PROXY" or "CredentialsArn" in properties:
+            raise UnknownError(f"{stack}/{logical}: an integration of type {properties['IntegrationType']}")
+        integrations[stacks.reference(stack, logical)] = function_arn(_invoked(properties["IntegrationUri"]))
+    stages = {
+        properties["ApiId"]: properties["StageName"] for _, _, properties in stacks.each("AWS::ApiGatewayV2::Stage")
+    }
+    for _, _, properties in stacks.each("AWS::ApiGatewayV2::Route"):
+        api, key = properties["ApiId"], properties["RouteKey"]
         method, space, path = key.partition(" ")
         end = f"{method}{path}" if space else key
         source = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{api}/{stages[api]}/{end}"
-        function = integrations[told["Target"].removeprefix("integrations/")]
+        function = integrations[properties["Target"].removeprefix("integrations/")]
         yield as_service("apigateway", "lambda:InvokeFunction", function, source, f"route {key}")
 
 
@@ -64,9 +66,9 @@ def _invoked(uri: str) -> str:
 def _rules(stacks: Stacks) -> Iterator[Request]:
     """https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html and, for dead letters,
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html."""
-    for stack, logical, told in stacks.each("AWS::Events::Rule"):
+    for stack, logical, properties in stacks.each("AWS::Events::Rule"):
         rule, reason = stacks.arn(stack, logical), f"rule {stack}/{logical}"
-        for target in told.get("Targets", ()):
+        for target in properties.get("Targets", ()):
             service = target["Arn"].split(":")[2]
             if "RoleArn" in target:
                 yield _assumed("events", target["RoleArn"], reason, rule)
@@ -88,11 +90,11 @@ def _sources(stacks: Stacks) -> Iterator[Request]:
     """Lambda asks the queue as the function:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html#events-sqs-permissions."""
     roles = _roles_of_functions(stacks)
-    for stack, logical, told in stacks.each("AWS::Lambda::EventSourceMapping"):
-        queue = told["EventSourceArn"]
+    for stack, logical, properties in stacks.each("AWS::Lambda::EventSourceMapping"):
+        queue = properties["EventSourceArn"]
         if queue.split(":")[2] != "sqs":
             raise UnknownError(f"{stack}/{logical}: an event source {queue}")
-        role = roles[function_arn(told["FunctionName"])]
+        role = roles[function_arn(properties["FunctionName"])]
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes"):
             yield as_role(role, f"sqs:{action}", queue, f"event source {stack}/{logical}")
 
@@ -101,20 +103,25 @@ def _destinations(stacks: Stacks) -> Iterator[Request]:
     """https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html."""
     roles = _roles_of_functions(stacks)
     actions = {"sqs": "sqs:SendMessage", "sns": "sns:Publish"}
-    for stack, logical, told in stacks.each("AWS::Lambda::EventInvokeConfig"):
-        for way in told.get("DestinationConfig", {}).values():
+    for stack, logical, properties in stacks.each("AWS::Lambda::EventInvokeConfig"):
+        for way in properties.get("DestinationConfig", {}).values():
             arn = way["Destination"]
             action = actions.get(arn.split(":")[2])
             if action is None:
                 raise UnknownError(f"{stack}/{logical}: a destination {arn}")
-            yield as_role(roles[function_arn(told["FunctionName"])], action, arn, f"destination {stack}/{logical}")
+            yield as_role(
+                roles[function_arn(properties["FunctionName"])], action, arn, f"destination {stack}/{logical}"
+            )
 
 
 def _roles_of_functions(stacks: Stacks) -> dict[str, str]:
     """By the ARNs of functions, and of their aliases."""
-    roles = {stacks.arn(stack, logical): told["Role"] for stack, logical, told in stacks.each("AWS::Lambda::Function")}
-    for stack, logical, told in stacks.each("AWS::Lambda::Alias"):
-        roles[stacks.arn(stack, logical)] = roles[function_arn(told["FunctionName"])]
+    roles = {
+        stacks.arn(stack, logical): properties["Role"]
+        for stack, logical, properties in stacks.each("AWS::Lambda::Function")
+    }
+    for stack, logical, properties in stacks.each("AWS::Lambda::Alias"):
+        roles[stacks.arn(stack, logical)] = roles[function_arn(properties["FunctionName"])]
     return roles
 
 
@@ -135,10 +142,10 @@ def _functions(stacks: Stacks) -> Iterator[Request]:
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-filesystem.html#configuration-filesystem-permissions,
     https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html."""
     points = {stacks.arn(*at[:2]): at for at in stacks.each("AWS::EFS::AccessPoint")}
-    for stack, logical, told in stacks.each("AWS::Lambda::Function"):
-        role, reason = told["Role"], f"function {stack}/{logical}"
+    for stack, logical, properties in stacks.each("AWS::Lambda::Function"):
+        role, reason = properties["Role"], f"function {stack}/{logical}"
         yield _assumed("lambda", role, reason, stacks.arn(stack, logical))
-        group = told.get("LoggingConfig", {}).get("LogGroup")
+        group = properties.get("LoggingConfig", {}).get("LogGroup")
         if group is None:  # Lambda makes one
             group = f"/aws/lambda/{stacks.name(stack, logical)}"
             own = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}"
@@ -146,15 +153,15 @@ def _functions(stacks: Stacks) -> Iterator[Request]:
         stream = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:2026/01/01/[$LATEST]0"
         yield as_role(role, "logs:CreateLogStream", stream, reason)
         yield as_role(role, "logs:PutLogEvents", stream, reason)
-        if "VpcConfig" in told:
+        if "VpcConfig" in properties:
             for action in _NETWORK:
                 yield as_role(role, f"ec2:{action}", "*", reason)
-        if told.get("TracingConfig", {}).get("Mode") == "Active":
+        if properties.get("TracingConfig", {}).get("Mode") == "Active":
             for action in ("PutTraceSegments", "PutTelemetryRecords"):
                 yield as_role(role, f"xray:{action}", "*", reason)
-        if "DeadLetterConfig" in told:
+        if "DeadLetterConfig" in properties:
             raise UnknownError(f"{reason}: dead letters of its own")
-        for mount in told.get("FileSystemConfigs", ()):
+        for mount in properties.get("FileSystemConfigs", ()):
             _, _, point = points[mount["Arn"]]
             system = f"arn:aws:elasticfilesystem:{REGION}:{ACCOUNT}:file-system/{point['FileSystemId']}"
             for action in ("ClientMount", "ClientWrite"):
@@ -167,9 +174,9 @@ def _functions(stacks: Stacks) -> Iterator[Request]:
 
 def _alarms(stacks: Stacks) -> Iterator[Request]:
     """https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html."""
-    for stack, logical, told in stacks.each("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
+    for stack, logical, properties in stacks.each("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
         for list_of in ("AlarmActions", "OKActions", "InsufficientDataActions"):
-            for arn in told.get(list_of, ()):
+            for arn in properties.get(list_of, ()):
                 if arn.split(":")[2] != "sns":
                     raise UnknownError(f"alarm {stack}/{logical}: action {arn}")
                 source = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{stacks.name(stack, logical)}"
@@ -178,8 +185,8 @@ def _alarms(stacks: Stacks) -> Iterator[Request]:
 
 def _budgets(stacks: Stacks) -> Iterator[Request]:
     """https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html."""
-    for stack, logical, told in stacks.each("AWS::Budgets::Budget"):
-        for notification in told.get("NotificationsWithSubscribers", ()):
+    for stack, logical, properties in stacks.each("AWS::Budgets::Budget"):
+        for notification in properties.get("NotificationsWithSubscribers", ()):
             for subscriber in notification["Subscribers"]:
                 if subscriber["SubscriptionType"] == "SNS":
                     source = f"arn:aws:budgets::{ACCOUNT}:budget/{stacks.name(stack, logical)}"
@@ -191,9 +198,9 @@ def _budgets(stacks: Stacks) -> Iterator[Request]:
 def _notifications(stacks: Stacks) -> Iterator[Request]:
     """Events of a bucket to EventBridge need no right; other notifications are not known:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/grant-destinations-permissions-to-s3.html."""
-    for stack, logical, told in stacks.each("AWS::S3::Bucket"):
-        others = set(told.get("NotificationConfiguration", {})) - {"EventBridgeConfiguration"}
-        if others or "ReplicationConfiguration" in told or "LoggingConfiguration" in told:
+    for stack, logical, properties in stacks.each("AWS::S3::Bucket"):
+        others = set(properties.get("NotificationConfiguration", {})) - {"EventBridgeConfiguration"}
+        if others or "ReplicationConfiguration" in properties or "LoggingConfiguration" in properties:
             raise UnknownError(f"bucket {stack}/{logical}: {', '.join(sorted(others)) or 'replication or logging'}")
     yield from ()
 
@@ -213,16 +220,16 @@ _DELIVERY: Final = (
 
 def _machines(stacks: Stacks) -> Iterator[Request]:
     """https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html"""
-    for stack, logical, told in stacks.each("AWS::StepFunctions::StateMachine"):
-        arn, role = stacks.arn(stack, logical), told["RoleArn"]
+    for stack, logical, properties in stacks.each("AWS::StepFunctions::StateMachine"):
+        arn, role = stacks.arn(stack, logical), properties["RoleArn"]
         yield _assumed("states", role, f"state machine {stack}/{logical}", arn)
-        if told.get("TracingConfiguration", {}).get("Enabled"):
+        if properties.get("TracingConfiguration", {}).get("Enabled"):
             for action in ("PutTraceSegments", "PutTelemetryRecords", "GetSamplingRules", "GetSamplingTargets"):
                 yield as_role(role, f"xray:{action}", "*", f"state machine {stack}/{logical}")
-        if told.get("LoggingConfiguration", {}).get("Level", "OFF") != "OFF":
+        if properties.get("LoggingConfiguration", {}).get("Level", "OFF") != "OFF":
             for action in _DELIVERY:
                 yield as_role(role, f"logs:{action}", "*", f"state machine {stack}/{logical}")
-        for name, state in _states(definition(told)):
+        for name, state in _states(definition(properties)):
             for action, resource, keys in _of_state(state, arn):
                 yield as_role(role, action, resource, f"state {name} of {stack}/{logical}", **keys)
 

@@ -43,8 +43,8 @@ _ASKED: Final[dict[str, tuple[str, ...]]] = {
 def keys(stacks: Stacks) -> dict[str, str]:
     """The ARNs of keys, by those of the buckets, tables and queues that they encrypt."""
     found = {}
-    for stack, logical, told in stacks.each("AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::SQS::Queue"):
-        key = _key_of(stacks.kind(stack, logical), told)
+    for stack, logical, properties in stacks.each("AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::SQS::Queue"):
+        key = _key_of(stacks.kind(stack, logical), properties)
         if key is not None:
             if not key.startswith("arn:"):
                 raise UnknownError(f"{stack}/{logical}: a key by another name than its ARN, {key}")
@@ -52,12 +52,12 @@ def keys(stacks: Stacks) -> dict[str, str]:
     return found
 
 
-def _key_of(kind: str, told: Mapping[str, Any]) -> str | None:
+def _key_of(kind: str, properties: Mapping[str, Any]) -> str | None:
     if kind == "AWS::S3::Bucket":
-        (rule,) = told["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
         default = rule["ServerSideEncryptionByDefault"]
         return str(default["KMSMasterKeyID"]) if default["SSEAlgorithm"] == "aws:kms" else None
-    key = told.get("SSESpecification", {}).get("KMSMasterKeyId") or told.get("KmsMasterKeyId")
+    key = properties.get("SSESpecification", {}).get("KMSMasterKeyId") or properties.get("KmsMasterKeyId")
     return None if key is None else str(key)
 
 

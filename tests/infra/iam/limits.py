@@ -84,8 +84,8 @@ def table_of(stacks: Stacks) -> str:
 def stores(stacks: Stacks) -> list[str]:
     """The ARNs of the lake's bucket, and of data buckets and folders in them."""
     places: set[str] = set()
-    for _, _, told in stacks.each("AWS::Lambda::Function"):
-        variables = told.get("Environment", {}).get("Variables", {})
+    for _, _, properties in stacks.each("AWS::Lambda::Function"):
+        variables = properties.get("Environment", {}).get("Variables", {})
         if "GRAVELER_OBJECTS" in variables:
             places.add(variables["GRAVELER_OBJECTS"].removeprefix("s3://"))
             places.update(place for place in variables["GRAVELER_DATA_BUCKETS"].split(",") if place)
@@ -143,8 +143,8 @@ def _needed(stacks: Stacks) -> Iterator[Request]:
 
 def _foreign_secrets(stacks: Stacks) -> Iterator[Request]:
     """Of other connections, and what somebody else keeps, for each flow that calls an API."""
-    for _, _, told in stacks.each("AWS::StepFunctions::StateMachine"):
-        text = str(definition(told))
+    for _, _, properties in stacks.each("AWS::StepFunctions::StateMachine"):
+        text = str(definition(properties))
         if "http:invoke" not in text:
             continue
         (connection,) = {part.split("'")[0] for part in text.split(":connection/")[1:]}
@@ -153,13 +153,13 @@ def _foreign_secrets(stacks: Stacks) -> Iterator[Request]:
         for secret in (*(f"events!connection/{other}-AbCdEf" for other in of_others), "graveler-AbCdEf"):
             for action in ("GetSecretValue", "DescribeSecret"):
                 arn = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{secret}"
-                yield as_role(told["RoleArn"], f"secretsmanager:{action}", arn, "another's secret")
+                yield as_role(properties["RoleArn"], f"secretsmanager:{action}", arn, "another's secret")
 
 
 def flows(stacks: Stacks) -> list[str]:
     """The roles of flows that call an API."""
     return [
-        told["RoleArn"]
-        for _, _, told in stacks.each("AWS::StepFunctions::StateMachine")
-        if "http:invoke" in str(definition(told))
+        properties["RoleArn"]
+        for _, _, properties in stacks.each("AWS::StepFunctions::StateMachine")
+        if "http:invoke" in str(definition(properties))
     ]

@@ -122,8 +122,8 @@ def _query(parameters: Parameters) -> Iterator[Need]:
 
 
 def _batch_get(parameters: Parameters) -> Iterator[Need]:
-    for name, asked in parameters["RequestItems"].items():
-        yield "dynamodb:BatchGetItem", _table(name), _leading(*asked["Keys"])
+    for name, table_request in parameters["RequestItems"].items():
+        yield "dynamodb:BatchGetItem", _table(name), _leading(*table_request["Keys"])
 
 
 def _batch_write(parameters: Parameters) -> Iterator[Need]:
@@ -171,8 +171,8 @@ def _on_arn(action: str, parameter: str) -> Find:
 
 def _on_secret(action: str) -> Find:
     def find(parameters: Parameters) -> Iterator[Need]:
-        told = parameters["SecretId"]  # the ARN in AWS, where an emulator's templates refer to the name
-        arn = told if told.startswith("arn:") else f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{told}"
+        secret = parameters["SecretId"]  # the ARN in AWS, where an emulator's templates refer to the name
+        arn = secret if secret.startswith("arn:") else f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{secret}"
         yield f"secretsmanager:{action}", arn, {}
 
     return find
@@ -182,8 +182,8 @@ def _on_key(action: str) -> Find:
     find_key = _on_arn(f"kms:{action}", "KeyId")
 
     def find(parameters: Parameters) -> Iterator[Need]:
-        told = parameters.get("EncryptionContext", {})
-        context = {f"{ENCRYPTION_CONTEXT}{name.casefold()}": value for name, value in told.items()}
+        pairs = parameters.get("EncryptionContext", {})
+        context = {f"{ENCRYPTION_CONTEXT}{name.casefold()}": value for name, value in pairs.items()}
         for needed, arn, _ in find_key(parameters):
             yield needed, arn, context
 

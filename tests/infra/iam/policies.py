@@ -137,55 +137,55 @@ def parse(document: Mapping[str, Any], policy: str) -> tuple[Statement, ...]:
     return tuple(_statement(each, policy) for each in _list(document["Statement"]))
 
 
-def _statement(told: Mapping[str, Any], policy: str) -> Statement:
-    unknown = set(told) - _ELEMENTS
+def _statement(document: Mapping[str, Any], policy: str) -> Statement:
+    unknown = set(document) - _ELEMENTS
     if unknown:
         raise UnknownError(f"{policy}: element {', '.join(sorted(unknown))}")
-    if told["Effect"] not in ("Allow", "Deny") or any(set(pair) <= set(told) for pair in _EXCLUSIVE):
-        raise UnknownError(f"{policy}: a statement of {dict(told)}")
+    if document["Effect"] not in ("Allow", "Deny") or any(set(pair) <= set(document) for pair in _EXCLUSIVE):
+        raise UnknownError(f"{policy}: a statement of {dict(document)}")
     conditions = tuple(
         (operator, key, tuple(map(_text, _list(values))))
-        for operator, keys in told.get("Condition", {}).items()
+        for operator, keys in document.get("Condition", {}).items()
         for key, values in keys.items()
     )
     for operator, key, values in conditions:
         holds(operator, key, values, {})  # unknown ones fail now, whether a request gets to them or not
-    actions = _texts(told, "Action") or _texts(told, "NotAction")
+    actions = _texts(document, "Action") or _texts(document, "NotAction")
     for action in actions:
         service, colon, _ = action.partition(":")
         if action != "*" and (not colon or "*" in service):
             raise UnknownError(f"{policy}: action {action}")
     return Statement(
         policy,
-        told["Effect"] == "Deny",
-        tuple(_principals(told.get("Principal"), policy)),
+        document["Effect"] == "Deny",
+        tuple(_principals(document.get("Principal"), policy)),
         actions,
-        "NotAction" in told,
-        _texts(told, "Resource") or _texts(told, "NotResource"),
-        "NotResource" in told,
+        "NotAction" in document,
+        _texts(document, "Resource") or _texts(document, "NotResource"),
+        "NotResource" in document,
         conditions,
     )
 
 
-def _principals(told: Any, policy: str) -> Iterable[tuple[str, str]]:
-    if told is None:
+def _principals(principal: Any, policy: str) -> Iterable[tuple[str, str]]:
+    if principal is None:
         return
-    if told == "*":
+    if principal == "*":
         yield "AWS", "*"
         return
-    for kind, names in told.items():
+    for kind, names in principal.items():
         for name in _list(names):
             if kind not in ("AWS", "Service") or (name != "*" and "*" in name) or (kind == "Service" and name == "*"):
                 raise UnknownError(f"{policy}: principal {kind} {name}")
             yield kind, name
 
 
-def _texts(told: Mapping[str, Any], element: str) -> tuple[str, ...]:
-    return tuple(_list(told.get(element, ())))
+def _texts(document: Mapping[str, Any], element: str) -> tuple[str, ...]:
+    return tuple(_list(document.get(element, ())))
 
 
-def _list(told: Any) -> list[Any]:
-    return list(told) if isinstance(told, list | tuple) else [told]
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _text(value: Any) -> str:

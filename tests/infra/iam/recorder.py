@@ -31,10 +31,10 @@ class Call(msgspec.Struct, frozen=True):
 
     def requests(self, role: str) -> Iterator[Request]:
         """What it asks for, as the role of the function."""
-        why = f"{self.service}:{self.operation} in {self.function}"
+        reason = f"{self.service}:{self.operation} in {self.function}"
         for action, resource, keys in needs(self.service, self.operation, self.parameters):
             own = {name: value for name, value in _TRANSPORT.items() if action.startswith("s3:") or name[:3] == "aws"}
-            yield Request(Principal(role), action, resource, {**own, **keys}, why)
+            yield Request(Principal(role), action, resource, {**own, **keys}, reason)
 
 
 def recording(folder: Path) -> dict[str, str]:
@@ -53,7 +53,7 @@ class Recorded:
     def __init__(self, folder: Path, stacks: Stacks, role_of: Callable[[str], str]) -> None:
         self._calls = folder / "calls"
         self._policies = stacks.policies()
-        self._roles = {stacks.name(*at): told["Role"] for *at, told in stacks.each("AWS::Lambda::Function")}
+        self._roles = {stacks.name(*at): properties["Role"] for *at, properties in stacks.each("AWS::Lambda::Function")}
         self._role_of = role_of
         self._read: dict[Path, int] = {}
         self.used: set[Right] = set()

@@ -127,8 +127,8 @@ class Stacks:
         if kind == "AWS::Logs::LogGroup" and self.physical is not None:
             return _ARNS[kind].format(self.physical(stack, logical))  # its name may hold slashes
         if kind == "AWS::Lambda::Alias":  # its function's, and its own name
-            told = self.resolve(stack, self.templates[stack]["Resources"][logical]["Properties"])
-            return _ARNS[kind].format(f"{told['FunctionName']}:{told['Name']}")
+            properties = self.resolve(stack, self.templates[stack]["Resources"][logical]["Properties"])
+            return _ARNS[kind].format(f"{properties['FunctionName']}:{properties['Name']}")
         return _ARNS[kind].format(self.name(stack, logical))
 
     def reference(self, stack: str, logical: str) -> str:
@@ -149,42 +149,42 @@ class Stacks:
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
-            ((name, told),) = value.items()
+            ((name, argument),) = value.items()
             if name == "Ref":
-                return self._reference(stack, told)
+                return self._reference(stack, argument)
             if name.startswith("Fn::"):
-                return self._function(stack, name, told)
-        return {name: self.resolve(stack, told) for name, told in value.items()}
+                return self._function(stack, name, argument)
+        return {name: self.resolve(stack, argument) for name, argument in value.items()}
 
-    def _reference(self, stack: str, told: str) -> str:
-        if told in _PSEUDO:
-            return _PSEUDO[told]
-        if told not in self.templates[stack]["Resources"]:
-            raise UnknownError(f"{stack}: Ref of {told}")
-        return self.reference(stack, told)
+    def _reference(self, stack: str, name: str) -> str:
+        if name in _PSEUDO:
+            return _PSEUDO[name]
+        if name not in self.templates[stack]["Resources"]:
+            raise UnknownError(f"{stack}: Ref of {name}")
+        return self.reference(stack, name)
 
-    def _function(self, stack: str, name: str, told: Any) -> Any:
+    def _function(self, stack: str, name: str, argument: Any) -> Any:
         match name:
             case "Fn::GetAtt":
-                return self._attribute(stack, *(told.split(".", 1) if isinstance(told, str) else told))
+                return self._attribute(stack, *(argument.split(".", 1) if isinstance(argument, str) else argument))
             case "Fn::Join":
-                separator, parts = told
+                separator, parts = argument
                 return separator.join(str(each) for each in self.resolve(stack, parts))
-            case "Fn::Sub" if isinstance(told, str):
-                return re.sub(r"\$\{([^!}]+)\}", lambda found: self._substituted(stack, found[1]), told)
+            case "Fn::Sub" if isinstance(argument, str):
+                return re.sub(r"\$\{([^!}]+)\}", lambda found: self._substituted(stack, found[1]), argument)
             case "Fn::ImportValue":
-                if told not in self._exports:
-                    raise UnknownError(f"{stack}: imports {told}, which no stack exports")
-                return self.resolve(*self._exports[told])
+                if argument not in self._exports:
+                    raise UnknownError(f"{stack}: imports {argument}, which no stack exports")
+                return self.resolve(*self._exports[argument])
             case "Fn::Select":
-                index, values = told
+                index, values = argument
                 return self.resolve(stack, values)[int(index)]
             case "Fn::Split":
-                separator, text = told
+                separator, text = argument
                 return self.resolve(stack, text).split(separator)
             case "Fn::GetAZs":
                 return [f"{REGION}{letter}" for letter in "abc"]
-        raise UnknownError(f"{stack}: {name} of {told!r}")
+        raise UnknownError(f"{stack}: {name} of {argument!r}")
 
     def _substituted(self, stack: str, name: str) -> str:
         logical, dot, attribute = name.partition(".")
@@ -210,28 +210,28 @@ class Stacks:
         resources: dict[str, tuple[Statement, ...]] = {}
         self._refuse_unread()
         managed = _aws_managed() | {
-            self.arn(stack, logical): parse(told["PolicyDocument"], f"{stack}/{logical}")
-            for stack, logical, told in self.each("AWS::IAM::ManagedPolicy")
+            self.arn(stack, logical): parse(properties["PolicyDocument"], f"{stack}/{logical}")
+            for stack, logical, properties in self.each("AWS::IAM::ManagedPolicy")
         }
-        for stack, logical, told in self.each("AWS::IAM::Role"):
+        for stack, logical, properties in self.each("AWS::IAM::Role"):
             arn = self.arn(stack, logical)
-            trusting = _on(arn, told["AssumeRolePolicyDocument"])
+            trusting = _on(arn, properties["AssumeRolePolicyDocument"])
             resources[arn] = parse(trusting, f"{stack}/{logical}, who may assume it")
             roles[arn] = tuple(
                 statement
-                for inline in told.get("Policies", ())
+                for inline in properties.get("Policies", ())
                 for statement in parse(inline["PolicyDocument"], f"{stack}/{logical}/{inline['PolicyName']}")
             )
-            for policy in told.get("ManagedPolicyArns", ()):
+            for policy in properties.get("ManagedPolicyArns", ()):
                 if policy not in managed:
                     raise UnknownError(f"{stack}/{logical}: the managed policy {policy}")
                 roles[arn] += managed[policy]
-        for stack, logical, told in self.each("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"):
-            if told.get("Users") or told.get("Groups"):
+        for stack, logical, properties in self.each("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"):
+            if properties.get("Users") or properties.get("Groups"):
                 raise UnknownError(f"{stack}/{logical}: a policy of users or groups")
-            for role in told.get("Roles", ()):
+            for role in properties.get("Roles", ()):
                 arn = _ARNS["AWS::IAM::Role"].format(role)
-                roles[arn] = roles.get(arn, ()) + parse(told["PolicyDocument"], f"{stack}/{logical}")
+                roles[arn] = roles.get(arn, ()) + parse(properties["PolicyDocument"], f"{stack}/{logical}")
         for arn, statements in self._of_resources():
             resources[arn] = resources.get(arn, ()) + statements
         return Policies(roles, resources)
@@ -245,25 +245,25 @@ class Stacks:
                     raise UnknownError(f"{stack}/{logical}: {', '.join(sorted(unread))} of a {resource['Type']}")
 
     def _of_resources(self) -> Iterator[tuple[str, tuple[Statement, ...]]]:
-        for stack, logical, told in self.each("AWS::S3::BucketPolicy"):
-            yield f"arn:aws:s3:::{told['Bucket']}", parse(told["PolicyDocument"], f"{stack}/{logical}")
-        for stack, logical, told in self.each("AWS::SQS::QueuePolicy"):
-            for url in told["Queues"]:
+        for stack, logical, properties in self.each("AWS::S3::BucketPolicy"):
+            yield f"arn:aws:s3:::{properties['Bucket']}", parse(properties["PolicyDocument"], f"{stack}/{logical}")
+        for stack, logical, properties in self.each("AWS::SQS::QueuePolicy"):
+            for url in properties["Queues"]:
                 arn = _ARNS["AWS::SQS::Queue"].format(url.rpartition("/")[2])
-                yield arn, parse(told["PolicyDocument"], f"{stack}/{logical}")
-        for stack, logical, told in self.each("AWS::SNS::TopicPolicy"):
-            for topic in told["Topics"]:
-                yield topic, parse(told["PolicyDocument"], f"{stack}/{logical}")
-        for stack, logical, told in self.each("AWS::KMS::Key"):
+                yield arn, parse(properties["PolicyDocument"], f"{stack}/{logical}")
+        for stack, logical, properties in self.each("AWS::SNS::TopicPolicy"):
+            for topic in properties["Topics"]:
+                yield topic, parse(properties["PolicyDocument"], f"{stack}/{logical}")
+        for stack, logical, properties in self.each("AWS::KMS::Key"):
             arn = self.arn(stack, logical)
-            yield arn, parse(_on(arn, told["KeyPolicy"]), f"{stack}/{logical}")
-        for stack, logical, told in self.each("AWS::EFS::FileSystem"):
-            if "FileSystemPolicy" in told:
+            yield arn, parse(_on(arn, properties["KeyPolicy"]), f"{stack}/{logical}")
+        for stack, logical, properties in self.each("AWS::EFS::FileSystem"):
+            if "FileSystemPolicy" in properties:
                 arn = self.arn(stack, logical)
-                yield arn, parse(_on(arn, told["FileSystemPolicy"]), f"{stack}/{logical}")
-        for stack, logical, told in self.each("AWS::Lambda::Permission"):
-            arn = function_arn(told["FunctionName"])
-            yield arn, parse(_permission(arn, told), f"{stack}/{logical}")
+                yield arn, parse(_on(arn, properties["FileSystemPolicy"]), f"{stack}/{logical}")
+        for stack, logical, properties in self.each("AWS::Lambda::Permission"):
+            arn = function_arn(properties["FunctionName"])
+            yield arn, parse(_permission(arn, properties), f"{stack}/{logical}")
 
 
 def _aws_managed() -> dict[str, tuple[Statement, ...]]:
@@ -275,29 +275,29 @@ def _aws_managed() -> dict[str, tuple[Statement, ...]]:
     return {f"arn:aws:iam::aws:policy/{name}": parse({"Version": VERSION, "Statement": [statement]}, name)}
 
 
-def function_arn(told: str) -> str:
+def function_arn(function: str) -> str:
     """A function's ARN by its ARN or its name."""
-    return told if told.startswith("arn:") else _ARNS["AWS::Lambda::Function"].format(told)
+    return function if function.startswith("arn:") else _ARNS["AWS::Lambda::Function"].format(function)
 
 
 _PERMISSION: Final = {"Action", "FunctionName", "Principal", "SourceArn", "SourceAccount"}
 
 
-def _permission(arn: str, told: Mapping[str, Any]) -> dict[str, Any]:
+def _permission(arn: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """The policy that Lambda makes of a permission:
     https://docs.aws.amazon.com/lambda/latest/api/API_AddPermission.html."""
-    if set(told) - _PERMISSION:
-        raise UnknownError(f"a permission with {', '.join(sorted(set(told) - _PERMISSION))}")
+    if set(properties) - _PERMISSION:
+        raise UnknownError(f"a permission with {', '.join(sorted(set(properties) - _PERMISSION))}")
     conditions = {}
-    if "SourceArn" in told:
-        conditions["ArnLike"] = {"aws:SourceArn": told["SourceArn"]}
-    if "SourceAccount" in told:
-        conditions["StringEquals"] = {"aws:SourceAccount": told["SourceAccount"]}
-    kind = "Service" if told["Principal"].endswith(".amazonaws.com") else "AWS"
+    if "SourceArn" in properties:
+        conditions["ArnLike"] = {"aws:SourceArn": properties["SourceArn"]}
+    if "SourceAccount" in properties:
+        conditions["StringEquals"] = {"aws:SourceAccount": properties["SourceAccount"]}
+    kind = "Service" if properties["Principal"].endswith(".amazonaws.com") else "AWS"
     statement = {
         "Effect": "Allow",
-        "Principal": {kind: told["Principal"]},
-        "Action": told["Action"],
+        "Principal": {kind: properties["Principal"]},
+        "Action": properties["Action"],
         "Resource": arn,
         "Condition": conditions,
     }
@@ -309,7 +309,7 @@ def _on(arn: str, document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "Statement": [{**each, "Resource": arn} for each in document["Statement"]]}
 
 
-def definition(told: Mapping[str, Any]) -> dict[str, Any]:
+def definition(properties: Mapping[str, Any]) -> dict[str, Any]:
     """A state machine's, of its resolved properties."""
-    described: dict[str, Any] = json.loads(told["DefinitionString"])
+    described: dict[str, Any] = json.loads(properties["DefinitionString"])
     return described

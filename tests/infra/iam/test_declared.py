@@ -31,8 +31,8 @@ def reviewed_other() -> Templates:
     return read
 
 
-def refusals(told: Templates) -> list[str]:
-    stacks = Stacks(told)
+def refusals(templates: Templates) -> list[str]:
+    stacks = Stacks(templates)
     policies = stacks.policies()
     return [said for call in declared_calls(stacks) if (said := policies.decide(call).refusal)]
 
@@ -50,8 +50,8 @@ def test_services_may_do_it_in_every_variant(default: Templates, full: Templates
 
 def test_who_may_call_a_function_may_not_call_its_alias(reviewed_other: Templates) -> None:
     """A permission, or a right, of the function alone is found to be missing."""
-    told = copy.deepcopy(reviewed_other)
-    for template in told.values():
+    templates = copy.deepcopy(reviewed_other)
+    for template in templates.values():
         aliases = {
             name: each["Properties"]["FunctionName"]["Ref"]
             for name, each in template["Resources"].items()
@@ -66,7 +66,7 @@ def test_who_may_call_a_function_may_not_call_its_alias(reviewed_other: Template
                 for granted in properties["PolicyDocument"]["Statement"]:
                     if isinstance(granted["Resource"], dict) and granted["Resource"].get("Ref") in aliases:
                         granted["Resource"] = {"Fn::GetAtt": [aliases[granted["Resource"]["Ref"]], "Arn"]}
-    found = refusals(told)
+    found = refusals(templates)
     called = {stack for stack in ("api", "ingest", "operations") if any(f" of {stack}/" in each for each in found)}
     assert called == {"operations"}
     for why in (
@@ -112,21 +112,21 @@ def without(policies: Policies, right: Right) -> Policies:
     )
 
 
-def of_kind(told: Templates, kind: str, having: str = "") -> dict[str, Any]:
+def of_kind(templates: Templates, kind: str, having: str = "") -> dict[str, Any]:
     """The properties of the first resource of a type that has a text in it."""
     return next(
         each["Properties"]
-        for template in told.values()
+        for template in templates.values()
         for each in template["Resources"].values()
         if each["Type"] == kind and having in json.dumps(each)
     )
 
 
-def statement(told: Templates, kind: str, action: str) -> dict[str, Any]:
+def statement(templates: Templates, kind: str, action: str) -> dict[str, Any]:
     """The first statement of such a policy that allows an action."""
     return next(
         each
-        for template in told.values()
+        for template in templates.values()
         for resource in template["Resources"].values()
         if resource["Type"] == kind
         for each in resource["Properties"]["PolicyDocument"]["Statement"]
@@ -134,45 +134,45 @@ def statement(told: Templates, kind: str, action: str) -> dict[str, Any]:
     )
 
 
-def no_action(told: Templates) -> None:
-    statement(told, "AWS::IAM::Policy", "sqs:DeleteMessage")["Action"].remove("sqs:DeleteMessage")
+def no_action(templates: Templates) -> None:
+    statement(templates, "AWS::IAM::Policy", "sqs:DeleteMessage")["Action"].remove("sqs:DeleteMessage")
 
 
-def wrong_arn(told: Templates) -> None:
-    found = statement(told, "AWS::IAM::Policy", "lambda:InvokeFunction")
+def wrong_arn(templates: Templates) -> None:
+    found = statement(templates, "AWS::IAM::Policy", "lambda:InvokeFunction")
     found["Resource"] = "arn:aws:lambda:us-east-1:000000000000:function:another"
 
 
-def wrong_source(told: Templates) -> None:
-    of_kind(told, "AWS::Lambda::Permission", "Sweep")["SourceArn"] = {"Fn::GetAtt": ["DeadLettersBBF8BAAB", "Arn"]}
+def wrong_source(templates: Templates) -> None:
+    of_kind(templates, "AWS::Lambda::Permission", "Sweep")["SourceArn"] = {"Fn::GetAtt": ["DeadLettersBBF8BAAB", "Arn"]}
 
 
-def no_principal(told: Templates) -> None:
-    del statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["Principal"]
+def no_principal(templates: Templates) -> None:
+    del statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["Principal"]
 
 
-def wrong_principal(told: Templates) -> None:
-    found = statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
+def wrong_principal(templates: Templates) -> None:
+    found = statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
     found["Principal"]["Service"] = "sns.amazonaws.com"
 
 
-def wrong_account(told: Templates) -> None:
-    found = statement(told, "AWS::SNS::TopicPolicy", "sns:Publish")
+def wrong_account(templates: Templates) -> None:
+    found = statement(templates, "AWS::SNS::TopicPolicy", "sns:Publish")
     found["Condition"]["StringEquals"]["aws:SourceAccount"] = "111122223333"
 
 
-def untrusted(told: Templates) -> None:
-    found = of_kind(told, "AWS::IAM::Role", "lambda.amazonaws.com")["AssumeRolePolicyDocument"]["Statement"][0]
+def untrusted(templates: Templates) -> None:
+    found = of_kind(templates, "AWS::IAM::Role", "lambda.amazonaws.com")["AssumeRolePolicyDocument"]["Statement"][0]
     found["Principal"]["Service"] = "ec2.amazonaws.com"
 
 
-def denied(told: Templates) -> None:
-    found = of_kind(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["PolicyDocument"]["Statement"][0]
+def denied(templates: Templates) -> None:
+    found = of_kind(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["PolicyDocument"]["Statement"][0]
     found["Condition"] = {"Bool": {"aws:SecureTransport": "true"}}
 
 
-def no_permission_of_the_rest(told: Templates) -> None:
-    permissions = told["api"]["Resources"]
+def no_permission_of_the_rest(templates: Templates) -> None:
+    permissions = templates["api"]["Resources"]
     for name in [name for name, each in permissions.items() if "/$default" in json.dumps(each)]:
         if permissions[name]["Type"] == "AWS::Lambda::Permission":
             del permissions[name]
@@ -199,62 +199,64 @@ def test_a_planted_fault_is_found(snapshot: Templates, plant: Callable[[Template
     assert any(said in refusal for refusal in refusals(snapshot))
 
 
-def bounded(told: Templates) -> None:
-    of_kind(told, "AWS::IAM::Role")["PermissionsBoundary"] = "arn:aws:iam::000000000000:policy/b"
+def bounded(templates: Templates) -> None:
+    of_kind(templates, "AWS::IAM::Role")["PermissionsBoundary"] = "arn:aws:iam::000000000000:policy/b"
 
 
-def managed(told: Templates) -> None:
-    of_kind(told, "AWS::IAM::Role")["ManagedPolicyArns"] = ["arn:aws:iam::aws:policy/AdministratorAccess"]
+def managed(templates: Templates) -> None:
+    of_kind(templates, "AWS::IAM::Role")["ManagedPolicyArns"] = ["arn:aws:iam::aws:policy/AdministratorAccess"]
 
 
-def unread(told: Templates) -> None:
-    of_kind(told, "AWS::DynamoDB::Table")["ResourcePolicy"] = {"PolicyDocument": {}}
+def unread(templates: Templates) -> None:
+    of_kind(templates, "AWS::DynamoDB::Table")["ResourcePolicy"] = {"PolicyDocument": {}}
 
 
-def element(told: Templates) -> None:
-    statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["NotPrincipal"] = "*"
+def element(templates: Templates) -> None:
+    statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["NotPrincipal"] = "*"
 
 
-def operator(told: Templates) -> None:
-    statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["Condition"] = {"IpAddress": {"aws:SourceIp": "::/0"}}
+def operator(templates: Templates) -> None:
+    statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["Condition"] = {
+        "IpAddress": {"aws:SourceIp": "::/0"}
+    }
 
 
-def condition_key(told: Templates) -> None:
-    found = statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
+def condition_key(templates: Templates) -> None:
+    found = statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
     found["Condition"] = {"StringNotEquals": {"aws:SourceVpc": "vpc-1"}}
 
 
-def intrinsic(told: Templates) -> None:
-    statement(told, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {"Fn::If": ["Big", "*", "*"]}
+def intrinsic(templates: Templates) -> None:
+    statement(templates, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {"Fn::If": ["Big", "*", "*"]}
 
 
-def attribute(told: Templates) -> None:
-    statement(told, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {
+def attribute(templates: Templates) -> None:
+    statement(templates, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {
         "Fn::GetAtt": ["FunctionsRead241DD847", "SnapStartResponse.ApplyOn"]
     }
 
 
-def parameter(told: Templates) -> None:
-    statement(told, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {"Ref": "TableName"}
+def parameter(templates: Templates) -> None:
+    statement(templates, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {"Ref": "TableName"}
 
 
-def target(told: Templates) -> None:
-    of_kind(told, "AWS::Events::Rule")["Targets"][0]["Arn"] = "arn:aws:kinesis:us-east-1:000000000000:stream/s"
+def target(templates: Templates) -> None:
+    of_kind(templates, "AWS::Events::Rule")["Targets"][0]["Arn"] = "arn:aws:kinesis:us-east-1:000000000000:stream/s"
 
 
-def task(told: Templates) -> None:
-    found = of_kind(told, "AWS::StepFunctions::StateMachine")
+def task(templates: Templates) -> None:
+    found = of_kind(templates, "AWS::StepFunctions::StateMachine")
     found["DefinitionString"] = json.loads(
         json.dumps(found["DefinitionString"]).replace("lambda:invoke", "sns:publish")
     )
 
 
-def notification(told: Templates) -> None:
-    of_kind(told, "AWS::S3::Bucket")["NotificationConfiguration"] = {"QueueConfigurations": []}
+def notification(templates: Templates) -> None:
+    of_kind(templates, "AWS::S3::Bucket")["NotificationConfiguration"] = {"QueueConfigurations": []}
 
 
-def permission(told: Templates) -> None:
-    of_kind(told, "AWS::Lambda::Permission")["FunctionUrlAuthType"] = "NONE"
+def permission(templates: Templates) -> None:
+    of_kind(templates, "AWS::Lambda::Permission")["FunctionUrlAuthType"] = "NONE"
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def asked(stacks: Stacks, policies: Policies) -> list[Request]:
     return [request for call in calls for request in asked_of_keys(call, encrypted)]
 
 
-def refusals(told: Templates) -> list[str]:
-    stacks = Stacks(told)
+def refusals(templates: Templates) -> list[str]:
+    stacks = Stacks(templates)
     policies = stacks.policies()
     return [said for request in asked(stacks, policies) if (said := policies.decide(request).refusal)]
 
@@ -40,14 +40,14 @@ def key_of(stacks: Stacks) -> str:
 
 
 def test_everything_that_keeps_data_is_encrypted_by_the_one_key(full: Templates, other: Templates) -> None:
-    for told, made in ((full, False), (other, True)):
-        stacks = Stacks(told)
+    for templates, made in ((full, False), (other, True)):
+        stacks = Stacks(templates)
         kept = {
             stacks.arn(stack, logical)
             for stack, logical, _ in stacks.each("AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::SQS::Queue")
         }
         assert set(keys(stacks)) == kept
-        assert len(kept) == 7 + (told is full)  # the bucket of Spark jobs
+        assert len(kept) == 7 + (templates is full)  # the bucket of Spark jobs
         assert (key_of(stacks) != ENCRYPTION_KEY) is made
 
 
@@ -75,8 +75,8 @@ def test_so_may_roles_with_a_key_that_the_account_has_already(full: Templates) -
 
 
 def test_no_right_to_the_key_is_unused(full: Templates, other: Templates) -> None:
-    for told in (full, other):
-        stacks = Stacks(told)
+    for templates in (full, other):
+        stacks = Stacks(templates)
         policies, key = stacks.policies(), key_of(stacks)
         used = {right for request in asked(stacks, policies) for right in policies.decide(request).used}
         granted = {right for right in policies.rights() if key in (right.resource, right.resource.rstrip("*"))}
@@ -118,10 +118,10 @@ def test_each_right_to_the_key_is_missed_when_it_is_gone(other: Templates) -> No
         assert any(fewer.decide(request).refusal for request in some), right
 
 
-def statement_of(told: Templates, kind: str, having: str) -> dict[str, Any]:
+def statement_of(templates: Templates, kind: str, having: str) -> dict[str, Any]:
     return next(
         statement
-        for template in told.values()
+        for template in templates.values()
         for each in template["Resources"].values()
         if each["Type"] == kind
         for statement in each["Properties"].get("KeyPolicy", each["Properties"].get("PolicyDocument", {}))["Statement"]
@@ -129,28 +129,28 @@ def statement_of(told: Templates, kind: str, having: str) -> dict[str, Any]:
     )
 
 
-def another_key(told: Templates) -> None:
-    statement_of(told, "AWS::IAM::Policy", "kms:ViaService")["Resource"] = ENCRYPTION_KEY
+def another_key(templates: Templates) -> None:
+    statement_of(templates, "AWS::IAM::Policy", "kms:ViaService")["Resource"] = ENCRYPTION_KEY
 
 
-def another_service(told: Templates) -> None:
-    through = statement_of(told, "AWS::IAM::Policy", "kms:ViaService")
+def another_service(templates: Templates) -> None:
+    through = statement_of(templates, "AWS::IAM::Policy", "kms:ViaService")
     through["Condition"]["StringLike"]["kms:ViaService"] = "ec2.us-east-1.amazonaws.com"
 
 
-def no_events(told: Templates) -> None:
-    statement_of(told, "AWS::KMS::Key", "events.amazonaws.com")["Principal"]["Service"] = "sns.amazonaws.com"
+def no_events(templates: Templates) -> None:
+    statement_of(templates, "AWS::KMS::Key", "events.amazonaws.com")["Principal"]["Service"] = "sns.amazonaws.com"
 
 
-def events_of_others(told: Templates) -> None:
-    statement_of(told, "AWS::KMS::Key", "events.amazonaws.com")["Condition"] = {
+def events_of_others(templates: Templates) -> None:
+    statement_of(templates, "AWS::KMS::Key", "events.amazonaws.com")["Condition"] = {
         "StringEquals": {"aws:SourceAccount": "111122223333"}
     }
 
 
-def locked_out(told: Templates) -> None:
+def locked_out(templates: Templates) -> None:
     """The key's policy leaves nothing to the account's own."""
-    for template in told.values():
+    for template in templates.values():
         for each in template["Resources"].values():
             if each["Type"] == "AWS::KMS::Key":
                 found = each["Properties"]["KeyPolicy"]["Statement"]
@@ -168,10 +168,10 @@ def locked_out(told: Templates) -> None:
     ],
 )
 def test_a_planted_fault_is_found(other: Templates, plant: Callable[[Templates], None], said: str) -> None:
-    told = copy.deepcopy(other)
-    plant(told)
-    assert told != other
-    assert any(said in refusal for refusal in refusals(told))
+    templates = copy.deepcopy(other)
+    plant(templates)
+    assert templates != other
+    assert any(said in refusal for refusal in refusals(templates))
 
 
 def test_what_is_not_known_to_ask_for_a_key_fails() -> None:

@@ -47,10 +47,10 @@ class Calls:
     def of(self, name: str, handler: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
         """A function whose calls are noted."""
 
-        def run(asked: Any) -> Any:
+        def run(argument: Any) -> Any:
             self.function = name
             try:
-                return handler(asked, Context())
+                return handler(argument, Context())
             finally:
                 self.function = ""
 

@@ -54,11 +54,11 @@ def test_partitions_and_the_folder_of_metadata_are_the_engines() -> None:
     assert foreign_places.METADATA == FOLDER
 
 
-def statements(told: Templates, logical: str) -> list[dict[str, Any]]:
+def statements(templates: Templates, logical: str) -> list[dict[str, Any]]:
     """Those of the policies whose logical ID begins so."""
     return [
         statement
-        for template in told.values()
+        for template in templates.values()
         for name, each in template["Resources"].items()
         if each["Type"] in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy") and name.startswith(logical)
         for statement in each["Properties"]["PolicyDocument"]["Statement"]
@@ -75,87 +75,87 @@ def having(templates: Templates, logical: str, action: str, text: str = "") -> d
     )
 
 
-def no_condition(told: Templates) -> None:
-    del having(told, "FunctionsCommitPolicy", "dynamodb:PutItem")["Condition"]
+def no_condition(templates: Templates) -> None:
+    del having(templates, "FunctionsCommitPolicy", "dynamodb:PutItem")["Condition"]
 
 
-def no_values_at_all(told: Templates) -> None:
+def no_values_at_all(templates: Templates) -> None:
     """``ForAllValues`` alone, as AWS's own examples have it."""
-    del having(told, "FunctionsMergePolicy", "dynamodb:PutItem")["Condition"]["Null"]
+    del having(templates, "FunctionsMergePolicy", "dynamodb:PutItem")["Condition"]["Null"]
 
 
-def any_value(told: Templates) -> None:
+def any_value(templates: Templates) -> None:
     """One good partition of a request would be enough."""
-    condition = having(told, "FunctionsMaintainPolicy", "dynamodb:BatchWriteItem")["Condition"]
+    condition = having(templates, "FunctionsMaintainPolicy", "dynamodb:BatchWriteItem")["Condition"]
     condition["ForAnyValue:StringLike"] = condition.pop("ForAllValues:StringLike")
 
 
-def wide_pattern(told: Templates) -> None:
-    partitions = having(told, "FunctionsCommitPolicy", "dynamodb:PutItem")["Condition"]["ForAllValues:StringLike"]
+def wide_pattern(templates: Templates) -> None:
+    partitions = having(templates, "FunctionsCommitPolicy", "dynamodb:PutItem")["Condition"]["ForAllValues:StringLike"]
     partitions["dynamodb:LeadingKeys"].append("*/*")
 
 
-def lake(told: Templates) -> None:
-    partitions = having(told, "FunctionsOperatePolicy", "dynamodb:PutItem")["Condition"]["ForAllValues:StringLike"]
+def lake(templates: Templates) -> None:
+    partitions = having(templates, "FunctionsOperatePolicy", "dynamodb:PutItem")["Condition"]["ForAllValues:StringLike"]
     partitions["dynamodb:LeadingKeys"].append("lake")
 
 
-def read_by_ingest(told: Templates) -> None:
-    partitions = having(told, "FunctionsIngestPolicy", "dynamodb:GetItem")["Condition"]["ForAllValues:StringLike"]
+def read_by_ingest(templates: Templates) -> None:
+    partitions = having(templates, "FunctionsIngestPolicy", "dynamodb:GetItem")["Condition"]["ForAllValues:StringLike"]
     partitions["dynamodb:LeadingKeys"].append("access*")
 
 
-def written_by_readers(told: Templates) -> None:
-    having(told, "FunctionsReadPolicy", "dynamodb:GetItem")["Action"].append("dynamodb:PutItem")
+def written_by_readers(templates: Templates) -> None:
+    having(templates, "FunctionsReadPolicy", "dynamodb:GetItem")["Action"].append("dynamodb:PutItem")
 
 
-def scan(told: Templates) -> None:
-    having(told, "FunctionsDiffPolicy", "dynamodb:GetItem")["Action"].append("dynamodb:Scan")
+def scan(templates: Templates) -> None:
+    having(templates, "FunctionsDiffPolicy", "dynamodb:GetItem")["Action"].append("dynamodb:Scan")
 
 
-def every_action(told: Templates) -> None:
-    having(told, "FunctionsMergePolicy", "dynamodb:GetItem")["Action"] = "dynamodb:*"
+def every_action(templates: Templates) -> None:
+    having(templates, "FunctionsMergePolicy", "dynamodb:GetItem")["Action"] = "dynamodb:*"
 
 
-def setup_everywhere(told: Templates) -> None:
-    del having(told, "FunctionsSetupPolicy", "dynamodb:PutItem")["Condition"]
+def setup_everywhere(templates: Templates) -> None:
+    del having(templates, "FunctionsSetupPolicy", "dynamodb:PutItem")["Condition"]
 
 
-def every_object(told: Templates) -> None:
-    having(told, "FunctionsCommitPolicy", "s3:GetObject", "Objects")["Action"] = ["s3:GetObject", "s3:PutObject"]
+def every_object(templates: Templates) -> None:
+    having(templates, "FunctionsCommitPolicy", "s3:GetObject", "Objects")["Action"] = ["s3:GetObject", "s3:PutObject"]
 
 
-def beside_metadata(told: Templates) -> None:
-    put = having(told, "FunctionsIngestPolicy", "s3:PutObject")
+def beside_metadata(templates: Templates) -> None:
+    put = having(templates, "FunctionsIngestPolicy", "s3:PutObject")
     put["Resource"] = json.loads(json.dumps(put["Resource"]).replace("_graveler/*", "_graveler*"))
 
 
-def metadata_by_readers(told: Templates) -> None:
-    files = having(told, "FunctionsCommitPolicy", "s3:PutObject")["Resource"]
-    for statement in statements(told, "FunctionsReadPolicy"):
+def metadata_by_readers(templates: Templates) -> None:
+    files = having(templates, "FunctionsCommitPolicy", "s3:PutObject")["Resource"]
+    for statement in statements(templates, "FunctionsReadPolicy"):
         if statement["Action"] == "s3:GetObject":
             statement["Action"], statement["Resource"] = ["s3:GetObject", "s3:PutObject"], files
             return
 
 
-def in_data_buckets(told: Templates) -> None:
+def in_data_buckets(templates: Templates) -> None:
     """Managed policies are shared: any that lets graveler's own files be put now lets everything."""
-    for statement in statements(told, "FunctionsBucketsPolicy"):
+    for statement in statements(templates, "FunctionsBucketsPolicy"):
         if statement["Action"] == "s3:PutObject":
             statement["Resource"] = "arn:aws:s3:::first-bucket/*"
 
 
-def jobs(told: Templates) -> None:
-    del having(told, "JobPolicy", "dynamodb:PutItem")["Condition"]
+def jobs(templates: Templates) -> None:
+    del having(templates, "JobPolicy", "dynamodb:PutItem")["Condition"]
 
 
-def every_connection(told: Templates) -> None:
-    secret = having(told, "FlowPolicy", "secretsmanager:GetSecretValue")
+def every_connection(templates: Templates) -> None:
+    secret = having(templates, "FlowPolicy", "secretsmanager:GetSecretValue")
     secret["Resource"] = json.loads(json.dumps(secret["Resource"]).replace("connection/graveler/*", "connection/*"))
 
 
-def connections_that_begin_so(told: Templates) -> None:
-    secret = having(told, "FlowPolicy", "secretsmanager:GetSecretValue")
+def connections_that_begin_so(templates: Templates) -> None:
+    secret = having(templates, "FlowPolicy", "secretsmanager:GetSecretValue")
     secret["Resource"] = json.loads(json.dumps(secret["Resource"]).replace("graveler/*", "graveler*"))
 
 

@@ -130,7 +130,7 @@ def test_the_rights_that_allowed_it_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "document",
     [
         {"Version": "2008-10-17", "Statement": []},
         {"Statement": []},
@@ -148,9 +148,9 @@ def test_the_rights_that_allowed_it_are_told() -> None:
         document(allow("s3:GetObject", Principal={"Service": "*"})),
     ],
 )
-def test_what_is_not_known_is_no_policy(told: dict[str, Any]) -> None:
+def test_what_is_not_known_is_no_policy(document: dict[str, Any]) -> None:
     with pytest.raises(UnknownError):
-        parse(told, "own")
+        parse(document, "own")
 
 
 def test_a_role_that_is_not_known_is_no_role() -> None:

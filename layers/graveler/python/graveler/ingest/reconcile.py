@@ -189,50 +189,50 @@ class _Run:
         """Yield the differences of both listings, in the order of paths' bytes; restricted to ``below`` under source and
         destination. Found markers are collected."""
         rule, repository = self._rule, self._repository
-        listed = (found for found in everything(repository, rule, below) if self._takes(found.key))
+        listed = (file for file in everything(repository, rule, below) if self._takes(file.key))
         # A file name that is not UTF-8 sorts too, and is refused by name when it is to be linked.
-        sources = ((rule.path(found.key).encode("utf-8", "surrogatepass"), 0, found) for found in listed)
+        sources = ((rule.path(file.key).encode("utf-8", "surrogatepass"), 0, file) for file in listed)
         listing = repository.objects(rule.branch, rule.destination + below)
         entries = ((entry.path.encode(), 1, entry) for entry in listing)
         for _, group in groupby(merge(sources, entries, key=lambda row: row[:2]), key=lambda row: row[0]):
-            found: Found | None = None
-            there: ObjectEntry | None = None
+            file: Found | None = None
+            entry: ObjectEntry | None = None
             for _, _, item in group:
                 if isinstance(item, Found):
-                    found = item
+                    file = item
                 elif isinstance(item, ObjectEntry):
-                    there = item
-            if found is not None:
-                if rule.is_marker(found.key):
-                    self._markers[found.key] = found
-                if not rule.takes(found.key):
+                    entry = item
+            if file is not None:
+                if rule.is_marker(file.key):
+                    self._markers[file.key] = file
+                if not rule.takes(file.key):
                     continue
                 if not self._is_again:
                     self._report.objects += 1
-                    self._progress(1, found.size)
-                if there is None or not self._is_same(found, there):
-                    yield _Difference(found.key, there)
-            elif there is not None and (key := _key_of(rule, there)) is not None and rule.deletes is Deletes.APPLY:
+                    self._progress(1, file.size)
+                if entry is None or not self._is_same(file, entry):
+                    yield _Difference(file.key, entry)
+            elif entry is not None and (key := _key_of(rule, entry)) is not None and rule.deletes is Deletes.APPLY:
                 expect_there(rule)
                 if self._takes(key):
-                    yield _Difference(key, there)
+                    yield _Difference(key, entry)
 
     def _takes(self, key: str) -> bool:
         """Return whether no pattern leaves a file out."""
         return self._ignored.reason(key[len(self._rule.prefix) :]) is None
 
-    def _is_same(self, found: Found, there: ObjectEntry) -> bool:
-        address = f"{self._rule.bucket}/{found.key}"
-        if there.address != address:
+    def _is_same(self, file: Found, entry: ObjectEntry) -> bool:
+        address = f"{self._rule.bucket}/{file.key}"
+        if entry.address != address:
             return False
-        if self._rule.deletes is Deletes.KEEP and self._rule.bucket != FILES and int(found.modified) < there.mtime:
+        if self._rule.deletes is Deletes.KEEP and self._rule.bucket != FILES and int(file.modified) < entry.mtime:
             return True  # an older version is visible again, since the kept one was deleted for good
-        if there.size != found.size:
+        if entry.size != file.size:
             return False
-        if found.etag:
-            return there.checksum == found.etag
+        if file.etag:
+            return entry.checksum == file.etag
         try:
-            return there.mtime == int(found.modified) or there.checksum == checksum(self._repository, address)
+            return entry.mtime == int(file.modified) or entry.checksum == checksum(self._repository, address)
         except NotFoundError:
             return False  # it went meanwhile, and is checked again
 

@@ -302,7 +302,7 @@ class RemoteReader:
             if after is None:
                 break
         if not plain:
-            conflicts = [one for one in conflicts if strategies.of(one.path) is MergeStrategy.NONE]
+            conflicts = [conflict for conflict in conflicts if strategies.of(conflict.path) is MergeStrategy.NONE]
         return MergePreview(
             CommitID(page.base_commit_id), page.totals, tuple(conflict.value() for conflict in conflicts)
         )

@@ -152,7 +152,9 @@ def _with_left_out(changes: ImportChanges, sources: Sequence[ImportSource]) -> I
     """Return the changes with the numbers of what the sources' rules left out."""
     counted = [source.left_out() for source in sources if source.left_out is not None]
     return replace(
-        changes, excluded=sum(one.by_pattern for one in counted), left_out=sum(one.by_default for one in counted)
+        changes,
+        excluded=sum(files.by_pattern for files in counted),
+        left_out=sum(files.by_default for files in counted),
     )
 
 
