@@ -197,7 +197,7 @@ def _refs(context: typer.Context, incomplete: str, find: "Find") -> list[str]:
         return [f"{begun}{name}/" for name in _repositories(context, "")] if begun else []
     name, slash, prefix = incomplete.removeprefix(scheme).partition("/")
     if not slash:
-        return [f"{scheme}{found}/" for found in _repositories(context, name)]
+        return [f"{scheme}{match}/" for match in _repositories(context, name)]
     typed = _HALF_ESCAPE.sub("", prefix)
     beginning = unquote_ref(typed)
     with open_lake(_named(context)) as lake:

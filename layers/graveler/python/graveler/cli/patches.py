@@ -141,23 +141,23 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Return the positions of the lines that both sides have once, as many as are in one order on both."""
     once = {line for line, number in Counter(old).items() if number == 1}
     once &= {line for line, number in Counter(new).items() if number == 1}
-    positions = {line: at for at, line in enumerate(new) if line in once}
+    positions = {line: index for index, line in enumerate(new) if line in once}
     ends: list[int] = []  # of the ascending sequences of each length, the least last position in `new`
     last: list[int] = []  # and its pair
     pairs: list[tuple[int, int, int]] = []  # old, new, the pair before in the sequence
-    for at, line in enumerate(old):
+    for index, line in enumerate(old):
         if line in once:
             position = positions[line]
             length = bisect(ends, position)
             ends[length : length + 1] = [position]
             last[length : length + 1] = [len(pairs)]
-            pairs.append((at, position, last[length - 1] if length else -1))
-    found: list[tuple[int, int]] = []
+            pairs.append((index, position, last[length - 1] if length else -1))
+    anchors: list[tuple[int, int]] = []
     pair = last[-1] if last else -1
     while pair >= 0:
         old_at, new_at, pair = pairs[pair]
-        found.append((old_at, new_at))
-    return found[::-1]
+        anchors.append((old_at, new_at))
+    return anchors[::-1]
 
 
 def _range(begin: int, end: int) -> str:

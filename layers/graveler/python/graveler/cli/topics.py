@@ -143,9 +143,9 @@ def write_overview(root: Any, formatter: Any) -> None:
         formatter.write_dl(lines(_FIRST))
     with formatter.section("Everyday work"):
         formatter.write_dl(lines(_EVERYDAY))
-    others = [name for names in _sections(root).values() for name in names if name not in _FIRST + _EVERYDAY]
+    other_commands = [name for names in _sections(root).values() for name in names if name not in _FIRST + _EVERYDAY]
     with formatter.section("More commands"):
-        formatter.write_text(", ".join(others))
+        formatter.write_text(", ".join(other_commands))
     with formatter.section("Topics, by `graveler help TOPIC`"):
         formatter.write_dl([(name, about) for name, (about, _) in TOPICS.items()])
     formatter.write_paragraph()

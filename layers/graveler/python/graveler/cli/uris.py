@@ -235,14 +235,20 @@ def parse_sides(left: str | None, right: str | None, path: str | None, *, from_b
             raise InvalidError(f"{left!r} names two refs, so only a path can follow; leave out {path!r} or {right!r}")
         repository, both = _written(left, f"{SCHEME}REPOSITORY/A..B")
         dots = "..." if "..." in both else ".."
-        one, _, other = both.partition(dots)
+        left_ref, _, right_ref = both.partition(dots)
         if scheme_of(left):
-            one, other = unquote_ref(one), other if scheme_of(other) else unquote_ref(other)
-        wanted = "" if right is None else _path_in_repository(right)
-        return Sides(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...", wanted)
+            left_ref, right_ref = unquote_ref(left_ref), right_ref if scheme_of(right_ref) else unquote_ref(right_ref)
+        object_path = "" if right is None else _path_in_repository(right)
+        return Sides(
+            repository,
+            _check_ref(left_ref),
+            parse_ref_of(repository, right_ref),
+            from_base or dots == "...",
+            object_path,
+        )
     first = parse_ref(left)
-    wanted = "" if path is None else _path_in_repository(path)
-    return Sides(first.repository, first.ref, parse_ref_of(first.repository, right), from_base, wanted)
+    object_path = "" if path is None else _path_in_repository(path)
+    return Sides(first.repository, first.ref, parse_ref_of(first.repository, right), from_base, object_path)
 
 
 def _path_in_repository(text: str) -> str:

@@ -79,8 +79,8 @@ def list_settings(as_json: AsJson = False) -> None:
       of all profiles, value for a secret key.
     """
     screen = output()
-    found = [setting._replace(value=without_password(setting.value)) for setting in settings()]
-    for setting in found:
+    entries = [setting._replace(value=without_password(setting.value)) for setting in settings()]
+    for setting in entries:
         is_secret = setting.key == SECRET_KEY
         if as_json:
             value = None if is_secret else setting.value
@@ -89,7 +89,7 @@ def list_settings(as_json: AsJson = False) -> None:
             where = f"profile {setting.profile}" if setting.profile else "all profiles"
             value = _HIDDEN if is_secret else screen.safe(setting.value)
             screen.line(f"{setting.key} = {value}  {screen.paint(f'({where})', 'dim')}")
-    if not found and not as_json:
+    if not entries and not as_json:
         screen.line(f"no settings in {str(configuration_file())!r}; `graveler config set {USER_KEY} NAME` begins it")
 
 
@@ -107,8 +107,8 @@ def get_setting(key: Key, profile: ProfileName = None, as_json: AsJson = False) 
     _check_key(key)
     if key == SECRET_KEY:
         raise InvalidError(f"{SECRET_KEY!r} is never shown; `graveler login` replaces it")
-    found = _find(key, profile)
-    if found is None:
+    setting = _find(key, profile)
+    if setting is None:
         name = chosen_name(profile)
         if key == USER_KEY:
             signs = f"commits are by {login_name()!r}, the login name; " if profile is None else ""
@@ -117,12 +117,12 @@ def get_setting(key: Key, profile: ProfileName = None, as_json: AsJson = False) 
         raise NotFoundError(
             f"profile {name!r} has no {key!r}; `graveler config set {key} VALUE --profile {name}` sets it"
         )
-    _warn_of_variable(key, found.value)
+    _warn_of_variable(key, setting.value)
     screen = output()
     if as_json:
-        screen.json({"key": key, "value": found.value, "profile": found.profile or None})
+        screen.json({"key": key, "value": setting.value, "profile": setting.profile or None})
     else:
-        screen.line(screen.safe(found.value))
+        screen.line(screen.safe(setting.value))
 
 
 @app.command("set")

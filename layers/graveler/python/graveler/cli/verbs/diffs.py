@@ -142,9 +142,9 @@ def diff(
         limit = {} if memory_limit is None else {"memory_limit": memory_limit}
         with Lake(open_lake(lake), user_name()) as opened:
             start = opened.repository(sides.repository).ref(comparison.base())
-            found = start.diff_rows(comparison.after, rows, keys=key or (), **limit)
-            with found, paged(wanted=not (no_pager or as_json)) as screen:
-                _show_rows(screen, found, as_json=as_json)
+            differences = start.diff_rows(comparison.after, rows, keys=key or (), **limit)
+            with differences, paged(wanted=not (no_pager or as_json)) as screen:
+                _show_rows(screen, differences, as_json=as_json)
         return
     cut = "/" if folders else ""
     if summary:
@@ -222,21 +222,21 @@ def _warn_of_ref(repository: "AnyRepository", sides: Sides) -> None:
         warn(warning)
 
 
-def _show_rows(screen: Screen, found: "RowDiff", *, as_json: bool) -> None:
-    for column in found.columns:
+def _show_rows(screen: Screen, differences: "RowDiff", *, as_json: bool) -> None:
+    for column in differences.columns:
         kind = "added" if column.before is None else "removed" if column.after is None else "changed"
         if as_json:
             types = {"before": column.before, "after": column.after}
             screen.json({"type": f"column_{kind}", "column": column.name, **types})
         else:
             screen.line(marked(screen, kind, f"column {column.name} {_turned(column.before, column.after)}"))
-    for row in found:
+    for row in differences:
         if as_json:
             screen.json({name: plain(value) for name, value in row._asdict().items()})
         else:
             screen.line(marked(screen, row.type, _row_text(row)))
     if not as_json:
-        counts = {"added": found.added, "removed": found.removed, "changed": found.changed}
+        counts = {"added": differences.added, "removed": differences.removed, "changed": differences.changed}
         total = change_summary(counts)
         screen.line(screen.paint(f"rows: {total}" if total else "no differences between rows", "dim"))
 

@@ -427,20 +427,25 @@ def purge(
     JSON: one document {name, files, bytes, rows, unknown: {files, bytes}}.
     """
     leftovers = leftovers_of(lake)
-    found = leftovers.find(without_scheme(name))
+    repository = leftovers.find(without_scheme(name))
     if not yes:
         answer = confirm(
-            f"Permanently remove everything that repository {found.name!r} left in {found.namespace or 'the table'}?"
+            f"Permanently remove everything that repository {repository.name!r} left in {repository.namespace or 'the table'}?"
         )
         if not answer:
-            why = "not confirmed" if answer is False else "a permanent removal without a terminal needs --yes"
-            raise PreconditionError(f"{why}; nothing was removed")
+            reason = "not confirmed" if answer is False else "a permanent removal without a terminal needs --yes"
+            raise PreconditionError(f"{reason}; nothing was removed")
     with phases("purging:") as progress:
-        done = leftovers.purge(found.uid, force=force, at_once=at_once, progress=progress)
+        done = leftovers.purge(repository.uid, force=force, at_once=at_once, progress=progress)
     screen = output()
     if as_json:
         unknown: Json = {"files": done.unknown.files, "bytes": done.unknown.bytes}
-        removed: Json = {"name": found.name, "files": done.files.files, "bytes": done.files.bytes, "rows": done.rows}
+        removed: Json = {
+            "name": repository.name,
+            "files": done.files.files,
+            "bytes": done.files.bytes,
+            "rows": done.rows,
+        }
         screen.json({**removed, "unknown": unknown})
         return
     screen.line(

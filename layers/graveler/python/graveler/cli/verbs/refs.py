@@ -106,13 +106,15 @@ def create_branch(
     repository = open_repository(lake, uri.repository)
     ref = start if start is not None else source
     begin = parse_ref_of(uri.repository, ref) if ref is not None else repository.repository.default_branch
-    made = repository.create_branch(uri.ref, begin, by=user_name(), hidden=hidden)
-    _warn_of_tag(repository, made.name)
+    new_branch = repository.create_branch(uri.ref, begin, by=user_name(), hidden=hidden)
+    _warn_of_tag(repository, new_branch.name)
     screen = output()
     if as_json:
-        screen.json(branch_json(made))
+        screen.json(branch_json(new_branch))
         return
-    screen.line(f"created branch {screen.paint(made.name, 'bold')} at {screen.paint(made.commit_id[:SHORT], 'yellow')}")
+    screen.line(
+        f"created branch {screen.paint(new_branch.name, 'bold')} at {screen.paint(new_branch.commit_id[:SHORT], 'yellow')}"
+    )
 
 
 @branches.command("list")
@@ -314,20 +316,20 @@ def create_tag(
     """
     uri = parse_tag(tag)
     repository = open_repository(lake, uri.repository)
-    made = repository.create_tag(uri.ref, parse_ref_of(uri.repository, ref), by=user_name())
-    if is_branch(made.name):
+    new_tag = repository.create_tag(uri.ref, parse_ref_of(uri.repository, ref), by=user_name())
+    if is_branch(new_tag.name):
         with suppress(RefNotFoundError):
-            repository.branch(made.name)
+            repository.branch(new_tag.name)
             warn(
-                f"a branch is called {made.name!r}, too: as a ref, {made.name!r} means the branch, so the tag can only be listed "
-                "and deleted; give one of them another name"
+                f"a branch is called {new_tag.name!r}, too: as a ref, {new_tag.name!r} means the branch, so the tag can only be "
+                "listed and deleted; give one of them another name"
             )
     screen = output()
     if as_json:
-        screen.json(ref_json(made))
+        screen.json(ref_json(new_tag))
         return
     screen.line(
-        f"created tag {screen.paint(screen.safe(made.name), 'bold')} at {screen.paint(made.commit_id[:SHORT], 'yellow')}"
+        f"created tag {screen.paint(screen.safe(new_tag.name), 'bold')} at {screen.paint(new_tag.commit_id[:SHORT], 'yellow')}"
     )
 
 

@@ -65,12 +65,12 @@ def reset(
     JSON: a line {type, path, before, after} for each dropped change, as in
       `status`; with --hard one document {branch, commit_id, from, dry_run}.
     """
-    at = parse_prefix(uri) if uri.count("/") > 3 or not scheme_of(uri) else None
-    branch = parse_branch(uri).ref if at is None else at.ref
-    name = parse_branch(uri).repository if at is None else at.repository
+    address = parse_prefix(uri) if uri.count("/") > 3 or not scheme_of(uri) else None
+    branch = parse_branch(uri).ref if address is None else address.ref
+    name = parse_branch(uri).repository if address is None else address.repository
     target = None if hard is None else parse_ref_of(name, hard)
     repository = open_repository(lake, name)
-    path = "" if at is None else at.path
+    path = "" if address is None else address.path
     screen = output()
     if target is not None:
         if path or recursive:
@@ -88,14 +88,14 @@ def reset(
             screen.line(f"{'would move' if dry_run else 'moved'} {branch} from {shown[0]} to {shown[1]}")
         return
     whole = recursive or not path
-    told = "would drop" if dry_run else "dropped"
+    verb = "would drop" if dry_run else "dropped"
     if whole and not dry_run and not as_json:
         totals = repository.uncommitted_summary(branch, prefix=path).total
         number = totals.added + totals.removed + totals.changed
         _confirm_drop(branch, path, number, yes=yes)
         _drop(repository, branch, path, whole=whole)
         sums = totals_text(screen, totals)
-        screen.line(f"{told} {count(number, 'uncommitted change')}{f': {sums}' if sums else ''}")
+        screen.line(f"{verb} {count(number, 'uncommitted change')}{f': {sums}' if sums else ''}")
         return
     dropped = list(_changes(repository, branch, path, whole=whole))
     if not dry_run:
@@ -108,7 +108,7 @@ def reset(
         else:
             screen.line(change_line(screen, change))
     if not as_json:
-        screen.line(f"{told} {count(len(dropped), 'uncommitted change')}")
+        screen.line(f"{verb} {count(len(dropped), 'uncommitted change')}")
         if not dropped and not scheme_of(uri):
             _warn_of_path(repository, RefURI(name, branch), path)
 

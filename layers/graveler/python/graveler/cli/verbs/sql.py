@@ -157,18 +157,18 @@ def _is_relative(name: str) -> bool:
 
 def _is_local(name: str) -> bool:
     """Return whether a file of this machine has this name, or matches this pattern."""
-    return any(Path(found).is_file() for found in iglob(name, recursive=True))  # noqa: PTH207 - ``..`` and all else stay
+    return any(Path(match).is_file() for match in iglob(name, recursive=True))  # noqa: PTH207 - ``..`` and all else stay
 
 
 def _in_default(session: "Session", name: str) -> str:
     """Return the address of a path or a pattern on the default branch; "" if nothing is there. Cost: a lookup or a listing."""
     from graveler.filesystem.filesystem import GravelerFileSystem
 
-    found = default()
-    if found is None:
+    repository = default()
+    if repository is None:
         return ""
     try:
-        address = Address(found.repository, default_branch(found), name)
+        address = Address(repository.repository, default_branch(repository), name)
         exists = GravelerFileSystem(session.lake, skip_instance_cache=True).glob(without_scheme(str(address)))
     except (NotFoundError, OSError):  # the default repository or branch is gone
         return ""

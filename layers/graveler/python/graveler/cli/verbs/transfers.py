@@ -132,16 +132,16 @@ def put(
     if recursive or len(sources) > 1:
         ignored = LeftOutFiles()
         rules = FolderRules.of(patterns, ignore=not no_ignore)
-        found = _files_below(sources, to, lake, rules, ignored) if recursive else _named_files(sources, to)
+        uploads = _files_below(sources, to, lake, rules, ignored) if recursive else _named_files(sources, to)
         repository = open_repository(lake, to.repository)
         repository.branch(to.ref)
-        total = sum(file.stat().st_size for file, _ in found) if shows_progress(quiet=quiet) else None
+        total = sum(file.stat().st_size for file, _ in uploads) if shows_progress(quiet=quiet) else None
         files = size = 0
         types = Counter[str]()
         with staging(branch), counting("uploading", total, quiet=quiet) as progress:
 
-            def upload(one: tuple[Path, str]) -> "ObjectEntry":
-                file, path = one
+            def upload(pair: tuple[Path, str]) -> "ObjectEntry":
+                file, path = pair
                 return repository.upload(
                     to.ref,
                     path,
@@ -152,7 +152,7 @@ def put(
                     progress=progress,
                 )
 
-            for entry in _in_threads(upload, found):
+            for entry in _in_threads(upload, uploads):
                 files, size = files + 1, size + entry.size
                 types[entry.content_type] += 1
                 if as_json:
@@ -201,10 +201,10 @@ def _files_below(
     refuse_own_lake(folders[0], lake)
     prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
     left_out = LeftOut([], [])
-    found = [(file, prefix + path) for file, path in files_below(folders[0], left_out, rules, ignored)]
+    files = [(file, prefix + path) for file, path in files_below(folders[0], left_out, rules, ignored)]
     left_out.warn()
     warn_of_defaults(ignored.by_default, ignored.paths)
-    return found
+    return files
 
 
 def _named_files(files: list[Path], to: ObjectURI) -> list[tuple[Path, str]]:
