@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,10 +53,12 @@ def done(*arguments: object, stdin: bytes = b"") -> Result:
     """As :func:`run`, of a command that must succeed, and say nothing on stderr, but what each import of a folder says."""
     result = run(*arguments, stdin=stdin)
     imports = arguments[:1] in (("import",), ("demo",))
-    said = result.err
+    message = result.err
     for warning in (f"warning: {IN_PLACE}\n", f"{json.dumps({'warning': {'message': IN_PLACE}})}\n"):
-        said = said.removeprefix(warning) if imports else said
-    assert (result.code, said) == (0, ""), (arguments, result)
+        message = message.removeprefix(warning) if imports else message
+    if arguments[:1] == ("demo",):  # the packages of this Python have folders that imports leave out
+        message = re.sub(r"\Awarning: left out [\d,]+ files and folders of [^\n]*\n", "", message)
+    assert (result.code, message) == (0, ""), (arguments, result)
     return result
 
 
