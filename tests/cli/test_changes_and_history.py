@@ -83,9 +83,9 @@ def test_a_diff_of_a_path_is_of_that_object_and_what_is_below_it(lake: Path) -> 
     assert done("diff", "raw").out == done("diff", "raw/a").out == done("diff").out
     assert done("diff", "--summary").out == "~ 1 object, 1 B → 2 B\n"
     done("branch", "create", "dev")
-    meant = run("diff", "dev")
-    assert (meant.code, meant.out) == (0, "no uncommitted changes\n")
-    assert meant.err == (
+    result = run("diff", "dev")
+    assert (result.code, result.out) == (0, "no uncommitted changes\n")
+    assert result.err == (
         "warning: 'dev' was taken for a path on 'main'; `graveler diff lakefs://lake/main..dev` compares with that ref\n"
     )
 

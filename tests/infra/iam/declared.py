@@ -199,9 +199,9 @@ def _notifications(stacks: Stacks) -> Iterator[Request]:
     """Events of a bucket to EventBridge need no right; other notifications are not known:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/grant-destinations-permissions-to-s3.html."""
     for stack, logical, properties in stacks.each("AWS::S3::Bucket"):
-        others = set(properties.get("NotificationConfiguration", {})) - {"EventBridgeConfiguration"}
-        if others or "ReplicationConfiguration" in properties or "LoggingConfiguration" in properties:
-            raise UnknownError(f"bucket {stack}/{logical}: {', '.join(sorted(others)) or 'replication or logging'}")
+        unread = set(properties.get("NotificationConfiguration", {})) - {"EventBridgeConfiguration"}
+        if unread or "ReplicationConfiguration" in properties or "LoggingConfiguration" in properties:
+            raise UnknownError(f"bucket {stack}/{logical}: {', '.join(sorted(unread)) or 'replication or logging'}")
     yield from ()
 
 

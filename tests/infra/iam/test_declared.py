@@ -66,17 +66,17 @@ def test_who_may_call_a_function_may_not_call_its_alias(reviewed_other: Template
                 for granted in properties["PolicyDocument"]["Statement"]:
                     if isinstance(granted["Resource"], dict) and granted["Resource"].get("Ref") in aliases:
                         granted["Resource"] = {"Fn::GetAtt": [aliases[granted["Resource"]["Ref"]], "Arn"]}
-    found = refusals(templates)
-    called = {stack for stack in ("api", "ingest", "operations") if any(f" of {stack}/" in each for each in found)}
+    faults = refusals(templates)
+    called = {stack for stack in ("api", "ingest", "operations") if any(f" of {stack}/" in each for each in faults)}
     assert called == {"operations"}
-    for why in (
+    for source in (
         "route $default",
         "route POST /api/v1/{proxy+}",
         "rule api/Sweep",
         "rule ingest/Clock",
         "state Plan",
     ):
-        assert any(why in each for each in found), why
+        assert any(source in each for each in faults), source
 
 
 def test_each_right_that_a_call_uses_is_missed_when_it_is_gone(snapshot: Templates) -> None:
@@ -139,8 +139,8 @@ def no_action(templates: Templates) -> None:
 
 
 def wrong_arn(templates: Templates) -> None:
-    found = statement(templates, "AWS::IAM::Policy", "lambda:InvokeFunction")
-    found["Resource"] = "arn:aws:lambda:us-east-1:000000000000:function:another"
+    grant = statement(templates, "AWS::IAM::Policy", "lambda:InvokeFunction")
+    grant["Resource"] = "arn:aws:lambda:us-east-1:000000000000:function:another"
 
 
 def wrong_source(templates: Templates) -> None:
@@ -152,23 +152,23 @@ def no_principal(templates: Templates) -> None:
 
 
 def wrong_principal(templates: Templates) -> None:
-    found = statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
-    found["Principal"]["Service"] = "sns.amazonaws.com"
+    grant = statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
+    grant["Principal"]["Service"] = "sns.amazonaws.com"
 
 
 def wrong_account(templates: Templates) -> None:
-    found = statement(templates, "AWS::SNS::TopicPolicy", "sns:Publish")
-    found["Condition"]["StringEquals"]["aws:SourceAccount"] = "111122223333"
+    grant = statement(templates, "AWS::SNS::TopicPolicy", "sns:Publish")
+    grant["Condition"]["StringEquals"]["aws:SourceAccount"] = "111122223333"
 
 
 def untrusted(templates: Templates) -> None:
-    found = of_kind(templates, "AWS::IAM::Role", "lambda.amazonaws.com")["AssumeRolePolicyDocument"]["Statement"][0]
-    found["Principal"]["Service"] = "ec2.amazonaws.com"
+    grant = of_kind(templates, "AWS::IAM::Role", "lambda.amazonaws.com")["AssumeRolePolicyDocument"]["Statement"][0]
+    grant["Principal"]["Service"] = "ec2.amazonaws.com"
 
 
 def denied(templates: Templates) -> None:
-    found = of_kind(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["PolicyDocument"]["Statement"][0]
-    found["Condition"] = {"Bool": {"aws:SecureTransport": "true"}}
+    grant = of_kind(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["PolicyDocument"]["Statement"][0]
+    grant["Condition"] = {"Bool": {"aws:SecureTransport": "true"}}
 
 
 def no_permission_of_the_rest(templates: Templates) -> None:
@@ -222,8 +222,8 @@ def operator(templates: Templates) -> None:
 
 
 def condition_key(templates: Templates) -> None:
-    found = statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
-    found["Condition"] = {"StringNotEquals": {"aws:SourceVpc": "vpc-1"}}
+    grant = statement(templates, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
+    grant["Condition"] = {"StringNotEquals": {"aws:SourceVpc": "vpc-1"}}
 
 
 def intrinsic(templates: Templates) -> None:
@@ -245,9 +245,9 @@ def target(templates: Templates) -> None:
 
 
 def task(templates: Templates) -> None:
-    found = of_kind(templates, "AWS::StepFunctions::StateMachine")
-    found["DefinitionString"] = json.loads(
-        json.dumps(found["DefinitionString"]).replace("lambda:invoke", "sns:publish")
+    machine = of_kind(templates, "AWS::StepFunctions::StateMachine")
+    machine["DefinitionString"] = json.loads(
+        json.dumps(machine["DefinitionString"]).replace("lambda:invoke", "sns:publish")
     )
 
 

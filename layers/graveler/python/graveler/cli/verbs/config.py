@@ -189,8 +189,8 @@ def _check_key(key: str) -> None:
         return
     from difflib import get_close_matches
 
-    meant = {"user.name": USER_KEY, "name": USER_KEY, "author": USER_KEY, "committer": USER_KEY}.get(key.lower())
-    close = [meant] if meant else get_close_matches(key.lower(), KEYS, n=1)
+    alias = {"user.name": USER_KEY, "name": USER_KEY, "author": USER_KEY, "committer": USER_KEY}.get(key.lower())
+    close = [alias] if alias else get_close_matches(key.lower(), KEYS, n=1)
     question = f"did you mean {close[0]!r}? The" if close else "the"
     raise InvalidError(f"there is no setting {key!r}; {question} settings are {', '.join(KEYS)}")
 

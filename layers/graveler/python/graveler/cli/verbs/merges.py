@@ -336,8 +336,8 @@ def _is_swapped(repository: "AnyRepository", source: str, branch: str) -> bool:
 
 
 def _swapped(verb: str, source: RefURI, destination: str) -> InvalidError:
-    meant = f"`graveler {verb} {RefURI(source.repository, destination)} {source.ref}`"
-    return InvalidError(f"{destination!r} is not a branch; the commit comes first, then the branch: {meant}")
+    command = f"`graveler {verb} {RefURI(source.repository, destination)} {source.ref}`"
+    return InvalidError(f"{destination!r} is not a branch; the commit comes first, then the branch: {command}")
 
 
 @contextmanager

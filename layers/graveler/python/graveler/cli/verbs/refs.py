@@ -266,10 +266,10 @@ def _parse_new_branch(text: str) -> RefURI:
     except InvalidError as error:
         whole = unquote_ref(without_scheme(text)) if scheme_of(text) else text
         repository, slash, name = whole.partition("/") if scheme_of(text) else ("", "", whole)
-        meant = re.sub("[^A-Za-z0-9_-]+", "-", name).strip("-")
-        if meant == name or not is_branch(meant) or any(mark in name for mark in "~^@"):
+        suggestion = re.sub("[^A-Za-z0-9_-]+", "-", name).strip("-")
+        if suggestion == name or not is_branch(suggestion) or any(mark in name for mark in "~^@"):
             raise
-        form = f"{scheme_of(text)}{repository}{slash}{meant}"
+        form = f"{scheme_of(text)}{repository}{slash}{suggestion}"
         raise InvalidError(f"{error}; write `graveler branch create {form}`") from None
 
 

@@ -264,8 +264,8 @@ class FolderListing:
         root = os.path.realpath(self._folder)
         above = [root]
         self._left_out = LeftOutFiles()
-        found, rules = self._names(str(self._folder), above, self._rules, self._beginning)
-        names = [name for name in found if (self._destination + name).startswith(first)]
+        entry_names, rules = self._names(str(self._folder), above, self._rules, self._beginning)
+        names = [name for name in entry_names if (self._destination + name).startswith(first)]
         self.special = [path for path in self.special if (self._destination + Path(path).name).startswith(first)]
         levels = [(str(self._folder), self._destination, iter(names), rules)]
         while levels:
@@ -285,8 +285,8 @@ class FolderListing:
             if below:
                 inner = path_in(folder, below[:-1])
                 above.append(self._followed.pop(inner, "") or path_in(above[-1], below[:-1]))
-                found, rules = self._names(inner, above, rules.inside(below[:-1]))
-                levels.append((inner, prefix + below, iter(found), rules))
+                entry_names, rules = self._names(inner, above, rules.inside(below[:-1]))
+                levels.append((inner, prefix + below, iter(entry_names), rules))
         if self.special and self._refuses_special:
             raise InvalidError(
                 f"{special_files(sorted(self.special))} cannot be objects; move them elsewhere, and import again"
@@ -300,63 +300,63 @@ class FolderListing:
         """Return the entries of a folder that begin with ``beginning``, sorted: a folder's name ends with a slash, with which it
         sorts as its keys do. Return also the rules for what is in it: ``rules`` with those of its own file. ``above`` are the
         real paths of the root, of the folders on the way, and of this one."""
-        found: list[str] = []
+        entry_names: list[str] = []
         suspects: list[str] = []
         special: list[str] = []
         skipped: list[str] = []
         linked: list[str] = []
         marks: set[str] = set()
-        at = ""
+        current = ""
         try:
             with self._files.entries(Path(folder)) as entries:
                 for entry in entries:
                     name = entry.name
                     if name in _OF_A_LAKE:
                         marks.add(name)
-                    at = name
+                    current = name
                     if entry.is_symlink():
                         if self._files.confinement is not None:
                             linked.append(name)
                         elif _leads_to_file(entry):
-                            found.append(name)
+                            entry_names.append(name)
                             suspects.append(name)
                         elif (real := folder_behind(path_in(folder, name), above[0], above)) is not None:
-                            found.append(name + "/")
+                            entry_names.append(name + "/")
                             self._followed[path_in(folder, name)] = real
                         else:
                             (special if is_special(entry) else skipped).append(name)
                     elif entry.is_dir(follow_symlinks=False):
-                        found.append(name + "/")
+                        entry_names.append(name + "/")
                     elif entry.is_file(follow_symlinks=False):
-                        found.append(name)
+                        entry_names.append(name)
                         if name[0] == "." or entry.inode() in self._tables:
                             suspects.append(name)
                     elif is_special(entry):
                         special.append(name)
-                    at = ""
+                    current = ""
         except OSError as error:
-            raise unreadable(path_in(folder, at) if at else folder, error) from None
+            raise unreadable(path_in(folder, current) if current else folder, error) from None
         if marks.issuperset(_OF_A_LAKE):
             return [], rules
         if rules.is_reading and IGNORE_FILE in linked:
             raise self._files.linked(Path(path_in(folder, IGNORE_FILE)))
-        if rules.is_reading and IGNORE_FILE in found:
+        if rules.is_reading and IGNORE_FILE in entry_names:
             rules = rules.with_file(self._patterns(path_in(folder, IGNORE_FILE)))
         if rules.levels:
-            found, special, skipped, linked = (
+            entry_names, special, skipped, linked = (
                 [name for name in names if name.startswith(beginning) and self._takes(rules, name)]
-                for names in (found, special, skipped, linked)
+                for names in (entry_names, special, skipped, linked)
             )
-            suspects = sorted(set(suspects).intersection(found))
+            suspects = sorted(set(suspects).intersection(entry_names))
         if linked:
             raise self._files.linked(Path(path_in(folder, min(linked))))
         self.special += (path_in(folder, name) for name in special)
         self.skipped += (path_in(folder, name) for name in skipped)
-        _expect_utf8(folder, found)
-        found.sort()  # the order of code points is that of their UTF-8 bytes
+        _expect_utf8(folder, entry_names)
+        entry_names.sort()  # the order of code points is that of their UTF-8 bytes
         if self._gate is not None:
-            self._refused += self._refusals(self._gate, folder, above[-1], found, sorted(suspects))
-        return found, rules
+            self._refused += self._refusals(self._gate, folder, above[-1], entry_names, sorted(suspects))
+        return entry_names, rules
 
     def _takes(self, rules: FolderRules, name: str) -> bool:
         """Return whether an entry is taken; count it if it is left out."""
