@@ -21,12 +21,12 @@ def split_by_pattern(buckets: Sequence[str], length: Callable[[str], int] = len)
     """Return the buckets, in order, in as few parts as fit into a pattern each; ``length`` is that of a name when it is
     deployed. Spaces between the values of a pattern count, as CloudFormation may write them."""
     parts: list[list[str]] = []
-    left = 0
+    room = 0
     for bucket in buckets:
-        needed = length(bucket) + len('"", ')
-        if needed > left:
+        size = length(bucket) + len('"", ')
+        if size > room:
             parts.append([])
-            left = _PATTERN_CHARS - len(json.dumps(bucket_pattern([])))
+            room = _PATTERN_CHARS - len(json.dumps(bucket_pattern([])))
         parts[-1].append(bucket)
-        left -= needed
+        room -= size
     return parts

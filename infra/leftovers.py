@@ -121,12 +121,12 @@ def _advice_on_encryption(settings: Mapping[str, Any], clients: Clients) -> list
             raise
         rules = []
     keys = [rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") for rule in rules]
-    named = (settings.get("encryption_key"), *settings.get("former_encryption_keys", ()))
+    setting_keys = (settings.get("encryption_key"), *settings.get("former_encryption_keys", ()))
     return [
         f"{bucket} is encrypted by {key}, which no setting names, so nothing in it could be read: add the key as encryption_key, "
         "or to former_encryption_keys"
         for key in keys
-        if key is not None and key not in named
+        if key is not None and key not in setting_keys
     ]
 
 

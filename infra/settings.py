@@ -245,13 +245,13 @@ class Settings:
 
     def check_region(self, region: str) -> None:
         """Check that what the settings name by ARN is in the ``region`` of the deployment. :class:`SettingsError`."""
-        named = [
+        arns = [
             *((name, getattr(self, name)) for name in ("sealing_key", "first_key", "encryption_key", "api_connection")),
             *(("former_encryption_keys", key) for key in self.former_encryption_keys),
             *(("kms_keys", key) for key in self.kms_keys),
             ("certificate", "" if self.web_acl else self.certificate),
         ]
-        for name, arn in named:
+        for name, arn in arns:
             if ":" in arn and arn.split(":")[3] != region:
                 raise SettingsError(f"{name} {arn!r} must be in {region}, the region of the deployment")
 

@@ -128,10 +128,10 @@ def throttled_function(deployment: Deployment) -> str:
     finally:
         functions.delete_function_concurrency(FunctionName=name)
     refused = answers[-1]
-    said = f"{refused.status} {refused.body[:200]!r}, with the headers {', '.join(sorted(refused.headers))}"
-    expect(refused.status in _REPEATED or refused.is_of_gateway, f"graveler's client does not repeat {said}")
+    summary = f"{refused.status} {refused.body[:200]!r}, with the headers {', '.join(sorted(refused.headers))}"
+    expect(refused.status in _REPEATED or refused.is_of_gateway, f"graveler's client does not repeat {summary}")
     deployment.until(lambda: answer().status == 404, "an answer after the throttle", _EFFECT_SECONDS)
-    return f"a throttled function answers {said}"
+    return f"a throttled function answers {summary}"
 
 
 def _configuration(deployment: Deployment, function: str) -> Mapping[str, Any]:

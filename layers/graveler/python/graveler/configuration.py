@@ -140,13 +140,13 @@ def settings() -> list[Setting]:
     """Return all settings of the file: those above the profiles, then those of each profile, in the file's order. Errors as
     :func:`find_profile`."""
     path = configuration_file()
-    read = _read(path, must=False) if path is not None else None
-    if read is None:
+    file = _read(path, must=False) if path is not None else None
+    if file is None:
         return []
-    profiles = _profiles(read)
-    everybody = [Setting("", key, value) for key, value in read.document.items() if key != _PROFILES]
+    profiles = _profiles(file)
+    everybody = [Setting("", key, value) for key, value in file.document.items() if key != _PROFILES]
     return everybody + [
-        Setting(name, key, getattr(_profile(name, values, read), key))
+        Setting(name, key, getattr(_profile(name, values, file), key))
         for name, values in profiles.items()
         for key in values
     ]

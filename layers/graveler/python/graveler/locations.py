@@ -567,8 +567,8 @@ def set_variables(*names: str) -> list[str]:
 def user_name(profile: str | None = None) -> str:
     """Return the committer's name: GRAVELER_USER, else the one in the configuration file, of this profile or the one in use, else
     the login name, else "". Errors as :func:`graveler.configuration.find_user`."""
-    named = os.environ.get(USER) or find_user(profile)
-    return named or login_name()
+    user = os.environ.get(USER) or find_user(profile)
+    return user or login_name()
 
 
 def login_name() -> str:

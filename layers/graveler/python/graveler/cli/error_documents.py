@@ -37,8 +37,8 @@ def error_document(
         case GravelerError():
             return _document(code_of(error), message, fields_of(error), exit_code, hint, more)
         case OSError():
-            named = {"file": os.fsdecode(error.filename)} if isinstance(error.filename, str | bytes) else {}
-            return _document(UnavailableError.code, message, named, exit_code, hint, more)
+            fields = {"file": os.fsdecode(error.filename)} if isinstance(error.filename, str | bytes) else {}
+            return _document(UnavailableError.code, message, fields, exit_code, hint, more)
         case KeyboardInterrupt():
             return _document(INTERRUPTED_CODE, message, {}, exit_code, hint, more)
         case _:

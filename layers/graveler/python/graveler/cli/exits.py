@@ -130,8 +130,8 @@ def sentence_of(error: BaseException) -> str:
         case GravelerError():
             return str(error)
         case OSError():
-            named = f" {os.fsdecode(error.filename)!r}" if isinstance(error.filename, str | bytes) else ""
-            return f"the system refused{named}: {error.strerror or error}"
+            name = f" {os.fsdecode(error.filename)!r}" if isinstance(error.filename, str | bytes) else ""
+            return f"the system refused{name}: {error.strerror or error}"
         case _:
             return f"this is a bug in graveler: {type(error).__name__}: {error} (set {DEBUG}=1 to see where)"
 

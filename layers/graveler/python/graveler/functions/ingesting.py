@@ -181,20 +181,22 @@ def _processed(
     program is raised if no message succeeds."""
     log = function.telemetry.logger
     results: dict[int, Result] = {}
-    done = Batch(())
+    total = Batch(())
     fault: Exception | None = None
     parts, attempts = [range(len(messages))], 0
     while parts:
         part = parts.pop()
         if attempts == ATTEMPTS or (fault is not None and not go_on()):
-            results.update((at, Result(Outcome.RETRY, f"not tried after a fault: {_described(fault)}")) for at in part)
+            results.update(
+                (position, Result(Outcome.RETRY, f"not tried after a fault: {_described(fault)}")) for position in part
+            )
             continue
         attempts += 1
         try:
-            some, batch = ingester.process_messages([messages[at] for at in part], go_on=go_on)
+            outcomes, batch = ingester.process_messages([messages[position] for position in part], go_on=go_on)
         except GravelerError as error:
             log.error("a batch cannot be ingested", extra={"reason": str(error)})
-            results.update((at, Result(Outcome.RETRY, str(error))) for at in part)
+            results.update((position, Result(Outcome.RETRY, str(error))) for position in part)
         except Exception as error:
             fault = error
             if len(part) > 1:
@@ -205,11 +207,11 @@ def _processed(
                 log.exception(UNREAD, extra={"message_id": messages[part[0]].id, "reason": result.reason})
                 results[part[0]] = result
         else:
-            results.update(zip(part, some, strict=True))
-            done = _both(done, batch)
+            results.update(zip(part, outcomes, strict=True))
+            total = _both(total, batch)
     if fault is not None and all(result.outcome is Outcome.RETRY for result in results.values()):
         raise fault
-    return [results[at] for at in range(len(messages))], done
+    return [results[position] for position in range(len(messages))], total
 
 
 def _both(one: Batch, other: Batch) -> Batch:

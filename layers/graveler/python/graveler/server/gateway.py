@@ -111,8 +111,8 @@ class Gateway:
             )
         else:
             response = self._cross_origin.preflight(request) or await self._respond(request, receive, request_id)
-        named = [*response.headers, *self._cross_origin.headers(request)]
-        headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in named]
+        pairs = [*response.headers, *self._cross_origin.headers(request)]
+        headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in pairs]
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if isinstance(response.body, bytes):
             try:
