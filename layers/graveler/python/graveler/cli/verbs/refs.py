@@ -2,7 +2,7 @@
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -54,6 +54,8 @@ BranchURI = Annotated[
 ]
 TagURI = Annotated[str, typer.Argument(metavar="TAG", help="lakefs://REPOSITORY/TAG", autocompletion=completion.tags)]
 
+_NO_NAME: Final = re.compile("[^A-Za-z0-9_-]+")
+"""Letters that the name of a branch has not."""
 
 Start = Annotated[
     str | None,
@@ -266,7 +268,7 @@ def _parse_new_branch(text: str) -> RefURI:
     except InvalidError as error:
         whole = unquote_ref(without_scheme(text)) if scheme_of(text) else text
         repository, slash, name = whole.partition("/") if scheme_of(text) else ("", "", whole)
-        suggestion = re.sub("[^A-Za-z0-9_-]+", "-", name).strip("-")
+        suggestion = _NO_NAME.sub("-", name).strip("-")
         if suggestion == name or not is_branch(suggestion) or any(mark in name for mark in "~^@"):
             raise
         form = f"{scheme_of(text)}{repository}{slash}{suggestion}"
