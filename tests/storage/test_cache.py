@@ -10,6 +10,8 @@ import pytest
 
 from graveler.errors import InvalidError
 from graveler.storage.cache import Cache, FileCache, Tiers
+from graveler.storage.owned_files import LOCKED
+from graveler.temporary import try_lock
 from tests.storage.processes import fill_cache, fill_tiers, fill_until_killed, run_all
 
 
@@ -147,6 +149,28 @@ def test_processes_with_caches_of_their_own_share_one_and_some_are_killed(tmp_pa
             copy = left.get(path.name)
             assert copy is not None
             assert copy.data == bytes([int(path.name[2:]) % 256]) * 1000
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_a_temporary_file_whose_writer_locks_it_after_a_look_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, locks: bool
+) -> None:
+    """Between its creation and its lock, a file looks like one whose writer is dead."""
+    temporary = tmp_path / f".writing-{LOCKED}00"
+    temporary.write_bytes(bytes(9_000))
+    look = FileCache._look
+    with temporary.open("r+b") as writer:
+
+        def look_before_the_lock(cache: FileCache) -> tuple[int, list[tuple[float, int, str]]]:
+            size, files = look(cache)
+            assert [name for _, _, name in files] == [temporary.name]
+            if locks:
+                assert try_lock(writer.fileno())
+            return size, files
+
+        monkeypatch.setattr(FileCache, "_look", look_before_the_lock)
+        FileCache(tmp_path, 10_000, 1000).put("a", bytes(5_000))
+        assert temporary.exists() is locks
 
 
 def test_what_is_found_far_is_copied_near_with_its_age(tmp_path: Path, clock: Clock) -> None:

@@ -285,7 +285,8 @@ class FileCache:
             if removed >= size:
                 break
             try:
-                (self._folder / name).unlink()
+                if not self._unlink(name):
+                    continue
             except OSError as error:
                 if not _is_gone(error):
                     self._failed("remove", name, error)
@@ -294,6 +295,18 @@ class FileCache:
                     continue
             removed += length
         return removed
+
+    def _unlink(self, name: str) -> bool:
+        """Remove a file; return False for a temporary one that its writer has locked since it was looked at. The lock of an
+        abandoned one is held meanwhile, so a writer that comes now notices that it has lost the file."""
+        path = self._folder / name
+        if not name.startswith(_TEMPORARY):
+            path.unlink()
+            return True
+        with abandoned(self._files, path) as status:
+            if status is not None:
+                path.unlink()
+            return status is not None
 
 
 class Tiers:
