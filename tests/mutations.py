@@ -84,7 +84,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "a child does not wait for a transaction that its parent was in when a C library forked",
         "storage/sqlite_files.py",
-        "_in_use.add(file.identity)",
+        "_open_in_parent.add(file.identity)",
         "pass",
         "storage/test_sharing.py::test_a_child_of_a_fork_that_python_does_not_know_of_loses_nothing_or_says_so[in use]",
     ),

@@ -91,10 +91,6 @@ class Connections:
         self.is_current = False
         """True if the file is known to have this version. One of an older version gets it with the first write."""
 
-    def is_idle(self) -> bool:
-        """Return whether none is in use."""
-        return len(self.all) == len(self.idle) + len(self.idle_writers)
-
     def retire(self) -> None:
         """Close those that are not in use now, and each other one when it is returned."""
         self.is_retired = True

@@ -260,9 +260,6 @@ class Pool(Protocol):
     def retire(self) -> None:
         """Close those that are not in use now, and each other one as soon as it is not."""
 
-    def is_idle(self) -> bool:
-        """Return whether none is in use."""
-
 
 class _Gate:
     """Keeps other threads from opening connections while one of them forks the process."""
@@ -313,23 +310,24 @@ _gate = _Gate()
 _process = os.getpid()
 _inherited: Final[list[tuple[list[TableFile], list[Pool]]]] = []
 """What a parent had open at a fork. Closing it here could let SQLite delete the log that the parent writes to."""
-_in_use: Final[set[Identity]] = set()
-"""Tables that a thread of a parent was using at the fork, so that SQLite's memory of them is in an unknown state."""
+_open_in_parent: Final[set[Identity]] = set()
+"""Tables that a parent had open at the fork. SQLite keeps one account of locks, and one index, for a file in a process: a child
+would take the parent's locks for its own, and go on with an index that the parent may have deleted."""
 
 
 @contextmanager
 def opening(path: str, pool: Pool) -> Iterator[TableFile]:
     """Enter the opening of a connection of ``pool`` to an existing file; yield the file. Waits while another thread forks the
-    process. ``OSError``; :class:`UnavailableError` in a process whose parent was using the table while a C library forked."""
+    process. ``OSError``; :class:`UnavailableError` in a process whose parent had the table open while a C library forked."""
     if _process != os.getpid():
         _begin_anew()
     with _gate.opening():
         identity = _identity(path)
-        if identity in _in_use:
+        if identity in _open_in_parent:
             raise UnavailableError(
-                f"the table {path} cannot be used in this process: a thread of its parent was using it while the process was "
-                "forked. Start processes by `multiprocessing` with the method 'spawn' or 'forkserver', or fork while no thread "
-                "uses the lake"
+                f"the table {path} cannot be used in this process: its parent had it open while the process was "
+                "forked. Start processes by `multiprocessing` with the method 'spawn' or 'forkserver', or close the "
+                "lake before"
             )
         with _registry:
             _pools.add(pool)
@@ -380,8 +378,7 @@ def _begin_anew() -> None:
     if files:
         _inherited.append((files, pools))
         for file in files:
-            if any(not pool.is_idle() and not pool.all.isdisjoint(file.connections) for pool in pools):
-                _in_use.add(file.identity)
+            _open_in_parent.add(file.identity)
             file.abandon()
     _files.clear()
     _pools.clear()
