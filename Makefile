@@ -36,22 +36,22 @@ help:  ## this list
 
 setup: $(STAMP)  ## make .venv, with the command `graveler` in it
 
-$(STAMP): requirements.lock pyproject.toml
-	@echo "== making $(VENV) from requirements.lock"
+$(STAMP): locks/dev.lock pyproject.toml
+	@echo "== making $(VENV) from locks/dev.lock"
 	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("graveler needs Python 3.11 or newer, and $(PYTHON) is %d.%d; name another one: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements.lock
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.lock
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode locks/dev.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 deploy-tools: $(DEPLOY_STAMP) $(CDK_STAMP)  ## make .venv-deploy and the CDK's command, for `cdk deploy` and its tests
 
-$(DEPLOY_STAMP): requirements-deploy.lock $(STAMP)
+$(DEPLOY_STAMP): locks/deploy.lock $(STAMP)
 	@test -n "$(NEWEST)" || { echo "no Python 3.13 on this machine, which Lambda runs; install it"; exit 1; }
-	@echo "== making $(DEPLOY_VENV) from requirements-deploy.lock"
+	@echo "== making $(DEPLOY_VENV) from locks/deploy.lock"
 	@test -x $(DEPLOY_VENV)/bin/python || $(NEWEST) -m venv --without-pip $(DEPLOY_VENV)
-	@$(BIN)/uv pip sync --quiet --python $(DEPLOY_VENV)/bin/python --require-hashes requirements-deploy.lock
+	@$(BIN)/uv pip sync --quiet --python $(DEPLOY_VENV)/bin/python --require-hashes locks/deploy.lock
 	@touch $@
 
 $(CDK_STAMP): infra/package-lock.json
@@ -62,19 +62,19 @@ $(CDK_STAMP): infra/package-lock.json
 
 spark-tools: $(SPARK_STAMP)  ## make .venv-spark, with Spark, for the data pipeline and its tests; needs Java 17
 
-$(SPARK_STAMP): requirements-spark.lock $(STAMP)
-	@echo "== making $(SPARK_VENV) from requirements-spark.lock (Spark is 400 MB)"
+$(SPARK_STAMP): locks/spark.lock $(STAMP)
+	@echo "== making $(SPARK_VENV) from locks/spark.lock (Spark is 400 MB)"
 	@test -x $(SPARK_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(SPARK_VENV)
-	@$(BIN)/uv pip sync --quiet --python $(SPARK_VENV)/bin/python --require-hashes --compile-bytecode requirements-spark.lock
+	@$(BIN)/uv pip sync --quiet --python $(SPARK_VENV)/bin/python --require-hashes --compile-bytecode locks/spark.lock
 	@$(BIN)/uv pip install --quiet --python $(SPARK_VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 spark35-tools: $(SPARK35_STAMP)  ## make .venv-spark35, with Spark 3.5, for what is to work there too
 
-$(SPARK35_STAMP): requirements-spark35.lock $(STAMP)
-	@echo "== making $(SPARK35_VENV) from requirements-spark35.lock (Spark is 300 MB)"
+$(SPARK35_STAMP): locks/spark35.lock $(STAMP)
+	@echo "== making $(SPARK35_VENV) from locks/spark35.lock (Spark is 300 MB)"
 	@test -x $(SPARK35_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(SPARK35_VENV)
-	@$(BIN)/uv pip sync --quiet --python $(SPARK35_VENV)/bin/python --require-hashes --compile-bytecode requirements-spark35.lock
+	@$(BIN)/uv pip sync --quiet --python $(SPARK35_VENV)/bin/python --require-hashes --compile-bytecode locks/spark35.lock
 	@$(BIN)/uv pip install --quiet --python $(SPARK35_VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -83,10 +83,10 @@ docs: $(DOCS_STAMP)  ## build the documentation site into build/docs/html; a bro
 
 docs-tools: $(DOCS_STAMP)  ## make .venv-docs, with the generator of the documentation site
 
-$(DOCS_STAMP): requirements-docs.lock $(STAMP)
-	@echo "== making $(DOCS_VENV) from requirements-docs.lock"
+$(DOCS_STAMP): locks/docs.lock $(STAMP)
+	@echo "== making $(DOCS_VENV) from locks/docs.lock"
 	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(DOCS_VENV)
-	@$(BIN)/uv pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes --compile-bytecode requirements-docs.lock
+	@$(BIN)/uv pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes --compile-bytecode locks/docs.lock
 	@touch $@
 
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
@@ -101,21 +101,21 @@ spark-package: setup  ## package graveler for Spark on a cluster, as EMR Serverl
 
 lock:  ## pin the newest versions that fit pyproject.toml, without any registry address
 	@echo uv | $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    - -o requirements-uv.lock
+	    - -o locks/uv.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra dev --extra clients pyproject.toml -o requirements.lock
+	    --extra dev --extra clients pyproject.toml -o locks/dev.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra fsspec --constraint requirements.lock pyproject.toml <(printf '%s\n' hatchling 'duckdb>=1.3') -o requirements-demo.lock
+	    --extra fsspec --constraint locks/dev.lock pyproject.toml <(printf '%s\n' hatchling 'duckdb>=1.3') -o locks/demo.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
-	    --group deploy -o requirements-deploy.lock
+	    --group deploy -o locks/deploy.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --group docs -o requirements-docs.lock
+	    --group docs -o locks/docs.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra dev --extra clients --extra spark --extra connect --constraint requirements.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
-	    pyproject.toml -o requirements-spark.lock
+	    --extra dev --extra clients --extra spark --extra connect --constraint locks/dev.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
+	    pyproject.toml -o locks/spark.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra aws --extra remote --constraint requirements.lock pyproject.toml <(printf '%s\n' \
-	    'pyspark>=3.5,<3.6' 'pyarrow>=18' 'pandas>=2.3' hatchling pytest hypothesis) -o requirements-spark35.lock
+	    --extra aws --extra remote --constraint locks/dev.lock pyproject.toml <(printf '%s\n' \
+	    'pyspark>=3.5,<3.6' 'pyarrow>=18' 'pandas>=2.3' hatchling pytest hypothesis) -o locks/spark35.lock
 	@for recipe in airflow dagster dask datasets dbt pytorch zarr; do \
 	    echo hatchling | $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	        pyproject.toml - --group recipe-$$recipe -o docs/recipes/locks/$$recipe.lock || exit 1; \
@@ -220,12 +220,12 @@ bench: setup  ## measure on 1.6 million real paths, in the library and over HTTP
 demo: $(DEMO_STAMP)  ## the main job on real input: import, branch, change, merge, time travel; with the plain installation
 	@$(DEMO_VENV)/bin/graveler demo
 
-$(DEMO_STAMP): requirements-demo.lock pyproject.toml
-	@echo "== making $(DEMO_VENV) from requirements-demo.lock"
+$(DEMO_STAMP): locks/demo.lock pyproject.toml
+	@echo "== making $(DEMO_VENV) from locks/demo.lock"
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("graveler needs Python 3.11 or newer, and $(PYTHON) is %d.%d; name another one: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
 	@test -x $(DEMO_VENV)/bin/python || $(PYTHON) -m venv $(DEMO_VENV) || { rm -rf $(DEMO_VENV); exit 1; }
-	@test -x $(DEMO_VENV)/bin/uv || $(DEMO_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	@$(DEMO_VENV)/bin/uv pip install --quiet --python $(DEMO_VENV)/bin/python --require-hashes --compile-bytecode -r requirements-demo.lock
+	@test -x $(DEMO_VENV)/bin/uv || $(DEMO_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.lock
+	@$(DEMO_VENV)/bin/uv pip install --quiet --python $(DEMO_VENV)/bin/python --require-hashes --compile-bytecode -r locks/demo.lock
 	@$(DEMO_VENV)/bin/uv pip install --quiet --python $(DEMO_VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 

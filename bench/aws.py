@@ -38,7 +38,7 @@ from bench.load import ROWS, SAMPLE, Cell, Given, under_load
 from bench.load_client import Request, compiled
 from bench.servers import REQUESTS, Server, ask, graveler
 from graveler.lake.opening.aws import open_lake
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 
 TIMES = 5
 """Of each operation that is asked with latency: the median of times, the least of waits."""

@@ -25,7 +25,7 @@ _MAKE = """
 import json
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 tables = DynamoDBTables(settings_of("dynamodb://lake"))
 tables.create_table()
 made = Access(tables).create_key("a", Role.ADMIN)

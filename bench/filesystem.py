@@ -39,7 +39,7 @@ from graveler.filesystem import GravelerFileSystem
 from graveler.sdk.branch import Branch
 from graveler.sdk.lake import create_lake
 from graveler.sdk.reference import Reference
-from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.objects.s3 import S3Objects, S3Settings
 
 BRANCH = "bench/main"
 GROUP = 125_000

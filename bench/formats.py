@@ -19,14 +19,14 @@ from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Option
 from bench import keys
 from graveler.model import SplitParameters
 from graveler.runtime.local import LocalRuntime, ScratchFolder
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.immutable_files import ImmutableFiles
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.tree_files import ImmutableFiles
 from graveler.tree import sstable
 from graveler.tree.apply import apply
 from graveler.tree.block import ZSTD_LEVEL
 from graveler.tree.diff import diff
-from graveler.tree.ids import MemoryNotes
 from graveler.tree.listing import list_page
+from graveler.tree.range_notes import MemoryNotes
 from graveler.tree.record import RecordCodec
 from graveler.tree.sstable import Table, write_table
 from graveler.tree.store import METARANGES, TreeStore

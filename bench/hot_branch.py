@@ -2,7 +2,7 @@
 
 The engine is the real one; the table is one in memory whose partitions take what DynamoDB's take, 1,000 write units and 3,000
 read units a second each, and whose requests take a few milliseconds of a simulated clock. A request beyond that is refused and
-made again after the pauses of the real adapter (:class:`graveler.retries.Retries`), with full jitter. Each writer
+made again after the pauses of the real adapter (:class:`graveler.system.retries.Retries`), with full jitter. Each writer
 works without a pause. Units are AWS's: of a write one for each KB of an item, twice that in a transaction, of a read one for each
 4 KB. Only the waiting takes simulated time: the figures are bounds that the table sets, not speeds of a server.
 """
@@ -24,11 +24,11 @@ from graveler.lake.clock import SystemClock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
-from graveler.retries import Retries
 from graveler.storage.limits import encode_item, encode_transaction, holds
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import ConditionFailedError, Delete, Item, Key, Put, Query, QueryPage, Write
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import ConditionFailedError, Delete, Item, Key, Put, Query, QueryPage, Write
+from graveler.system.retries import Retries
 
 WRITE_UNITS, READ_UNITS = 1_000.0, 3_000.0
 """Of a partition, a second."""

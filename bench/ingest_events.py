@@ -27,10 +27,10 @@ from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.ingest.windows import Window
 from graveler.lake.clock import SystemClock
 from graveler.lake.lake import Lake
-from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Tables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Tables
 
 BATCHES: Final = (1, 48, 480)
 RULES: Final = (1, 40, 1_000)

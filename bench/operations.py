@@ -36,8 +36,8 @@ from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import LEASE, Machine, Next, Planned, Task
 from graveler.operations.parted import MERGE
 from graveler.operations.store import Operation, Operations, OperationState
-from graveler.storage.objects import Objects
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.sqlite import SqliteTables
 from graveler.tree.apply import apply
 from graveler.tree.parallel import build_parallel
 from graveler.tree.record import RecordCodec

@@ -33,9 +33,9 @@ from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Mode
 from graveler.retention.sweeping import Sweeper
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.objects import Objects
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.tree_files import ImmutableFiles
 from graveler.tree.apply import apply
 from graveler.tree.record import RecordCodec, data_name, data_path
 from graveler.tree.store import TreeStore
@@ -170,7 +170,7 @@ def s3_objects() -> Objects:
     """A namespace in a fresh bucket of s3proxy, which this process starts if it is not running."""
     from tests.storage.adapters import CREDENTIALS, make_bucket, s3_settings
 
-    from graveler.storage.s3_objects import S3Objects
+    from graveler.storage.objects.s3 import S3Objects
 
     os.environ.update(CREDENTIALS)
     bucket = f"bench-{token_hex(8)}"

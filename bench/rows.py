@@ -27,8 +27,8 @@ from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, MetarangeName, RepositoryUID
 from graveler.runtime.crew import Crew
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.tables.sqlite import SqliteTables
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
 
@@ -408,7 +408,7 @@ def scan(run: Run) -> None:
 
 @row("scan of everything, as Arrow, all columns")
 def scan_arrow(run: Run) -> None:
-    from graveler.arrow import tables  # which other rows' processes do not load
+    from graveler.sql.arrow import tables  # which other rows' processes do not load
 
     repository = run.repository
     run.amount = run.count

@@ -28,7 +28,7 @@ from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import ImportReport, import_listing, partitions_of
 from graveler.spark.listing import canonical
 from graveler.spark.session import local_session
-from graveler.storage.namespaces import locate
+from graveler.storage.objects.namespaces import locate
 
 OPTIONS = ListingOptions(base="s3://warehouse/")
 MORE_TASKS = 64

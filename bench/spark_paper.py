@@ -19,18 +19,18 @@ from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import CHECKSUM, KEY, MTIME, SIZE
 from graveler.model import SplitParameters
 from graveler.runtime.local import LocalRuntime
-from graveler.spark.built import pack
 from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.cutting import cut_points
 from graveler.spark.importing import partitions_of
 from graveler.spark.listing import Columns
+from graveler.spark.results import pack
 from graveler.spark.subtrees import SubtreeTask
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.namespaces import locate
-from graveler.storage.objects import PAGE, Objects, StoredObject
-from graveler.storage.s3_objects import S3Objects
-from graveler.tree.ids import NoNotes
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.namespaces import locate
+from graveler.storage.objects.port import PAGE, Objects, StoredObject
+from graveler.storage.objects.s3 import S3Objects
+from graveler.storage.objects.tree_files import ImmutableFiles
+from graveler.tree.range_notes import NoNotes
 from graveler.tree.store import TreeStore
 from graveler.tree.writer import join
 from infra import prices

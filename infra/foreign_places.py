@@ -13,7 +13,7 @@ from infra.settings import SettingsError
 
 METADATA: Final = "_graveler"
 """The folder of graveler's own files in a namespace, which may be anywhere in a bucket: as
-graveler.storage.immutable_files.FOLDER."""
+graveler.storage.objects.tree_files.FOLDER."""
 
 ATTACHED: Final = 10
 """Managed policies of a role at most."""

@@ -1,6 +1,6 @@
 """The Lambda layer: graveler with what it runs on, built without Docker, the same bytes each time.
 
-``python -m infra.layer`` builds it and prints where it lies. The versions are those of requirements.lock. Byte code is compiled
+``python -m infra.layer`` builds it and prints where it lies. The versions are those of locks/dev.lock. Byte code is compiled
 by the Python that Lambda runs and never compared with its source again (unchecked hashes), which halves a cold start. Of
 botocore only the services stay that graveler asks; libraries lose what only debuggers read.
 """
@@ -23,7 +23,7 @@ from infra.elf import strip_libraries
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ROOT / "layers" / "graveler" / "python" / "graveler"
-LOCK: Final = ROOT / "requirements.lock"
+LOCK: Final = ROOT / "locks/dev.lock"
 BUILD: Final = ROOT / "build" / "layer"
 
 PYTHON: Final = "3.13"

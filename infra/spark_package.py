@@ -3,7 +3,7 @@
 ``python -m infra.spark_package`` builds it without Docker and prints where it lies. The archive is laid out like one that
 venv-pack makes, so the same parameters apply (``spark.archives``, ``PYSPARK_PYTHON=./environment/bin/python``), but it holds no
 interpreter: its ``bin/python`` runs the ``python3.11`` of the cluster with these packages, whose versions are those of
-requirements-spark.lock. Spark itself stays out: the cluster has its own.
+locks/spark.lock. Spark itself stays out: the cluster has its own.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from infra.job_flow import ARCHIVE, JOBS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ROOT / "layers" / "graveler" / "python" / "graveler"
-LOCK: Final = ROOT / "requirements-spark.lock"
+LOCK: Final = ROOT / "locks/spark.lock"
 BUILD: Final = ROOT / "build" / "spark"
 
 PYTHON: Final = "3.11"

@@ -1,4 +1,4 @@
-"""The names of the table's attributes, as graveler.storage.dynamodb_tables has them."""
+"""The names of the table's attributes, as graveler.storage.tables.dynamodb has them."""
 
 from typing import Final
 

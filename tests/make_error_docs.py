@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from graveler.api.errors import status_and_error
-from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError
+from graveler.values.error_codes import code_of, fields_of
 from tests.wire.examples import every_error
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "errors.md"

@@ -51,7 +51,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "no SQLite deletes the log of a table that a process has open, whatever became of that process's locks",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "_OPEN.share(self._file)",
         "pass",
         "storage/test_sharing.py::test_reading_the_files_of_an_open_table_loses_nothing[descriptors]",
@@ -59,7 +59,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "no SQLite empties the index of a table that a process has open",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "_INDEX.share(self._index)",
         "pass",
         "storage/test_sharing.py::test_an_open_table_stays_marked_as_open_when_its_files_were_read",
@@ -67,7 +67,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a process whose lock for writing was dropped midway still writes alone",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "_WRITING.lock(self._file)",
         "pass",
         "storage/test_sharing.py::test_a_write_whose_locks_were_dropped_midway_keeps_others_out",
@@ -75,7 +75,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "no connection is open while a process forks",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "before=_before_fork, ",
         "",
         "storage/test_sharing.py::test_children_forked_at_any_moment_lose_nothing[writing]",
@@ -83,7 +83,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a child does not wait for a transaction that its parent was in when a C library forked",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "_open_in_parent.add(file.identity)",
         "pass",
         "storage/test_sharing.py::test_a_child_of_a_fork_that_python_does_not_know_of_loses_nothing_or_says_so[in use]",
@@ -91,7 +91,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a write into a log that another program removed is not acknowledged",
-        "storage/sqlite_tables.py",
+        "storage/tables/sqlite.py",
         "if not connection.file.is_in_place():",
         "if False:",
         "storage/test_sharing.py::test_a_log_that_another_program_removes_is_reported_and_not_written_over",
@@ -99,7 +99,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a log that was removed under open connections is not copied into the table",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "and not self.is_lost and not _gate.is_shut:",
         "and not _gate.is_shut:",
         "storage/test_sharing.py::test_a_log_that_another_program_removes_is_reported_and_not_written_over",
@@ -107,7 +107,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a process that would have another log or index than the others writes nothing",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "if (number and lower.blocker(self._file) is not None) or higher.blocker(self._file) is not None:",
         "if False:",
         f"{SHARING}::test_processes_that_would_have_different_logs_or_indexes_do_not_write_over_each_other[second name]",
@@ -115,7 +115,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a child of a fork does not keep the lock of a parent that died in a write",
-        "storage/sqlite_files.py",
+        "storage/tables/sqlite_files.py",
         "            file.abandon()",
         "            pass",
         "storage/test_sharing.py::test_a_child_of_a_parent_that_died_in_a_write_keeps_nobody_out",
@@ -300,7 +300,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "if a put may have been written twice, it is unknown what it replaced",
-        "storage/dynamodb_tables.py",
+        "storage/tables/dynamodb.py",
         "if Outcome.LOST in failures:",
         "if False:",
         "storage/test_aws_faults.py::test_what_a_put_replaced_is_not_told_where_it_may_have_been_written_twice",
@@ -348,7 +348,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a listing that announces more, but not where, is incomplete",
-        "storage/s3_objects.py",
+        "storage/objects/s3.py",
         'if following in ("", token):',
         "if False:",
         "storage/test_aws_faults.py::test_a_listing_that_says_that_there_is_more_and_not_where_is_not_complete",
@@ -647,7 +647,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a process that leaves its machine's line gives up its place, even if a forked child has the file open",
-        "storage/lines.py",
+        "storage/machine_queue.py",
         "self._byte().unlock(self._descriptor)",
         "pass",
         "storage/test_lines.py::test_a_forked_child_does_not_keep_the_place_that_its_parent_leaves",
@@ -727,7 +727,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "temporary files of a living process, which holds their lock, are not swept",
-        "temporary.py",
+        "system/temporary_files.py",
         "if status.st_uid == os.geteuid() and try_lock(descriptor) is True:",
         "if status.st_uid == os.geteuid():",
         "test_temporary.py::test_what_a_killed_process_left_goes_at_the_next_start_and_a_living_ones_stays[folder]",
@@ -735,7 +735,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a process begins again if its temporary file was swept before it could be locked",
-        "temporary.py",
+        "system/temporary_files.py",
         "return os.path.samestat(os.fstat(descriptor), os.lstat(path))",
         "return True",
         "test_temporary.py::test_who_is_swept_before_it_could_lock_begins_again[folder]",
@@ -767,7 +767,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a complete file stays locked until it has its name",
-        "storage/folder_objects.py",
+        "storage/objects/folder.py",
         "            return self._publish(self._temporary, status)",
         "            return fcntl.flock(self._descriptor, fcntl.LOCK_UN) or self._publish(self._temporary, status)",
         "storage/test_living_writers.py::test_a_complete_file_stays_locked_until_it_has_its_name[replace]",
@@ -775,7 +775,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a part that is being written keeps its upload",
-        "storage/folder_objects.py",
+        "storage/objects/folder.py",
         " and not self._is_written_to(folder):",
         ":",
         "storage/test_living_writers.py::test_an_upload_with_a_part_under_way_stays[times_behind]",
@@ -783,7 +783,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a file of an older version stays a day by the file system's own times",
-        "storage/folder_objects.py",
+        "storage/objects/folder.py",
         "                    now = self._now() if now is None else now\n                    if status",
         "                    now = time.time()\n                    if status",
         "storage/test_living_writers.py::test_what_an_older_version_left_goes_a_day_later_unless_someone_has_locked_it",
@@ -791,7 +791,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a lock of a key that was tidied up is taken again",
-        "storage/folder_objects.py",
+        "storage/objects/folder.py",
         "if os.fstat(descriptor).st_nlink:  # else it was tidied up before it was locked",
         "if True:",
         "storage/test_living_writers.py::test_a_lock_of_a_key_that_was_tidied_up_excludes_no_one_and_is_taken_again",
@@ -799,7 +799,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "the cache keeps a file whose writer lives",
-        "storage/cache.py",
+        "storage/objects/cache.py",
         "return status is not None\n        except OSError as error:",
         "return True\n        except OSError as error:",
         "storage/test_living_writers.py::test_the_cache_removes_the_file_of_a_killed_writer_and_not_that_of_a_living_one[a_clock_ahead]",
@@ -951,7 +951,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a failed COMMIT of SQLite is a lost answer",
-        "storage/sqlite_tables.py",
+        "storage/tables/sqlite.py",
         'raise AnswerLostError(\n                f"the table {self._path} was written',
         'raise UnavailableError(\n                f"the table {self._path} was written',
         "lake/test_disk_faults.py::test_what_a_verb_says_of_a_failing_disk_is_so[sync-one-tables]",
@@ -959,7 +959,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "transactions recovered from SQLite's log are synced before they are read",
-        "storage/sqlite_tables.py",
+        "storage/tables/sqlite.py",
         "                self._sync_log()",
         "                pass",
         "storage/test_sqlite_tables.py::test_what_is_recovered_from_the_log_is_made_durable_before_it_is_read",
@@ -967,7 +967,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a new folder is durable, and so are those above it",
-        "storage/folders.py",
+        "storage/durable_files.py",
         "in enumerate(real.parents):",
         "in enumerate(()):",
         "lake/test_folder_lake.py::test_a_new_lake_and_the_folders_on_the_way_to_it_are_durable",
@@ -975,7 +975,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "nothing is built on a file whose name could not be synced",
-        "storage/immutable_files.py",
+        "storage/objects/tree_files.py",
         "        except NotSyncedError:  # it is there, and must not be built on\n            raise\n",
         "",
         "storage/test_folder_objects.py::test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on",
@@ -1015,7 +1015,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F1",
         "a tree that was built elsewhere is cut like its branch",
-        "lake/committing/recut.py",
+        "lake/committing/resplit.py",
         "return tree if tree.cut_by == split or is_canonical(tree, split, like) else recut(tree, split)",
         "return tree",
         "lake/test_cuts.py::test_what_lay_ready_before_a_rewriting_gets_the_id_of_the_branch_as_it_is_cut_now",
@@ -1127,7 +1127,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a row of SQLite is believed only as it was written under its key",
-        "storage/rows.py",
+        "storage/tables/rows.py",
         "    if row[1:_HEAD] != xxh3_64_digest(key.sort + body, _seed(key.partition) ^ len(key.sort)):",
         "    if False:",
         "storage/test_sqlite_tables.py::test_a_row_under_another_key_is_corrupt",
@@ -1290,7 +1290,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "files without a byte are no data of a table",
-        "data_files.py",
+        "values/data_files.py",
         "return size > 0 and is_visible(path)",
         "return is_visible(path)",
         "test_data_files.py::test_rows_are_those_of_the_engine_on_a_plain_folder[plain-polars_folder]",
@@ -1298,7 +1298,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a marker of a folder is no data of a table, whatever its size",
-        "data_files.py",
+        "values/data_files.py",
         "return not path or path.endswith(_MARKER)",
         "return not path",
         "test_data_files.py::test_a_marker_is_no_data_whatever_its_size",
@@ -1306,7 +1306,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a path that ends with a slash is a folder, even if an object has that name",
-        "rowdiff/tables.py",
+        "sql/rowdiff/tables.py",
         "if path and not is_marker(path) else None",
         "if path else None",
         "test_data_files.py::test_row_diffs_leave_markers_of_the_folder_out",
@@ -1330,10 +1330,10 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a row without columns is a row",
-        "rowdiff/comparison.py",
+        "sql/rowdiff/comparison.py",
         "elif self._has_rows(left) or self._has_rows(right):",
         "elif False:",
-        "rowdiff/test_bad_files.py::test_rows_without_columns_are_rows[0-3]",
+        "sql/rowdiff/test_bad_files.py::test_rows_without_columns_are_rows[0-3]",
     ),
     Mutation(
         "spark",
@@ -1354,7 +1354,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "spark",
         "a frame of files is identified by repository, commit, path and files, and shares its plan with no others",
-        "spark/inside.py",
+        "spark/jvm.py",
         'return f"{_ROOT}/{shown}/{digest}"',
         'return f"{_ROOT}/{len(shown + digest) * 0}"',
         "spark/test_sharing.py::test_refs_and_tables_of_one_schema_are_not_taken_for_each_other",
@@ -1362,7 +1362,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "spark",
         "writing tasks know the settings of the frame's session",
-        "spark/inside.py",
+        "spark/jvm.py",
         "context.setLocalProperty(name, value)",
         "context.getLocalProperty(name)",
         "spark/test_transaction.py::test_tasks_know_the_settings_of_the_frames_session",
@@ -1682,7 +1682,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "reading continues after a damaged item",
-        "storage/walking.py",
+        "storage/tables/walking.py",
         'start = damaged + b"\\0"\n            continue',
         "return",
         "ingest/test_damaged.py::test_the_others_go_on_it_is_named_and_nothing_is_lost",
@@ -1818,7 +1818,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "only plain files are objects, and others delay nobody",
-        "storage/folder_objects.py",
+        "storage/objects/folder.py",
         "if not stat.S_ISREG(os.fstat(descriptor).st_mode):",
         "if False:",
         "security/test_sources.py::test_what_is_no_file_is_no_object[pipe]",
@@ -1850,7 +1850,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "secrets are sealed in the table",
-        "storage/keyring.py",
+        "storage/secrets/keyring.py",
         'self._tables.put(row, {"sealed": _seal(key, row, token_bytes(KEY_BYTES))}, Absent())',
         'self._tables.put(row, {"secret": token_bytes(KEY_BYTES)}, Absent())',
         "security/test_sealed.py::test_whoever_reads_the_table_alone_forges_neither_tokens_nor_urls",
@@ -1858,7 +1858,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a sealed secret is bound to its row",
-        "storage/keyring.py",
+        "storage/secrets/keyring.py",
         "partition = row.partition.encode()",
         'return b""\n    partition = row.partition.encode()',
         "storage/test_keyring.py::test_what_is_sealed_opens_for_its_row_alone",
@@ -1866,7 +1866,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "if two processes seal a secret at once, it stays the same",
-        "storage/keyring.py",
+        "storage/secrets/keyring.py",
         'Matches({"secret": secret})',
         "None",
         "storage/test_keyring.py::test_a_secret_that_was_made_anew_meanwhile_is_left",
@@ -1874,7 +1874,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a lost key is never replaced silently",
-        "storage/keyring.py",
+        "storage/secrets/keyring.py",
         'if record.get("fingerprint") != fingerprint:',
         "if False:",
         "storage/test_keyring.py::test_a_key_that_is_lost_or_anothers_is_told_and_never_replaced",
@@ -1882,7 +1882,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a replaced secret does not stay in the file",
-        "storage/sqlite_tables.py",
+        "storage/tables/sqlite.py",
         "PRAGMA secure_delete = FAST",
         "PRAGMA secure_delete = OFF",
         "storage/test_keyring.py::test_a_replaced_secret_leaves_nothing_in_the_file",
@@ -1954,7 +1954,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a server follows no link on the way to an object",
-        "storage/beneath.py",
+        "storage/objects/confined_folder.py",
         "os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
         "os.O_DIRECTORY | os.O_CLOEXEC",
         "security/test_paths.py::test_a_folder_on_the_way_that_becomes_a_link_is_not_followed[1]",
@@ -1962,7 +1962,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a server follows no link in the place of an object",
-        "storage/beneath.py",
+        "storage/objects/confined_folder.py",
         "os.O_CLOEXEC if confinement is None else os.O_CLOEXEC | os.O_NOFOLLOW",
         "os.O_CLOEXEC",
         "security/test_paths.py::test_an_object_that_becomes_a_link_is_not_followed",
@@ -1970,7 +1970,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "no path leads through the lake's own folder",
-        "storage/beneath.py",
+        "storage/objects/confined_folder.py",
         "if (status.st_dev, status.st_ino) in self.confinement.never:",
         "if False:",
         "security/test_paths.py::test_the_lake_is_no_source_however_wide_the_sources_are",
@@ -2026,7 +2026,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "if a transaction of several jobs fails, all of them are told",
-        "storage/sqlite_writer.py",
+        "storage/tables/sqlite_writer.py",
         "for ticket in done:\n                    ticket.fail(",
         "for ticket in done[-1:]:\n                    ticket.fail(",
         "storage/test_batches.py::test_what_each_job_of_a_batch_is_told_of_a_failing_disk_is_so[sync-one]",
@@ -2034,7 +2034,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a job that fails after it has written rolls back the whole transaction",
-        "storage/sqlite_writer.py",
+        "storage/tables/sqlite_writer.py",
         "if transaction.written != before:",
         "if False:",
         "storage/test_batches.py::test_a_job_that_fails_as_nobody_expects_when_it_has_written_leaves_nothing",
@@ -2042,7 +2042,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "later jobs see what a job has written",
-        "storage/sqlite_writer.py",
+        "storage/tables/sqlite_writer.py",
         "self._rows[row_key] = self._unwritten[row_key] = row",
         "self._unwritten[row_key] = row",
         "storage/test_batches.py::test_what_jobs_of_one_batch_write_and_delete_is_seen_by_those_behind_and_written_in_the_end",
@@ -2050,7 +2050,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a row damaged to NULL is reported, not taken for a missing one",
-        "storage/sqlite_writer.py",
+        "storage/tables/sqlite_writer.py",
         "ifnull(body, 0)",
         "body",
         "storage/test_batches.py::test_a_row_that_damage_made_null_is_no_row_that_is_missing",
@@ -2058,7 +2058,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "no job is answered before the sync that covers it",
-        "storage/sqlite_tables.py",
+        "storage/tables/sqlite.py",
         'connection.execute("PRAGMA synchronous = FULL")',
         'connection.execute("PRAGMA synchronous = NORMAL")',
         "storage/test_batches.py::test_nobody_is_told_before_the_sync_that_covers_it",
@@ -2066,7 +2066,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a request that has written is not run again",
-        "server/short.py",
+        "server/loop_requests.py",
         "waiting.has_written = True",
         "pass",
         "server/test_short.py::test_what_is_not_at_hand_is_for_a_thread_unless_something_was_written",
@@ -2074,7 +2074,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "the writes of an earlier request do not count for a later one",
-        "server/short.py",
+        "server/loop_requests.py",
         "self.has_written = False",
         "pass",
         "server/test_short.py::test_a_request_begins_anew_where_another_one_has_written_or_failed",
@@ -2082,7 +2082,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a request whose loop has ended does not block the table's writer",
-        "server/short.py",
+        "server/loop_requests.py",
         "if not self._loop.is_closed():\n                    raise",
         "raise",
         "server/test_short_routes.py::test_a_loop_that_ends_with_requests_waiting_leaves_a_writer_that_goes_on",
@@ -2090,7 +2090,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "a tree's file that is not in memory is not read in an event loop",
-        "storage/immutable_files.py",
+        "storage/objects/tree_files.py",
         "        expect_at_hand()\n",
         "",
         "server/test_short_routes.py::test_a_store_that_does_not_answer_holds_no_other_request_back",
@@ -2170,7 +2170,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "names",
         "the choice of `graveler use` counts only in its lake",
-        "locations.py",
+        "location/environment.py",
         "default = find_lake_default(lake_address(named))",
         "default = find_lake_default('')",
         "cli/test_use.py::test_a_choice_counts_only_in_the_lake_that_it_was_made_in",
@@ -2178,7 +2178,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "names",
         "a repository that a profile keeps for no lake is no default",
-        "locations.py",
+        "location/environment.py",
         "return named.profile is not None if profile.location is None else is_lake_of(profile, named)",
         "return profile.location is None or is_lake_of(profile, named)",
         "cli/test_use.py::test_a_repository_that_an_older_version_kept_for_no_lake_is_named_and_not_used",
@@ -2186,7 +2186,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "names",
         "a lake that this user may not open is not passed over for one further up",
-        "locations.py",
+        "location/environment.py",
         "            raise closed_to_user(candidate, is_lake=candidate.name == HIDDEN) from None",
         "            continue",
         "cli/test_closed_lakes.py::test_a_closed_lake_is_there_however_it_is_found[folder]",
@@ -2194,7 +2194,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "names",
         "a percent sign in the name of a ref is an escape of its own in an address",
-        "addresses.py",
+        "values/addresses.py",
         'return ref.replace("%", "%25").replace("/", "%2F")',
         'return ref.replace("/", "%2F")',
         "test_addresses.py::test_a_quoted_ref_is_one_segment_and_is_read_again",

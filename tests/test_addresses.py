@@ -6,13 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graveler.addresses import Address, quote_ref, ref_address, tag_meant, unquote_ref, with_tag_meant
 from graveler.cli.uris import ObjectURI, parse_prefix, parse_ref, parse_sides
 from graveler.errors import ParentNotFoundError, RefNotFoundError, UnavailableError
 from graveler.filesystem.addresses import Place, place_of
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.history.names import broken_tag_rule
 from graveler.model import CommitID, Page, Tag
+from graveler.values.addresses import Address, quote_ref, ref_address, tag_meant, unquote_ref, with_tag_meant
 
 PIECES: Final = ("%", "%2", "%2F", "%2f", "%25", "%41", "/", "2F", "25", "a", "é", "+", "~1", ".", "@")
 any_refs = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(PIECES), max_size=8).map("".join))

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graveler.configuration import (
+from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
+from graveler.location.configuration import (
     CONFIG,
     KEYS,
     PROFILE,
@@ -26,7 +27,6 @@ from graveler.configuration import (
     find_profile,
     profile_names,
 )
-from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from tests.support.patience import PATIENCE
 
 SECRET = "SECRET-of-the-profile"
@@ -307,7 +307,7 @@ def test_what_is_written_is_read(profiles: dict[str, dict[str, str]], tmp_path_f
 
 _MANY = """
 import sys
-from graveler.configuration import change_profile
+from graveler.location.configuration import change_profile
 sys.stdin.readline()  # all begin together
 for number in range(20):
     change_profile(f"{sys.argv[1]}-{number}", {"repository": sys.argv[1]})

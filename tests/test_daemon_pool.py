@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from graveler.daemon_pool import DaemonPool
+from graveler.system.daemon_pool import DaemonPool
 from tests.support.patience import PATIENCE
 
 
@@ -53,7 +53,7 @@ def test_after_an_exception_what_waits_is_cancelled_and_what_hangs_is_left() -> 
 
 def test_the_process_ends_although_a_thread_hangs() -> None:
     program = (
-        "import threading\nfrom graveler.daemon_pool import DaemonPool\n"
+        "import threading\nfrom graveler.system.daemon_pool import DaemonPool\n"
         "with DaemonPool(1, 'pool') as pool:\n    pool.submit(threading.Event().wait)\n    raise SystemExit(7)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=PATIENCE, check=False).returncode == 7

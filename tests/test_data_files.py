@@ -12,10 +12,10 @@ import pytest
 
 import graveler.duckdb
 import graveler.polars
-from graveler.data_files import is_data, is_empty
 from graveler.errors import GravelerError
 from graveler.sdk.lake import Lake, create_lake
-from tests.rowdiff.test_rowdiff import committed
+from graveler.values.data_files import is_data, is_empty
+from tests.sql.rowdiff.test_rowdiff import committed
 from tests.support.campaigns import share
 from tests.support.strays import LAYOUTS, PLAIN, STRAYS, parquet, write_folder
 

@@ -17,7 +17,7 @@ from graveler.remote.repository import RemoteRepository
 from graveler.sdk.lake import Lake
 from graveler.server.bodies import SpoolRoom, read_body
 from graveler.server.threads import Threads
-from graveler.temporary import own_folder
+from graveler.system.temporary_files import own_folder
 from tests.lake.support import NAME, World
 from tests.remote.scripted import Reply, scripted
 from tests.server.support import arriving, request

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from graveler.ignore_rules import DEFAULTS, IGNORE_FILE, FolderRules, IgnoreRules, LeftOutFiles, Reason
+from graveler.values.ignore_rules import DEFAULTS, IGNORE_FILE, FolderRules, IgnoreRules, LeftOutFiles, Reason
 
 NAMES = ("a", "b", "ab", "a.b", "-", "A", "a b", "[a]", "x!")
 FILES = tuple(

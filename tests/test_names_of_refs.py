@@ -14,13 +14,13 @@ import graveler.duckdb
 import graveler.polars
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.addresses import quote_ref
 from graveler.api.settings import Settings
 from graveler.cli.exits import ExitCode
 from graveler.errors import RefNotFoundError
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.sdk.lake import Lake, open_lake
+from graveler.values.addresses import quote_ref
 from tests.api.over_http import HOST, serving
 from tests.cli.support import done, run
 from tests.support.gateways import TAGS, FunctionApplication

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import UnavailableError
 from graveler.model import Page
-from graveler.paging import Pages, items
+from graveler.values.paging import Pages, items
 
 
 class Source:

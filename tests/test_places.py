@@ -7,7 +7,7 @@ import pytest
 
 from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError
 from graveler.lake.opening.location import AwsLake, FolderLake
-from graveler.locations import (
+from graveler.location.environment import (
     ENDPOINT,
     KEY_ID,
     LAKE,

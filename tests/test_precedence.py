@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 import graveler
-from graveler.configuration import CONFIG, PROFILE, LakeDefault, change_lake_default
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError
 from graveler.lake.opening.location import AwsLake, FolderLake
-from graveler.locations import (
+from graveler.location.configuration import CONFIG, PROFILE, LakeDefault, change_lake_default
+from graveler.location.environment import (
     BY_USE,
     ENDPOINT,
     KEY_ID,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from graveler.readable import printable, without_password
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
+from graveler.text.readable import printable, without_password
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from graveler.access.authentication import Access
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Tables
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Tables
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.access.support import HandClock
 from tests.support.instruments import CountingTables
 from tests.support.keyrings import keyring

@@ -14,9 +14,9 @@ from graveler.access.errors import AuthenticationError, KeyNotFoundError, TooMan
 from graveler.access.keys import Keys, KeyWithSecret, Proof
 from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Key
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.access.support import HERE, THERE, HandClock, basic, header_of
 from tests.support.instruments import CountingTables, FaultyTables, fail_nth
 from tests.support.keyrings import keyring

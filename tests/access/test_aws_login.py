@@ -23,8 +23,8 @@ from graveler.access.identity_tokens import MAX_AHEAD
 from graveler.access.permissions import Role
 from graveler.access.verified import KEEP
 from graveler.errors import AlreadyExistsError, BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Key, Tables
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Key, Tables
 from tests.access.support import HERE, THERE, HandClock, basic
 from tests.support.instruments import CountingTables
 from tests.support.keyrings import keyring

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from graveler.access.errors import NotPermittedError
 from graveler.access.permissions import Identity, Role
-from graveler.error_codes import fields_of
 from graveler.requests.base import Permission
+from graveler.values.error_codes import fields_of
 
 READ, WRITE, ADMIN = Permission.READ, Permission.WRITE, Permission.ADMIN
 MATRIX = {Role.READER: {READ}, Role.WRITER: {READ, WRITE}, Role.ADMIN: {READ, WRITE, ADMIN}}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from graveler.access.errors import SourceNotAllowedError
 from graveler.access.sources import ImportSources
 from graveler.errors import InvalidError
-from graveler.storage.plain_addresses import is_plain
+from graveler.storage.objects.plain_addresses import is_plain
 
 RAW = ImportSources(["s3://bucket/raw", "file:///data/in/"])
 COMPONENTS = st.sampled_from(

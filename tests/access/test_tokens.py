@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.access.tokens import LIFETIME, Tokens
-from graveler.storage.keyring import TOKEN_SECRET, SharedSecret
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Absent, Condition, Item, Key, Tables
+from graveler.storage.secrets.keyring import TOKEN_SECRET, SharedSecret
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Absent, Condition, Item, Key, Tables
 from tests.support.instruments import CountingTables
 from tests.support.keyrings import keyring
 

@@ -23,7 +23,7 @@ from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.serve import listening_port
 from graveler.server.threads import Threads
-from graveler.storage.presigned import UrlSigner
+from graveler.storage.objects.presigned import UrlSigner
 from tests.server.support import AnyNamespace
 
 HOST = "127.0.0.1"

@@ -23,8 +23,8 @@ from graveler.api.resources import GROUPS
 from graveler.api.routing import Router
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from tests.support.gateways import through_gateway
 from tests.support.keyrings import keyring
 from tests.support.patience import PATIENCE

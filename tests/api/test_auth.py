@@ -12,8 +12,8 @@ from graveler.access.permissions import Role
 from graveler.api.application import Application
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from tests.api.support import OF_HTTP, Answer, Client, EventClient, basic, make_world
 from tests.support.keyrings import keyring
 

@@ -8,8 +8,8 @@ from graveler.api.application import Application
 from graveler.lake.lake import Lake
 from graveler.operations.parted import COMMIT
 from graveler.operations.store import Operation, Operations, OperationState
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from tests.api.support import Answer, EventClient, World, basic
 from tests.lake.support import FakeClock
 from tests.support.instruments import CountingObjects, CountingTables

@@ -9,7 +9,7 @@ import pytest
 from graveler.errors import CorruptError
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.operations.store import Operation, Operations, OperationState
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.api.support import Client
 from tests.cli.support import run
 

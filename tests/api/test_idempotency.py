@@ -9,8 +9,8 @@ import pytest
 from graveler.api import idempotency
 from graveler.api.idempotency import PARTITION
 from graveler.errors import UnavailableError
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Condition, Item, Key
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Condition, Item, Key
 from tests.api.support import Client
 
 BRANCHES = "/repositories/repo/branches"

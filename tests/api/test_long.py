@@ -256,7 +256,7 @@ def test_a_result_is_not_kept_for_ever_for_who_does_not_come(hasty: Api, monkeyp
     hasty.diverge()
     is_told_to_come_again(hasty.call("POST", MERGE, (), {}))
     hasty.ended(str(hasty.only()["id"]))
-    monkeypatch.setattr("graveler.api.long.REMEMBERED", 0.0)
+    monkeypatch.setattr("graveler.api.background.REMEMBERED", 0.0)
     assert hasty.call("POST", MERGE, (), {}).status == 400
 
 

@@ -16,10 +16,10 @@ from graveler.lake.lake import Lake
 from graveler.model import Commit, ObjectEntry, SplitParameters
 from graveler.operations.kinds import KINDS
 from graveler.operations.runner import Runner
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.objects import Sent, StoredObject
-from graveler.storage.tables import QueryPage
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Sent, StoredObject
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import QueryPage
 from tests.api.support import BASE, Answer, as_answer, basic, make_event
 from tests.support.campaigns import WHOLE
 from tests.support.keyrings import keyring

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from graveler.api.settings import DEFAULT_PRESIGN_SECONDS
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import Noted
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Noted
 from tests.api.support import Answer, Client, segment
 
 REFS = "/repositories/repo/refs/{}/objects"

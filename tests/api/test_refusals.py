@@ -15,8 +15,8 @@ from graveler.api.resources.unimplemented import OPERATIONS
 from graveler.api.routing import Router
 from graveler.lake.lake import Lake
 from graveler.requests.base import Permission
-from graveler.storage.keyring import SealingKeyLostError
-from graveler.storage.objects import NotPermittedError as StoreRefusedError
+from graveler.storage.objects.port import NotPermittedError as StoreRefusedError
+from graveler.storage.secrets.keyring import SealingKeyLostError
 from tests.api.support import Client, basic
 
 REPO = "/repositories/repo"

@@ -32,7 +32,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.store import Operation, Operations
 from graveler.retention.operation import ALL_KINDS
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.tables.memory import MemoryTables
 from tests.api.support import ANYWHERE, BASE, Answer, as_answer, basic, make_event
 from tests.lake.support import NAME, Died, FakeClock, World
 from tests.support.instruments import Fault, fail_nth

@@ -8,8 +8,8 @@ from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from tests.api.support import Client, EventClient, World, basic
 from tests.support.keyrings import keyring
 

@@ -10,7 +10,7 @@ from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.lake.opening.repositories import DELETED_PARTITION
 from graveler.retention.garbage import Garbage
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.api.support import Client, EventClient, basic, make_world
 from tests.retention.support import AGE, OffClock
 

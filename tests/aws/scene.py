@@ -13,10 +13,21 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from graveler.retries import Retries
-from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
-from graveler.storage.s3_objects import S3Objects, S3Settings
-from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, replace_then_get
+from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables
+from graveler.storage.tables.port import (
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Query,
+    QueryPage,
+    Tables,
+    Write,
+    replace_then_get,
+)
+from graveler.system.retries import Retries
 from tests.lake.faults import TickingClock
 from tests.storage.adapters import make_bucket
 from tests.support.servers import REGION, dynamodb_local, s3proxy

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from graveler.storage.tables import Key, Put, Tables
+from graveler.storage.tables.port import Key, Put, Tables
 from tests.aws.conftest import Proxies
 from tests.aws.scene import servers
 from tests.support.capacity import Units, units_of

@@ -14,9 +14,9 @@ from msgspec import structs
 from graveler.errors import InvalidError, RepositoryNotFoundError, UnavailableError
 from graveler.lake.lake import Lake
 from graveler.model import ObjectEntry
-from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
-from graveler.storage.s3_objects import S3Objects, S3Settings
-from graveler.storage.tables import MAX_ITEM_BYTES, Key
+from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables
+from graveler.storage.tables.port import MAX_ITEM_BYTES, Key
 from tests.aws.conftest import Proxies
 from tests.aws.scene import AwsScene, servers
 from tests.lake.support import commit, put, texts

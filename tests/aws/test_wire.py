@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from msgspec import structs
 
-from graveler.retries import Retries
+from graveler.system.retries import Retries
 from tests.aws.conftest import Proxies
 from tests.aws.scene import AwsScene, Servers, servers
 from tests.lake.faults import CASES, Case, Start, attempt, client, go_on, public, seen, settled, start

@@ -6,7 +6,7 @@ import pytest
 from bench.hot_branch import Bucket, Partitions, Time, simulated
 
 from graveler.errors import BusyError
-from graveler.storage.tables import Check, ConditionFailedError, Key, Matches, Put
+from graveler.storage.tables.port import Check, ConditionFailedError, Key, Matches, Put
 
 
 def test_threads_of_a_simulated_clock_take_turns_in_the_order_of_their_time() -> None:

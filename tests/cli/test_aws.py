@@ -6,7 +6,7 @@ from secrets import token_hex
 
 import pytest
 
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.cli.support import done, run, write_tree
 from tests.storage.adapters import CREDENTIALS, make_bucket, s3_settings
 from tests.support.servers import REGION, dynamodb_local, s3proxy
@@ -85,7 +85,7 @@ def test_options_name_it_as_well_as_the_environment(lake: str, table: str, monke
 
 
 def test_objects_in_s3_are_taken_over_and_files_are_not(lake: str, bucket: str, working_folder: Path) -> None:
-    from graveler.storage.s3_objects import S3Objects
+    from graveler.storage.objects.s3 import S3Objects
 
     raw = S3Objects(bucket, f"raw-{token_hex(4)}", s3_settings())
     raw.put("2026/a", b"1")

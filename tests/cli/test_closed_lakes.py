@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 import graveler
-from graveler.locations import HIDDEN
+from graveler.location.environment import HIDDEN
 
 _OWNER: Final = 65_534
 _RUN: Final = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import graveler
-from graveler.configuration import configuration_file
+from graveler.location.configuration import configuration_file
 from tests.cli.support import commit, done, put, run
 
 

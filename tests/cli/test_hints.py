@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.cli import foreign_words
+from graveler.cli import suggestions
 from graveler.cli.app import app
 from graveler.errors import UnavailableError
 from graveler.lake.repository import OpenRepository
@@ -114,14 +114,14 @@ def test_a_word_of_git_is_answered_with_the_one_to_use(words: tuple[str, ...], n
 
 
 def test_no_word_of_another_tool_is_a_command_here() -> None:
-    assert {words[0] for words in leaves(app)}.isdisjoint(foreign_words._COMMANDS)
-    assert foreign_words.instead_of("graveler", "nonsense") == ""
+    assert {words[0] for words in leaves(app)}.isdisjoint(suggestions._COMMANDS)
+    assert suggestions.instead_of("graveler", "nonsense") == ""
     assert "No such command 'comit'. Did you mean 'commit'" in run("comit").err
 
 
 def test_a_command_that_succeeds_loads_no_hints(lake: Path) -> None:
     script = (
         "import sys; from graveler.cli.main import main; assert main(['branch', 'list', 'lake']) == 0; "
-        "assert 'graveler.cli.hints' not in sys.modules and 'graveler.cli.foreign_words' not in sys.modules"
+        "assert 'graveler.cli.hints' not in sys.modules and 'graveler.cli.suggestions' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

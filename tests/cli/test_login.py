@@ -11,8 +11,8 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.configuration import configuration_file, find_profile
 from graveler.lake.opening.folder import create_folder_lake
+from graveler.location.configuration import configuration_file, find_profile
 from tests.cli.support import done, run
 from tests.server.support import Running, running
 from tests.support.patience import PATIENCE

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.addresses import SCHEMES, scheme_of, without_scheme
 from graveler.cli import uris
 from graveler.cli.exits import ExitCode
-from graveler.configuration import configuration_file
 from graveler.errors import InvalidError
+from graveler.location.configuration import configuration_file
+from graveler.values.addresses import SCHEMES, scheme_of, without_scheme
 from tests.cli.support import commit, done, put, run
 from tests.cli.test_endpoint import ARGUMENTS
 from tests.cli.test_uris import PARSERS

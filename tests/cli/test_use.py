@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.configuration import configuration_file, find_profile
+from graveler.location.configuration import configuration_file, find_profile
 from tests.cli.support import commit, done, put, run
 
 pytestmark = pytest.mark.usefixtures("lake")

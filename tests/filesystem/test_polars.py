@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import graveler.polars
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.sdk.lake import create_lake
-from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.objects.s3 import S3Objects, S3Settings
 from tests.filesystem.conftest import new_repository
 
 FRAME = polars.DataFrame({"n": range(1000), "s": [f"text {n % 7}" for n in range(1000)]})

@@ -12,10 +12,10 @@ from upath import UPath
 
 import graveler.duckdb
 import graveler.polars
-from graveler.addresses import SCHEMES
 from graveler.filesystem.addresses import PROTOCOLS
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.sdk.lake import create_lake
+from graveler.values.addresses import SCHEMES
 
 TABLE = "x,y\n1,2\n"
 

@@ -13,7 +13,7 @@ from moto import mock_aws
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.functions.entry import Context, Event, api_handler
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 
 Handler = Callable[[Event, Context | None], Event]
 

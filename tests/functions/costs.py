@@ -24,7 +24,7 @@ from graveler.model import ObjectEntry, Repository, SplitParameters
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.parted import MERGE
 from graveler.operations.store import Operation
-from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.objects.s3 import S3Objects, S3Settings
 from infra import prices
 from tests.functions.cost_table import COUNTED, Costs, Used, table, transitions, write
 from tests.functions.events import event

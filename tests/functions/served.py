@@ -17,7 +17,7 @@ from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.lake.lake import Lake
 from graveler.lake.opening.aws import open_lake
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.functions.events import event
 from tests.functions.runtime import Started, started, unpacked_layer
 from tests.storage.adapters import CREDENTIALS, make_bucket

@@ -9,7 +9,7 @@ from graveler.access import aws_login
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.functions.entry import api_handler
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.support.sts import ACCOUNT, FakeSts, identity_parts, identity_token, role

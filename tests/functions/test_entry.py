@@ -15,7 +15,7 @@ from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Tier, Traffic
 from graveler.lake.opening.aws import STAGING_SHARDS
 from graveler.model import ObjectEntry
-from graveler.storage.s3_objects import S3Objects
+from graveler.storage.objects.s3 import S3Objects
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.infra.test_deploy_docs import FIGURES

@@ -14,8 +14,8 @@ from graveler.access.keys import Keys
 from graveler.access.permissions import Role
 from graveler.functions.first_key import SECRET, ensure_first_key, first_key_handler
 from graveler.lake.opening.repositories import LAKE
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
-from graveler.storage.tables import Tables
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
+from graveler.storage.tables.port import Tables
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 

@@ -40,7 +40,7 @@ from graveler.ingest.rules import PARTITION, CommitPolicy, RepositoryRules, Rule
 from graveler.ingest.waiting import mark_write
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.functions.test_maintenance import Context
 
 ROOT = Path(__file__).parents[2]

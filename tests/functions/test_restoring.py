@@ -19,14 +19,16 @@ import pytest
 from graveler.errors import UnavailableError
 from graveler.functions.entry import INITIALIZATION, api_handler
 from graveler.functions.restoring import SNAPSHOT, renew_process
-from graveler.random_bytes import _stock, random_bytes
-from graveler.storage import aws_requests, dynamodb_tables, s3_objects
+from graveler.storage import aws_requests
 from graveler.storage.aws_requests import Clients
-from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
-from graveler.storage.keyring import Keyring
-from graveler.storage.kms import KmsKey
-from graveler.storage.s3_objects import S3Objects, S3Settings
-from graveler.storage.tables import Key
+from graveler.storage.objects import s3 as s3_objects
+from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.secrets.keyring import Keyring
+from graveler.storage.secrets.kms import KmsKey
+from graveler.storage.tables import dynamodb as dynamodb_tables
+from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables, settings_of
+from graveler.storage.tables.port import Key
+from graveler.system.random_bytes import _stock, random_bytes
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.functions.served import serving

@@ -21,7 +21,7 @@ from graveler.lake.lake import Lake
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.parted import COMMIT
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
-from graveler.storage import dynamodb_tables
+from graveler.storage.tables import dynamodb as dynamodb_tables
 from infra.state_machine import definition
 from tests.functions.test_maintenance import Context
 from tests.support.pinned import pinned_commit

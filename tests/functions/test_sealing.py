@@ -10,9 +10,9 @@ import pytest
 
 from graveler.functions.entry import api_handler
 from graveler.functions.first_key import SECRET, first_key_handler
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
-from graveler.storage.keyring import RECORD, TOKEN_SECRET, Keyring, SealingKeyLostError
-from graveler.storage.kms import KmsKey
+from graveler.storage.secrets.keyring import RECORD, TOKEN_SECRET, Keyring, SealingKeyLostError
+from graveler.storage.secrets.kms import KmsKey
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.functions.test_first_key import Answers, answers, asked

@@ -8,7 +8,7 @@ from graveler.history.commits import CommitStore, new_commit
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.model import Commit, CommitID, MetarangeName, RepositoryUID, Tag, Token
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.tables.memory import MemoryTables
 from tests.support.instruments import CountingTables
 
 HISTORIES = int(os.environ.get("GRAVELER_HISTORIES", "1000"))

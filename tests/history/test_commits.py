@@ -20,8 +20,8 @@ from graveler.history.commits import (
     new_commit,
 )
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import ConditionFailedError, Put
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import ConditionFailedError, Put
 from tests.history.support import METARANGE, UID, World
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from graveler.errors import AmbiguousRefError, GravelerError, InvalidError, NotFoundError, RefNotFoundError
 from graveler.history.expressions import RefExpression, Resolved, Step, parse, resolve
 from graveler.model import Commit, CommitID
-from graveler.storage.tables import Put
+from graveler.storage.tables.port import Put
 from tests.history.support import HISTORIES, World, build, random_shape
 from tests.support.campaigns import examples
 

@@ -11,7 +11,7 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import SHARDS, BranchState, Refs
 from graveler.model import CommitID, Page, Tag, Token
-from graveler.storage.tables import MAX_SORT_KEY_BYTES, ConditionFailedError, Item, Key, Put, QueryPage, Write
+from graveler.storage.tables.port import MAX_SORT_KEY_BYTES, ConditionFailedError, Item, Key, Put, QueryPage, Write
 from tests.history.support import UID, World, event
 from tests.support.campaigns import examples
 from tests.support.instruments import CountingTables

@@ -34,8 +34,8 @@ from graveler.operations.dispatch import Dispatcher
 from graveler.operations.operator import SILENT
 from graveler.operations.parted import MERGE
 from graveler.operations.store import Operation, Operations, OperationState
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from infra.state_machine import INLINE, definition
 from tests.infra.conftest import Deployed
 from tests.lake.support import FakeClock

@@ -100,7 +100,7 @@ def test_data_outlives_its_stack(default: Templates) -> None:
 
 
 def test_the_table_has_the_keys_that_the_library_uses(default: Templates) -> None:
-    from graveler.storage.dynamodb_tables import EXPIRES, PARTITION, SORT
+    from graveler.storage.tables.dynamodb import EXPIRES, PARTITION, SORT
     from infra.stateful_names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 
     assert (PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE) == (PARTITION, SORT, EXPIRES)

@@ -10,10 +10,10 @@ from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import Rule, RuleStore
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Tables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Tables
 from tests.lake.support import NAME, NAMESPACE, TINY, FakeClock, Schedule
 from tests.support.instruments import Boundaries, FaultyObjects, FaultyTables
 

@@ -13,7 +13,7 @@ from graveler.ingest.rules import CommitPolicy, RuleStore
 from graveler.ingest.waiting import ALL_EVERY
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.ingest.support import BUCKET, RULE, Shore
 from tests.lake.support import NAME, Died, changes, died
 from tests.support.campaigns import share

@@ -16,8 +16,8 @@ from graveler.ingest.rules import CommitPolicy, Deletes, Rule, RuleStore
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import Objects
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects
 from tests.ingest.support import BUCKET, Shore
 from tests.lake.support import TINY, FakeClock
 from tests.support.campaigns import WHOLE, seed

@@ -17,8 +17,8 @@ from graveler.ingest.pending import pending_key
 from graveler.ingest.results import Batch, Outcome
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.opening.repositories import repository_key
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Item, Key, Value
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Item, Key, Value
 from tests.ingest.support import BUCKET, RULE, Shore
 from tests.lake.support import NAME, changes
 

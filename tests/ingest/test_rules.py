@@ -17,7 +17,7 @@ from graveler.errors import (
 from graveler.ingest.results import Outcome
 from graveler.ingest.rules import PARTITION, CommitPolicy, Rule, RuleStore, check_rule
 from graveler.ingest.windows import Window
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.ingest.support import BUCKET, RULE, SOURCE, Shore
 from tests.lake.support import NAME
 

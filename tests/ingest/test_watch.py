@@ -11,10 +11,10 @@ from sys import executable
 import pytest
 
 from graveler.errors import UnavailableError
-from graveler.ignore_rules import Reason
 from graveler.ingest.events import EventKind, ObjectEvent
 from graveler.ingest.watch import FolderWatch
-from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.objects.folder import FolderObjects
+from graveler.values.ignore_rules import Reason
 from tests.cli.support import done, run
 from tests.support.patience import PATIENCE
 

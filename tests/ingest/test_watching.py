@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from graveler.cli.ingesting import OwnIngest
+from graveler.cli.local_ingest import OwnIngest
 from graveler.errors import UnavailableError
 from graveler.ingest.events import FILES, EventKind, ObjectEvent
 from graveler.ingest.reconcile import Reconciled
@@ -21,7 +21,7 @@ from graveler.ingest.watching import FIRST, LONGEST, Round, Watcher
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.opening.repositories import repository_key
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.lake.support import FakeClock
 from tests.support.campaigns import WHOLE
 

@@ -27,7 +27,7 @@ from graveler.ingest.results import Batch, Outcome
 from graveler.ingest.rules import CommitPolicy, Rule
 from graveler.ingest.windows import Window, spelled
 from graveler.lake.lake import Lake
-from graveler.storage.tables import Matches
+from graveler.storage.tables.port import Matches
 from tests.ingest.support import RULE, Shore
 from tests.lake.support import NAME, Died, changes, died
 from tests.support.campaigns import examples, share

@@ -6,8 +6,8 @@ from typing import Final
 
 from graveler.ingest.events import EventKind, ObjectEvent, canonical
 from graveler.ingest.rules import Deletes
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import ObjectMissingError, StoredObject
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import ObjectMissingError, StoredObject
 from tests.ingest.support import BUCKET
 from tests.lake.support import FakeClock
 

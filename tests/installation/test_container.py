@@ -27,7 +27,7 @@ def test_what_it_installs_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (named,) = re.findall(r"graveler\[([\w,]+)\]", instruction("RUN"))
     assert set(named.split(",")) <= set(extras)
-    assert (ROOT / "requirements.lock").exists()
+    assert (ROOT / "locks/dev.lock").exists()
     assert f"-f {RECIPE.relative_to(ROOT)}" in RECIPE.read_text()
     assert instruction("USER") == "graveler"
 

@@ -32,7 +32,7 @@ open_at(AwsLake(objects="s3://bucket/lake", tables="dynamodb://lake", cache=Path
     "fsspec": "import graveler.filesystem; graveler.filesystem.GravelerFileSystem",
     "listing": "from graveler.retention.report import check_possible; check_possible()",
     "remote": """
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.remote.opening import open_served
 open_served(ServedLake(url="http://127.0.0.1:1", key_id="key", secret="secret"))""",
     "server": """

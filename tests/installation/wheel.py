@@ -10,9 +10,9 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 UV: Final = Path(sys.executable).with_name("uv")
 LOCKS: Final = {
-    "spark": "requirements-spark.lock",
-    "connect": "requirements-spark.lock",
-    "all": "requirements-spark.lock",
+    "spark": "locks/spark.lock",
+    "connect": "locks/spark.lock",
+    "all": "locks/spark.lock",
 }
 """The lock that has an extra's packages, if it is not the developers' one."""
 
@@ -53,7 +53,7 @@ def build_wheel(into: Path) -> Path:
 def install(wheel: Path, folder: Path, extra: str = "") -> Environment:
     """Install the wheel with an extra, and nothing else, into a new environment."""
     _run(str(UV), "venv", "--quiet", "--python", sys.executable, str(folder))
-    constraints = str(ROOT / LOCKS.get(extra, "requirements.lock"))
+    constraints = str(ROOT / LOCKS.get(extra, "locks/dev.lock"))
     wanted = f"graveler[{extra}] @ {wheel.as_uri()}" if extra else f"graveler @ {wheel.as_uri()}"
     python = str(folder / "bin" / "python")
     _run(str(UV), "pip", "install", "--quiet", "--python", python, "--constraint", constraints, wanted)

@@ -29,7 +29,7 @@ from graveler.lake.opening.aws import open_lake
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, ObjectEntry
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.support.servers import REGION
 
 NAME = "repo"

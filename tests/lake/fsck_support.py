@@ -15,14 +15,14 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, SplitParameters
-from graveler.progress import Progress, no_progress
-from graveler.storage.cache import FileCache
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.namespaces import locate
-from graveler.storage.objects import Objects
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Item, Key, Tables
+from graveler.storage.objects.cache import FileCache
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.namespaces import locate
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.tree_files import ImmutableFiles
+from graveler.storage.tables.port import Item, Key, Tables
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.system.progress import Progress, no_progress
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import write_table
 from graveler.tree.store import TreeFiles, TreeStore

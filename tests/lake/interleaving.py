@@ -45,9 +45,9 @@ from graveler.lake.turns import KEPT, TURN
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, ObjectEntry
 from graveler.staging.cleanup import LONGEST_REQUEST, CleanupQueue
 from graveler.staging.tokens import LEASE
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import ConditionFailedError
 from tests.lake.support import NAME, NAMESPACE, Died, OwnClock, World
 from tests.support.instruments import Fault
 from tests.support.patience import PATIENCE

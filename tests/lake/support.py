@@ -19,10 +19,10 @@ from graveler.model import CommonPrefix, ObjectEntry, SplitParameters
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
-from graveler.storage.cache import FileCache
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Tables
+from graveler.storage.objects.cache import FileCache
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Tables
 from tests.support.instruments import Boundaries, CountingObjects, CountingTables, Fault, FaultyObjects, FaultyTables
 
 NAME = "repo"

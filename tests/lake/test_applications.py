@@ -10,7 +10,7 @@ from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.lake.committing.request_results import REQUEST_TTL
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.lake.support import Before, DieAt, World, commit, died, put, texts
 from tests.support.campaigns import examples
 from tests.support.instruments import Fault

@@ -19,9 +19,9 @@ from graveler.lake.opening.aws import STAGING_SHARDS, open_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
-from graveler.storage.objects import Objects
-from graveler.storage.s3_objects import S3Settings
-from graveler.storage.tables import Tables
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.s3 import S3Settings
+from graveler.storage.tables.port import Tables
 from tests.lake.fleet import NAME, SETTERS, AwsPlace, open_place
 from tests.lake.test_processes import FLEET, SMALL, Fleet, check
 from tests.storage.adapters import CREDENTIALS, make_bucket

@@ -34,9 +34,9 @@ from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, ObjectEntry, RetentionRules, SplitParameters
 from graveler.requests.importing import AddressType, ImportAddress
-from graveler.storage.cache import FileCache
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects.cache import FileCache
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.memory import MemoryObjects
 from tests.lake.support import (
     NAME,
     NAMESPACE,

@@ -20,7 +20,7 @@ from graveler.lake.committing.sealing import MAX_QUEUE, MAX_SEALED, seal, take_s
 from graveler.lake.lake import Lake
 from graveler.model import Commit
 from graveler.staging.tokens import LEASE
-from graveler.storage.tables import MAX_TRANSACTION_WRITES
+from graveler.storage.tables.port import MAX_TRANSACTION_WRITES
 from graveler.tree.apply import apply
 from tests.lake.support import (
     NAME,

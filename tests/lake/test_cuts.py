@@ -12,8 +12,8 @@ from graveler.errors import MergeConflictError, NoChangesError
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategy, MetarangeName, SplitParameters
-from graveler.storage.immutable_files import FOLDER
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.tree_files import FOLDER
+from graveler.storage.tables.memory import MemoryTables
 from graveler.tree.canonical import is_canonical
 from graveler.tree.sstable import write_table
 from graveler.tree.store import METARANGES, TreeStore

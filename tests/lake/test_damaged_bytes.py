@@ -16,8 +16,8 @@ from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import Lake
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.memory import MemoryObjects
 from tests.lake.support import NAMESPACE, World
 
 SMALL = b"id,amount\n1,100\n"

@@ -17,7 +17,7 @@ from graveler.operations.store import Operations
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.faults import MemoryScene, client
 from tests.lake.faults.model import Model
 from tests.lake.faults.story import die_committing, story

@@ -32,9 +32,9 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, RepositoryUID
 from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.staging.tokens import new_token
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Key, Tables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Key, Tables
 from tests.lake.fsck_support import FolderLake, build
 from tests.lake.support import NAME, NAMESPACE, World, commit, put, texts
 from tests.support.campaigns import WHOLE, seed

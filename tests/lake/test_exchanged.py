@@ -9,9 +9,9 @@ import pytest
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommonPrefix, MergeStrategy
-from graveler.storage.cache import FileCache
-from graveler.storage.immutable_files import FOLDER
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.cache import FileCache
+from graveler.storage.objects.tree_files import FOLDER
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.support import NAME, World, put
 
 Verb = Callable[[OpenRepository], object]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from graveler import forks
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
+from graveler.system import forks
 from tests.lake.support import NAME, commit, put, texts
 from tests.support.patience import PATIENCE
 

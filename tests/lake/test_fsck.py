@@ -17,9 +17,9 @@ from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.opening.repositories import Repositories
 from graveler.model import CommitID, MetarangeName
 from graveler.staging.cleanup import LONGEST_REQUEST
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Key
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Key
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.split import cuts_after
 from graveler.tree.tree import Tree

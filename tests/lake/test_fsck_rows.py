@@ -6,7 +6,7 @@ from graveler.history.owners import Owners
 from graveler.lake.fsck.findings import FindingKind
 from graveler.model import Application, CommitID, ObjectEntry, RepositoryUID
 from graveler.staging.tokens import new_token
-from graveler.storage.tables import Item, Key
+from graveler.storage.tables.port import Item, Key
 from graveler.tree.record import RecordCodec
 from tests.lake.fsck_support import NAMESPACE, OUTSIDE, FolderLake, kinds, link, names, one
 

@@ -18,7 +18,7 @@ from graveler.model import Begun, Commit, SplitParameters
 from graveler.requests import committing as requests
 from graveler.requests.base import CommitInfo
 from graveler.requests.merging import CherryPick, Merge, Revert
-from graveler.storage.objects import Objects
+from graveler.storage.objects.port import Objects
 from tests.lake.support import NAME, Died, World, died, put, texts
 from tests.support.campaigns import share
 from tests.support.instruments import CountingObjects, Fault

@@ -24,8 +24,8 @@ from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects, StoredObject
 from graveler.tree.record import RecordCodec
 from tests.lake.support import (
     NAMESPACE,

@@ -21,7 +21,7 @@ from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.parts import RepositoryParts
 from graveler.model import ObjectEntry
 from graveler.runtime import crew as crews
-from graveler.storage.beneath import Beneath, Confinement
+from graveler.storage.objects.confined_folder import Beneath, Confinement
 from graveler.tree.record import RecordCodec
 from tests.lake.support import NAMESPACE, World, write_files
 from tests.support.campaigns import examples

@@ -36,8 +36,8 @@ from graveler.requests.base import CommitInfo
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.requests.merging import CherryPick, Merge, Revert
 from graveler.staging.tokens import new_token
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import Objects
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects
 from graveler.tree.parts import Load, apply_points, total_load
 from tests.lake.support import NAME, DieAt, World, changes, died, messages, paths, put, texts
 from tests.support.pinned import Asked, pinned_cherry_pick, pinned_commit, pinned_import, pinned_merge, pinned_revert

@@ -29,7 +29,7 @@ from graveler.lake.turns import Turn
 from graveler.model import Token
 from graveler.staging import cleanup, tokens
 from graveler.staging.changes import Placed, StagedChanges, StagedRecord
-from graveler.storage.tables import Check, Item, Key, Matches, Put, Value, Write
+from graveler.storage.tables.port import Check, Item, Key, Matches, Put, Value, Write
 from graveler.tree.tree import Tree
 from tests.lake.interleaving import CASTS, IN_PARTS, explore
 

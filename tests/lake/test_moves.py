@@ -19,7 +19,7 @@ from graveler.errors import (
 )
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.lake.support import Before, DieAt, FakeClock, OwnClock, World, changes, commit, died, messages, put, texts
 from tests.support.instruments import Fault
 

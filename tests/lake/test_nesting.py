@@ -9,7 +9,7 @@ from graveler.errors import BusyError, GravelerError, InvalidError
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.opening.nesting import BELIEVED, Neighbours, _RealPaths
-from graveler.storage.tables import Delete, Key
+from graveler.storage.tables.port import Delete, Key
 from tests.lake.support import NAME, TINY, Before, DieAt, World, died
 from tests.support.instruments import CountingTables
 

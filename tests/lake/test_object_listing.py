@@ -30,8 +30,8 @@ from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.immutable_files import ImmutableFiles
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.tree_files import ImmutableFiles
 from graveler.tree.parallel import build_parallel
 from graveler.tree.record import RecordCodec
 from graveler.tree.store import TreeStore

@@ -8,7 +8,7 @@ from graveler.errors import (
 )
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP, CleanupQueue
 from graveler.staging.tokens import TokenState
-from graveler.storage.tables import Key, Value
+from graveler.storage.tables.port import Key, Value
 from tests.lake.support import (
     Before,
     World,

@@ -18,7 +18,7 @@ from graveler.errors import (
 )
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, RetentionRules, Settings
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.lake.support import NAME, NAMESPACE, Before, World, changes, commit, paths, put, texts, write_files
 from tests.support.campaigns import examples
 

@@ -7,9 +7,9 @@ import pytest
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.staging.tokens import shard_count
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Delete, Put, Query, QueryPage
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Delete, Put, Query, QueryPage
 from tests.lake.support import NAME, NAMESPACE, FakeClock
 
 PATHS = [f"a/{number:03}" for number in range(200)]

@@ -12,7 +12,7 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
-from graveler.storage.tables import Item, Key, Tables
+from graveler.storage.tables.port import Item, Key, Tables
 from tests.lake.support import NAME, World
 from tests.support.instruments import CountingTables
 

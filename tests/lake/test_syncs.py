@@ -20,10 +20,10 @@ from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
-from graveler.storage.immutable_files import FOLDER
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Put, Write
+from graveler.storage.objects.tree_files import FOLDER
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Put, Write
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.lake.support import FakeClock
 from tests.support import brittle
 

@@ -15,7 +15,7 @@ from graveler.lake.objects.checked import md5_of
 from graveler.lake.objects.noted_times import noted_time, time_checksum
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
-from graveler.storage.beneath import Beneath, Confinement
+from graveler.storage.objects.confined_folder import Beneath, Confinement
 from graveler.tree.record import RecordCodec
 from tests.lake.support import NAMESPACE, World, paths, without_rights, write_files
 

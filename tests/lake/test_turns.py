@@ -16,7 +16,7 @@ from graveler.lake.clock import Polls
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.turns import TURN, Turn, Turns
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
 from tests.lake.interleaving import Client, Scheduler, entry
 from tests.lake.support import (
     Before,

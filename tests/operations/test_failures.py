@@ -13,7 +13,7 @@ from graveler.errors import GravelerError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.operations.failures import kind_of, of_kind
 from graveler.operations.work import CancelledError
-from graveler.storage.objects import NotSyncedError
+from graveler.storage.objects.port import NotSyncedError
 
 KINDS = sorted(
     name for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, GravelerError)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from bench.operations_paper import RECORD_SECONDS, events
 
-from graveler.api.long import REMEMBERED
+from graveler.api.background import REMEMBERED
 from graveler.api.settings import DEFAULT_OPERATION_RECORDS, DEFAULT_REQUEST_SECONDS
 from graveler.functions import ingesting
 from graveler.ingest.results import Outcome

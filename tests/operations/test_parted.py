@@ -21,8 +21,8 @@ from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, OperationState, WorkDone
 from graveler.operations.sweeping import LOOK, Sweeper, sweep, sweep_and_watch
 from graveler.operations.work import CancelledError, Report
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Key
 from graveler.tree.parts import Load
 from tests.lake.support import OwnClock, World, put, texts
 from tests.operations.support import (

@@ -8,7 +8,7 @@ import pytest
 from msgspec import to_builtins
 
 from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError, NoChangesError, TooMuchWorkError
-from graveler.history.cuts import KEY
+from graveler.history.split_parameters import KEY
 from graveler.lake.context import Context
 from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.repository import OpenRepository

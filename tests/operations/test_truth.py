@@ -12,7 +12,7 @@ from graveler.operations.dumps import KIND as DUMP
 from graveler.operations.listings import KIND as IMPORT_LISTING
 from graveler.operations.parted import COMMIT, IMPORT, REQUESTS
 from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
-from graveler.storage.tables import Check, Matches
+from graveler.storage.tables.port import Check, Matches
 from tests.lake.faults.scenes import MemoryScene, client
 from tests.lake.support import NAME, NAMESPACE
 from tests.operations.truth import CASES, OTHERS, RUNS, By, Trial, small_parts_in_turn

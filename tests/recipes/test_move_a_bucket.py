@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.objects.s3 import S3Objects, S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.servers import REGION, s3proxy
 from tests.test_docs import replay

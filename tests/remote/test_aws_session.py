@@ -10,7 +10,7 @@ import graveler
 from graveler.access.aws_login import AwsLogin
 from graveler.access.permissions import Role
 from graveler.errors import ForbiddenError, InvalidError
-from graveler.locations import Named, ServedLake, find_lake
+from graveler.location.environment import Named, ServedLake, find_lake
 from graveler.remote.aws_session import SECONDS, AwsSession
 from graveler.remote.aws_signing import BotocoreSigner
 from graveler.remote.connection import Connection

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from graveler.errors import InvalidError, UnavailableError
-from graveler.locations import Network
+from graveler.location.environment import Network
 from graveler.remote.connection import Connection, ServerRetries
 from tests.remote.conftest import QUICK
 from tests.remote.proxied import Proxy, proxying

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from graveler.access.permissions import Role
-from graveler.anywhere import AnyRepository
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.remote.any_repository import AnyRepository
 from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
 from graveler.remote.repository import RemoteRepository

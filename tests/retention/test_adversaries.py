@@ -20,11 +20,11 @@ from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.keeping import DAY
 from graveler.retention.leftovers import Leftovers
+from graveler.retention.rules import DAY
 from graveler.retention.runs import LEASE, Mode, Runs
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.support import NAME, NAMESPACE, Died, World
 from tests.retention.support import AGE, check_live, collect, contents, keys, write
 from tests.support.instruments import Boundaries, Fault, FaultyObjects

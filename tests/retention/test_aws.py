@@ -19,7 +19,7 @@ from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import LEASE, Kind, Mode, Outcome, Summary
 from graveler.retention.space import HolderKind
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.lake.fleet import AwsPlace
 from tests.lake.support import TINY, Died, Schedule
 from tests.retention.support import AGE, SkippingClock, contents, write

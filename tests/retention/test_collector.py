@@ -21,10 +21,10 @@ from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CancelledError
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.keeping import DAY
+from graveler.retention.rules import DAY
 from graveler.retention.runs import LEASE, Claim, Kind, Mode, Outcome, Plan, Runs, Tally
 from graveler.retention.sweeping import QUARANTINE
-from graveler.storage.tables import Key, Matches
+from graveler.storage.tables.port import Key, Matches
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build

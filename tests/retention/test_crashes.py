@@ -11,7 +11,7 @@ from graveler.errors import GravelerError
 from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.keeping import DAY
+from graveler.retention.rules import DAY
 from graveler.retention.runs import LEASE, Mode
 from tests.lake.support import Died, World
 from tests.retention.support import AGE, check_live, collect, keys, write

@@ -17,7 +17,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.support import World
 from tests.retention.support import write
 from tests.support.instruments import Fault

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import GravelerError, NoChangesError
 from graveler.model import RetentionRules
-from graveler.retention.keeping import DAY
+from graveler.retention.rules import DAY
 from graveler.retention.runs import Mode
 from tests.lake.support import World
 from tests.retention.support import AGE, check_live, collect, keys, needed_objects

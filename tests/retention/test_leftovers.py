@@ -15,8 +15,8 @@ from graveler.lake.opening.repositories import MARKER
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.retention.garbage import Garbage
 from graveler.retention.leftovers import Leftovers
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Key
 from tests.ingest.support import RULE, Shore
 from tests.lake.support import NAME, NAMESPACE, Died, Schedule, World
 from tests.retention.support import AGE, contents, keys, write

@@ -14,7 +14,7 @@ from graveler.lake.objects.traces import Traces
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.support import NAME, World
 from tests.retention.support import AGE, collect, contents
 from tests.support.instruments import Fault

@@ -5,8 +5,8 @@ import pytest
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.model import RetentionRules
-from graveler.retention.keeping import DAY
-from graveler.retention.outlook import Outlook
+from graveler.retention.forecast import Outlook
+from graveler.retention.rules import DAY
 from graveler.retention.runs import Mode
 from tests.lake.support import World
 from tests.retention.support import AGE, collect, write

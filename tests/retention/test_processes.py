@@ -38,8 +38,8 @@ from graveler.lake.opening.folder import create_folder_lake
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode, Outcome
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.aws.scene import NamedS3, Servers, new_servers
 from tests.lake.support import TINY, FakeClock
 from tests.retention.support import OffClock, objects_of

@@ -11,9 +11,9 @@ from graveler.lake.clock import GRACE
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import LEASE, Mode, Outcome
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import Sent, StoredObject
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Sent, StoredObject
+from graveler.storage.objects.tree_files import ImmutableFiles
 from tests.lake.support import NAMESPACE, DieAt, Died, World
 from tests.retention.support import AGE, collect, keys, write
 

@@ -8,7 +8,7 @@ from graveler.errors import CorruptError
 from graveler.retention.comparing import NAME_BYTES, ROW
 from graveler.retention.marking import STATE
 from graveler.retention.rowfiles import ROWS, look_at_rows, name_at, put_rows, read_rows
-from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects.memory import MemoryObjects
 from tests.lake.support import World
 from tests.retention.support import AGE, check_live, collect, keys, write
 

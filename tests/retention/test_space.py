@@ -9,7 +9,7 @@ from graveler.errors import BusyError, GravelerError, NoChangesError
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, RetentionRules
 from graveler.retention.garbage import Garbage
-from graveler.retention.keeping import DAY
+from graveler.retention.rules import DAY
 from graveler.retention.runs import Claim, Tally
 from graveler.retention.space import HolderKind, Space
 from tests.lake.support import World

@@ -12,8 +12,8 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.pace import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Summary, Tally
 from graveler.retention.sweeping import Sweeper
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import NotPermittedError, StoredObject, UnfinishedUpload
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import NotPermittedError, StoredObject, UnfinishedUpload
 from tests.lake.support import FakeClock, World
 from tests.retention.support import AGE, collect, keys, write
 from tests.support.instruments import CountingObjects

@@ -24,8 +24,8 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
 from graveler.retention.undelete import Undelete, Undeleted
 from graveler.storage.aws_requests import send
-from graveler.storage.objects import ObjectMissingError
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.port import ObjectMissingError
+from graveler.storage.objects.s3 import S3Settings
 from tests.cli.support import done, run
 from tests.retention.support import AGE, SkippingClock
 from tests.storage.adapters import CREDENTIALS
@@ -180,7 +180,7 @@ def test_what_a_bucket_refuses_is_named_and_the_rest_comes_back(bucket: str, mon
 
     found = list(undelete.deleted(0))
     assert undelete.bring_back(found, dry_run=True) == Undeleted(2, 10)
-    monkeypatch.setattr("graveler.storage.s3_versions.send", refusing)
+    monkeypatch.setattr("graveler.storage.objects.s3_versions.send", refusing)
     assert undelete.bring_back(found) == Undeleted(1, 5, ("data/x: AccessDenied no",))
 
 

@@ -18,9 +18,9 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.pace import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome
 from graveler.retention.sweeping import Sweeper
-from graveler.retries import Retries
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.tables.memory import MemoryTables
+from graveler.system.retries import Retries
 from tests.lake.support import NAME, TINY, FakeClock
 from tests.retention.support import AGE, OffClock, contents, write
 from tests.storage.adapters import CREDENTIALS, make_bucket

@@ -11,9 +11,9 @@ from graveler.lake.lake import Lake as LakeVerbs
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.sdk.lake import Lake, create_lake, open_lake
 from graveler.sdk.repository import Repository
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.s3 import S3Settings
+from graveler.storage.tables.memory import MemoryTables
 from tests.server.support import running
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.instruments import CountingObjects, CountingTables

@@ -11,7 +11,7 @@ from secrets import token_hex
 
 import pytest
 
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.patience import PATIENCE
 from tests.support.servers import REGION, dynamodb_local, s3proxy

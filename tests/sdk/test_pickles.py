@@ -14,7 +14,7 @@ import pytest
 import graveler
 from graveler.errors import GravelerError
 from graveler.lake.opening.location import AwsLake
-from graveler.locations import Network, ServedLake
+from graveler.location.environment import Network, ServedLake
 from graveler.remote.opening import open_served
 from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.reopening import address_of

@@ -9,8 +9,8 @@ from graveler.history.commits import MAX_AHEAD, CommitStore
 from graveler.lake.dump.restore import restore
 from graveler.lake.dump.take import dump
 from graveler.model import RetentionRules
-from graveler.retention.keeping import DAY
-from graveler.storage.memory_tables import MemoryTables
+from graveler.retention.rules import DAY
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.support import NAME, World
 from tests.retention.support import AGE, collect, contents, write
 

@@ -13,8 +13,8 @@ from unittest.mock import patch
 import pytest
 
 from graveler.runtime.crew import Crew
-from graveler.secret_variables import DESCRIPTOR, handed_on, is_secret
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
+from graveler.system.secret_variables import DESCRIPTOR, handed_on, is_secret
 from tests.cli.support import done
 from tests.cli.test_terminal import on_terminal
 from tests.security.processes import shown
@@ -121,7 +121,7 @@ def test_a_pager_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 CHILD = """
 import json, os
-from graveler.secret_variables import take_over
+from graveler.system.secret_variables import take_over
 took = take_over()
 print(json.dumps([took, dict(os.environ), os.path.exists(f"/proc/self/fd/{os.sys.argv[1]}")]))
 """

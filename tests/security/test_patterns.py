@@ -22,10 +22,10 @@ MADE = {
     "api/namespaces.py:_pattern": "the deployment's own expression",
     "api/openapi.py:_path_parameters": "our own routes",
     "cli/demo/stage.py:show_command": "the demo's own commands",
-    "ignore_rules.py:_any": "patterns of ignore files, whose time tests/test_ignore_rules.py bounds",
-    "ignore_rules.py:_level": "the same",
+    "values/ignore_rules.py:_any": "patterns of ignore files, whose time tests/test_ignore_rules.py bounds",
+    "values/ignore_rules.py:_level": "the same",
     "ingest/windows.py:_pattern": "digits of fixed numbers between text that is escaped",
-    "rowdiff/tables.py:_files": "the caller's own pattern of files, in the caller's own process",
+    "sql/rowdiff/tables.py:_files": "the caller's own pattern of files, in the caller's own process",
 }
 """Functions that compile expressions, and of what."""
 

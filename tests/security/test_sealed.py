@@ -17,10 +17,10 @@ import pytest
 from graveler.access.keys import Keys
 from graveler.errors import CorruptError, NotFoundError
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
-from graveler.storage.keyring import RECORD, SIGNING, TOKEN_SECRET, URL_SECRET, SealingKeyLostError
-from graveler.storage.presigned import Grant, UrlSigner
-from graveler.storage.s3_objects import S3Settings
-from graveler.storage.tables import Key, Put
+from graveler.storage.objects.presigned import Grant, UrlSigner
+from graveler.storage.objects.s3 import S3Settings
+from graveler.storage.secrets.keyring import RECORD, SIGNING, TOKEN_SECRET, URL_SECRET, SealingKeyLostError
+from graveler.storage.tables.port import Key, Put
 from tests.cli.support import done, run
 from tests.security.strangers import act, let_through
 from tests.server.support import KEY_ID, SECRET, Running, running, started

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from graveler.server.requests import Message, Receive, Request
-from graveler.storage.objects import Objects
+from graveler.storage.objects.port import Objects
 from tests.support.patience import PATIENCE
 
 KEY_ID = "AKIAJTESTTESTTESTTQ"

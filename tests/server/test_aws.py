@@ -12,7 +12,7 @@ import pytest
 from lakefs.client import Client
 from lakefs.exceptions import LakeFSException
 
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.cli.support import done, run, write_tree
 from tests.server.support import KEY_ID, SECRET, Running, started
 from tests.storage.adapters import CREDENTIALS, make_bucket

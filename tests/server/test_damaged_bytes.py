@@ -9,7 +9,7 @@ import pytest
 
 from graveler.errors import BytesGoneError, DamagedObjectError
 from graveler.lake.fsck.findings import FindingKind
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.remote.lake import RemoteLake
 from graveler.remote.opening import open_served
 from graveler.remote.repository import RemoteRepository

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from graveler import pauses
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.lake.clock import SystemClock
 from graveler.lake.opening.location import FolderLake
-from graveler.pauses import WouldWaitError
 from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import Gateway
+from graveler.server.loop_requests import ShortRequests
 from graveler.server.metrics import Metrics
 from graveler.server.requests import Message
-from graveler.server.short import ShortRequests
 from graveler.server.threads import Threads
+from graveler.system import pauses
+from graveler.system.pauses import WouldWaitError
 from tests.server.support import arriving
 from tests.support.patience import PATIENCE
 

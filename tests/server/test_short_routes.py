@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 import pytest
 
-from graveler import forks, pauses
 from graveler.access import audit
 from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
@@ -27,12 +26,13 @@ from graveler.lake.opening.location import FolderLake
 from graveler.model import ObjectEntry
 from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import Gateway
+from graveler.server.loop_requests import _Wait
 from graveler.server.metrics import Metrics
 from graveler.server.requests import Message
-from graveler.server.short import _Wait
 from graveler.server.threads import Threads
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.system import forks, pauses
 from tests.server.support import KEY_ID, SECRET, arriving, basic
 from tests.support.patience import PATIENCE
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from graveler.storage.objects import PAGE, Page
+from graveler.storage.objects.port import PAGE, Page
 
 _MIXER: Final = 0x9E3779B97F4A7C15
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from graveler.lake.opening.location import AwsLake, open_at
 from graveler.spark.session import local_session
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.s3a import s3a_jars, s3a_options
 from tests.support.servers import REGION, dynamodb_local, s3proxy

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 import graveler.spark
 from graveler.lake.lake import Lake
 from graveler.spark.session import local_session
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.spark.stream_driver import Moments
 from tests.support.instruments import FaultyTables
 

@@ -15,8 +15,8 @@ from graveler.lake.importing.importer import ImportSource
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import Sent, StoredObject
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import Sent, StoredObject
 from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build

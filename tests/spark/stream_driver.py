@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from graveler.lake.lake import Lake
 from graveler.spark.batches import each_batch
 from graveler.spark.session import local_session
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.support.instruments import Fault, FaultyTables
 
 

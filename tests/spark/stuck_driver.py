@@ -11,8 +11,8 @@ from graveler.lake.opening.folder import open_folder_lake
 from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.session import local_session
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import Sent, StoredObject
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import Sent, StoredObject
 from tests.spark.listings import BASE, Row, frame_of
 
 PARTITIONS = 6

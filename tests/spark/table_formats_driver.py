@@ -20,7 +20,7 @@ from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.spark.session import local_session
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.s3a import s3a_jars, s3a_options
 from tests.support.servers import REGION, dynamodb_local, s3proxy

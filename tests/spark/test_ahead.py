@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import DamagedFileError
 from graveler.model import SplitParameters
-from graveler.spark.ahead import read_ahead
+from graveler.spark.read_ahead import read_ahead
 from graveler.tree.diff import diff
 from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.tree import Tree

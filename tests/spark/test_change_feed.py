@@ -32,7 +32,7 @@ from graveler.model import ChangeType, Commit, CommitID, ObjectEntry
 from graveler.spark import feed_rows
 from graveler.spark.feed_line import BEGINNING, Line
 from graveler.spark.partition_names import values_of
-from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.objects.folder import FolderObjects
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graveler.spark.cutting import LAST, Look, Piece, cut_points, groups, look
 from graveler.storage.limits import MAX_OBJECT_KEY_BYTES
-from graveler.storage.objects import Objects, Page, StoredObject, page_of
+from graveler.storage.objects.port import Objects, Page, StoredObject, page_of
 from tests.spark import buckets
 from tests.spark.buckets import Bucket
 from tests.support.campaigns import WHOLE, examples
@@ -110,7 +110,7 @@ LONG_NAMES = st.builds(lambda text, times, rest: text * times + rest, NAMES, st.
 @given(names=st.sets(NAMES | LONG_NAMES, max_size=40), prefix=NAMES, wanted=st.integers(1, 12), page=st.integers(1, 5))
 def test_listings_are_cut_anywhere_and_lose_nothing(names: set[str], prefix: str, wanted: int, page: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graveler.storage.objects.PAGE", page)
+        patch.setattr("graveler.storage.objects.port.PAGE", page)
         patch.setattr("graveler.spark.cutting.PAGE", page)
         check_nothing_is_lost(Keys({*names, *(prefix + name for name in names)} - {""}), prefix, wanted)
 
@@ -119,7 +119,7 @@ def test_folders_may_be_as_long_as_keys() -> None:
     keys = {f"p/{'d' * 1019}{name}/x" for name in range(9)}
     assert {*map(len, keys)} == {MAX_OBJECT_KEY_BYTES}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graveler.storage.objects.PAGE", 2)
+        patch.setattr("graveler.storage.objects.port.PAGE", 2)
         patch.setattr("graveler.spark.cutting.PAGE", 2)
         check_nothing_is_lost(Keys(keys), "p/", 8)
 
@@ -164,7 +164,7 @@ def test_what_comes_and_goes_meanwhile_keeps_nothing_else_from_being_listed_once
     below = {*stay, *(prefix + name for name in stay)} - {""}
     keys = Changing(below, {*others, *(prefix + name for name in others)} - {""}, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graveler.storage.objects.PAGE", page)
+        patch.setattr("graveler.storage.objects.port.PAGE", page)
         patch.setattr("graveler.spark.cutting.PAGE", page)
         cuts = cut_points(cast(Objects, keys), prefix, wanted)
         assert cuts == sorted(set(cuts), key=str.encode)

@@ -32,8 +32,8 @@ from graveler.spark.jobs.export import JOB
 from graveler.spark.jobs.frame import run_job
 from graveler.spark.leases import held
 from graveler.spark.slices import TwoSlices
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import Objects, Sent, StoredObject
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import Objects, Sent, StoredObject
 from tests.spark.listings import TINY
 
 

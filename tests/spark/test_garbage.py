@@ -23,9 +23,9 @@ from graveler.retention.runs import Mode, Summary
 from graveler.spark.garbage import SparkEngine
 from graveler.spark.jobs.frame import run_job
 from graveler.spark.jobs.gc import JOB
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.sqlite import SqliteTables
 from graveler.tree.record import data_path
 from tests.retention.support import AGE, OffClock, contents, objects_of, write
 from tests.spark.listings import TINY

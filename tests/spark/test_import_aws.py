@@ -12,7 +12,7 @@ from graveler.lake.opening.location import AwsLake, open_at
 from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.listing_sources import list_prefix, read_inventory
-from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.objects.s3 import S3Objects, S3Settings
 from tests.spark.listings import BASE, TINY, frame_of, rows_of, tree_of
 from tests.spark.test_import_sources import make_inventory
 from tests.storage.adapters import make_bucket

@@ -14,14 +14,14 @@ from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import Batch
 from graveler.runtime.local import LocalRuntime
-from graveler.spark.built import Subtree, Subtrees
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import Columns
+from graveler.spark.results import Subtree, Subtrees
 from graveler.spark.subtrees import SubtreeTask
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.namespaces import locate
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.namespaces import locate
+from graveler.storage.objects.tree_files import ImmutableFiles
 from graveler.tree.record import RecordCodec, record_ids
 from graveler.tree.store import TreeStore
 from graveler.tree.writer import build, join

@@ -4,7 +4,7 @@ import pytest
 
 from graveler.errors import BusyError
 from graveler.spark.leases import SECONDS, held, take
-from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects.memory import MemoryObjects
 from tests.lake.support import FakeClock, OwnClock
 
 KEY = "place/lease"

@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import graveler.spark
-from graveler.addresses import Address, quote_ref
 from graveler.errors import InvalidError, RefNotFoundError
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.spark.handles import parse_uri
+from graveler.values.addresses import Address, quote_ref
 from tests.spark.conftest import SPARK_4
 from tests.support.gateways import TAGS
 

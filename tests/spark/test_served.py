@@ -25,7 +25,7 @@ from graveler.errors import (
 )
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import SplitParameters
 from graveler.remote.connection import Connection, ServerRetries
 from graveler.requests.importing import ImportChanges, ListingOptions
@@ -34,7 +34,7 @@ from graveler.spark.importing import ImportReport, import_listing
 from graveler.spark.jobs.frame import run_job
 from graveler.spark.jobs.import_ import JOB
 from graveler.spark.served import ServedRepository
-from graveler.storage.objects import Objects
+from graveler.storage.objects.port import Objects
 from graveler.tree.writer import join
 from tests.server.support import Running, running
 from tests.spark.listings import BASE, Row, frame_of, import_here, latest, rows_of

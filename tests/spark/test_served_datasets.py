@@ -31,7 +31,7 @@ from graveler.lake.merging.merge import STRATEGY_KEY
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.opening.location import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import Commit
 from graveler.remote.lake import RemoteLake
 from graveler.remote.opening import connect

@@ -36,7 +36,7 @@ from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode as Collecting
 from graveler.sdk.lake import Lake as LakeHandle
-from graveler.spark.inside import WrittenFile, _Engine, write_files
+from graveler.spark.jvm import WrittenFile, _Engine, write_files
 from graveler.spark.linking import Mode, link_files
 from graveler.spark.transactions import Written
 from tests.lake.support import FakeClock

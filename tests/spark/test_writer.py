@@ -27,7 +27,7 @@ from graveler.spark import parquet_files
 from graveler.spark.parquet_files import ParquetFolder
 from graveler.spark.partition_names import folder_of, values_of
 from graveler.spark.schemas import nullable
-from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.objects.folder import FolderObjects
 
 
 class Place:

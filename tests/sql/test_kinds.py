@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from msgspec import structs
 from pyarrow import parquet
 
-from graveler.arrow import schemas
 from graveler.errors import RefNotFoundError
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import Lake
 from graveler.sdk.repository import Repository
-from tests.arrow.histories import histories
-from tests.arrow.kinds import Kind
-from tests.arrow.test_tables import change_row, commit_row, object_row, rows
+from graveler.sql.arrow import schemas
+from tests.sql.arrow.histories import histories
+from tests.sql.arrow.kinds import Kind
+from tests.sql.arrow.test_tables import change_row, commit_row, object_row, rows
 from tests.sql.test_sql import predicates
 from tests.sql.test_sql import rows as found_rows
 

@@ -10,9 +10,9 @@ from graveler.access.permissions import Role
 from graveler.errors import ExpiredCommitError, ForbiddenError
 from graveler.model import RetentionRules
 from graveler.sdk.lake import Lake
-from tests.arrow.kinds import Kind, Server, open_with
 from tests.lake.support import World
 from tests.retention.support import AGE, collect, write
+from tests.sql.arrow.kinds import Kind, Server, open_with
 from tests.support.patience import PATIENCE
 
 
@@ -106,8 +106,8 @@ WITHOUT = """
 import sys
 from graveler.lake.lake import Lake as LakeVerbs
 from graveler.sdk.lake import Lake
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from graveler.errors import UnavailableError
 
 _, missing, query, read = sys.argv

@@ -18,9 +18,9 @@ from graveler.sdk.lake import Lake, create_lake, open_lake
 from graveler.sql.calls import Call, rewritten
 from graveler.sql.session import Session
 from graveler.sql.sources import Source, Sources
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from tests.arrow.histories import PATHS, build, built_lake, histories
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
+from tests.sql.arrow.histories import PATHS, build, built_lake, histories
 from tests.support.instruments import CountingObjects
 from tests.support.patience import PATIENCE
 
@@ -285,7 +285,7 @@ def test_a_repository_is_read_by_its_name_alone() -> None:
 INTERRUPTED = """
 import signal, sys, threading
 from graveler.sql.sources import Source
-from tests.arrow.histories import built_lake
+from tests.sql.arrow.histories import built_lake
 
 lake = built_lake([("upload", ("a", b"1", "")), ("commit", "x")])
 batches = Source._batches

@@ -12,7 +12,7 @@ from graveler.errors import InvalidError, RefNotFoundError, RepositoryNotFoundEr
 from graveler.sdk.lake import Lake
 from graveler.sdk.query import Result
 from graveler.sql.session import Session
-from tests.arrow.histories import built_lake
+from tests.sql.arrow.histories import built_lake
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from graveler.model import RepositoryUID, Token
 from graveler.staging.ahead import ReadAhead
 from graveler.staging.changes import PAGE, StagedChanges, record_of
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Item, Key, Put, Query, QueryPage
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Item, Key, Put, Query, QueryPage
 from tests.support.patience import PATIENCE
 
 

@@ -9,8 +9,8 @@ from graveler.model import CommitID, RepositoryUID, Token
 from graveler.staging.changes import PAGE, StagedChanges
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP, CleanupQueue
 from graveler.staging.tokens import MAX_SHARDS, Outcomes, TokenState, new_token, shard_count
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import ConditionFailedError, Key, Value
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import ConditionFailedError, Key, Value
 from tests.support.instruments import CountingTables
 
 UID = RepositoryUID("repo1")

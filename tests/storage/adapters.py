@@ -7,17 +7,17 @@ from pathlib import Path
 from secrets import token_hex
 from unittest.mock import patch
 
-from graveler.retries import Retries
-from graveler.storage.beneath import Confinement
-from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.objects import Objects
-from graveler.storage.presigned import UrlSigner
-from graveler.storage.s3_objects import S3Objects, S3Settings
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Tables
+from graveler.storage.objects.confined_folder import Confinement
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.presigned import UrlSigner
+from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Tables
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.system.retries import Retries
 from tests.support.instruments import CountingObjects, CountingTables, FaultyObjects, FaultyTables
 from tests.support.servers import ACCESS_KEY, REGION, SECRET_KEY, dynamodb_local, s3proxy
 

@@ -20,9 +20,9 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import AnswerLostError, GravelerError
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.sqlite_writer import Transaction
-from graveler.storage.tables import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put
+from graveler.storage.tables.port import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_writer import Transaction
 from tests.support import brittle
 from tests.support.patience import PATIENCE
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Tables
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Tables
 from tests.storage.adapters import OBJECTS, TABLES
 
 

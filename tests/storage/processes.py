@@ -11,11 +11,11 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from graveler.lake.opening.folder import open_folder_lake
-from graveler.storage.cache import Cache, FileCache, Tiers
-from graveler.storage.folder_objects import HIDDEN, FolderObjects
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches, Put
+from graveler.storage.objects.cache import Cache, FileCache, Tiers
+from graveler.storage.objects.folder import HIDDEN, FolderObjects
+from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError
+from graveler.storage.tables.port import Absent, ConditionFailedError, Key, Matches, Put
+from graveler.storage.tables.sqlite import SqliteTables
 
 
 def run_all(function: Callable[..., None], arguments: Sequence[tuple[object, ...]]) -> None:

@@ -28,9 +28,9 @@ from weakref import WeakSet
 import pytest
 
 from graveler.errors import BusyError, UnavailableError
-from graveler.storage import file_locks, sqlite_files
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key
+from graveler.storage import file_locks
+from graveler.storage.tables.port import Key, sqlite_files
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.support.patience import PATIENCE
 
 WRITES = 4

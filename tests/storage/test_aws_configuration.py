@@ -5,10 +5,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from graveler.storage import dynamodb_tables
 from graveler.storage.aws_configuration import region_of
-from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
-from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.tables import dynamodb as dynamodb_tables
+from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables
 from tests.cli.support import run
 from tests.storage.adapters import CREDENTIALS
 from tests.support.servers import dynamodb_local

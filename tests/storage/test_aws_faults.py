@@ -18,13 +18,14 @@ from botocore.exceptions import ReadTimeoutError
 from urllib3 import HTTPResponse
 
 from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
-from graveler.retries import Retries
-from graveler.storage import dynamodb_tables, s3_objects
 from graveler.storage.aws_requests import Clients
-from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
-from graveler.storage.objects import NotPermittedError, ObjectConditionError, Page
-from graveler.storage.s3_objects import S3Objects, S3Settings
-from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches, Put
+from graveler.storage.objects import s3 as s3_objects
+from graveler.storage.objects.port import NotPermittedError, ObjectConditionError, Page
+from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.tables import dynamodb as dynamodb_tables
+from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables, settings_of
+from graveler.storage.tables.port import Absent, ConditionFailedError, Key, Matches, Put
+from graveler.system.retries import Retries
 from tests.storage.adapters import CREDENTIALS, aws, make_bucket
 from tests.support.servers import REGION
 

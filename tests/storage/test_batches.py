@@ -17,10 +17,10 @@ import msgspec
 import pytest
 
 from graveler.errors import BusyError, CorruptError, UnavailableError
-from graveler.storage.sqlite_connections import Connection
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.sqlite_writer import Transaction
-from graveler.storage.tables import Absent, ConditionFailedError, Key
+from graveler.storage.tables.port import Absent, ConditionFailedError, Key
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_connections import Connection
+from graveler.storage.tables.sqlite_writer import Transaction
 from tests.storage.batches import Campaign, Outcome, gathered, key, told
 from tests.support import brittle
 from tests.support.patience import PATIENCE
@@ -66,7 +66,7 @@ def test_nobody_is_told_before_the_sync_that_covers_it(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from threading import Thread
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.storage.batches import gathered, key
 from tests.support import brittle
 tables = SqliteTables(Path({str(tmp_path / "t.db")!r}))
@@ -202,7 +202,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from graveler.storage.sqlite_tables import SqliteTables, _RetiredError
+from graveler.storage.tables.sqlite import SqliteTables, _RetiredError
 from tests.storage.batches import key
 tables = SqliteTables(Path({str(tmp_path / "t.db")!r}))
 tables.put(key("there"), {{}})

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import ForbiddenError
-from graveler.storage.beneath import Confinement, trusted_path
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.modes import GROUP
-from graveler.storage.objects import ObjectConditionError
+from graveler.storage.file_modes import GROUP
+from graveler.storage.objects.confined_folder import Confinement, trusted_path
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import ObjectConditionError
 from tests.security.strangers import act, let_through
 
 

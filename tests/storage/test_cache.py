@@ -9,9 +9,9 @@ from threading import Thread
 import pytest
 
 from graveler.errors import InvalidError
-from graveler.storage.cache import Cache, FileCache, Tiers
+from graveler.storage.objects.cache import Cache, FileCache, Tiers
 from graveler.storage.owned_files import LOCKED
-from graveler.temporary import try_lock
+from graveler.system.temporary_files import try_lock
 from tests.storage.processes import fill_cache, fill_tiers, fill_until_killed, run_all
 
 

@@ -12,9 +12,9 @@ import pytest
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.model import ObjectEntry
-from graveler.storage.cache import Cache, FileCache, Tiers
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects.cache import Cache, FileCache, Tiers
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.support import TINY, changes, commit, texts
 from tests.storage.processes import read_through_shared_cache
 from tests.support.disk import CALLS, ERRORS, FaultyDisk, faulty_disk, on_a_disk_of_its_own, trouble
@@ -118,7 +118,7 @@ def test_trouble_is_logged_once_a_minute_and_counted_each_time(
 
 def test_on_a_disk_that_is_full_before_its_time_the_cache_gives_way(tmp_path: Path) -> None:
     program = """
-from graveler.storage.cache import FileCache
+from graveler.storage.objects.cache import FileCache
 cache = FileCache(disk, 64 << 20, 1000)
 for number in range(300):
     cache.put(f"f{number}", bytes([number % 256]) * 20_000)
@@ -134,7 +134,7 @@ assert not list(disk.glob(".writing-*"))
 def test_a_disk_that_becomes_read_only(tmp_path: Path) -> None:
     program = """
 import os
-from graveler.storage.cache import FileCache
+from graveler.storage.objects.cache import FileCache
 cache = FileCache(disk, 100_000, 1000)
 for number in range(45):
     cache.put(f"f{number}", bytes([number]) * 2000)

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key, Tables
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Key, Tables
+from graveler.storage.tables.sqlite import SqliteTables
 
 
 def check(tables: Tables) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import AnswerLostError, InvalidError
-from graveler.storage.cache import FileCache
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import ObjectMissingError
+from graveler.storage.objects.cache import FileCache
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import ObjectMissingError
+from graveler.storage.objects.tree_files import ImmutableFiles
 from tests.support.instruments import CountingObjects
 
 GRACE = 1000.0

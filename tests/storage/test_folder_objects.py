@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from graveler.errors import InvalidError, UnavailableError
-from graveler.storage import folder_objects
-from graveler.storage.folder_objects import HIDDEN, FolderObjects
-from graveler.storage.folders import make_folder
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.modes import GROUP, PLAIN, PRIVATE, Modes
-from graveler.storage.objects import NotSyncedError, ObjectConditionError, ObjectMissingError
-from graveler.storage.presigned import UrlSigner
+from graveler.storage.durable_files import make_folder
+from graveler.storage.file_modes import GROUP, PLAIN, PRIVATE, Modes
+from graveler.storage.objects import folder as folder_objects
+from graveler.storage.objects.folder import HIDDEN, FolderObjects
+from graveler.storage.objects.port import NotSyncedError, ObjectConditionError, ObjectMissingError
+from graveler.storage.objects.presigned import UrlSigner
+from graveler.storage.objects.tree_files import ImmutableFiles
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
 from tests.support.disk import Syncs
 from tests.support.patience import PATIENCE

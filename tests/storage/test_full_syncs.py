@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graveler.storage import folders
-from graveler.storage.folders import sync_file, sync_folder
-from graveler.storage.sqlite_tables import SqliteTables, _Borrowed
+from graveler.storage import durable_files
+from graveler.storage.durable_files import sync_file, sync_folder
+from graveler.storage.tables.sqlite import SqliteTables, _Borrowed
 
 FULL = 51
 """The number of ``F_FULLFSYNC`` on macOS."""
@@ -26,7 +26,7 @@ def told(monkeypatch: pytest.MonkeyPatch, refused: int = 0) -> list[str]:
             raise OSError(refused, os.strerror(refused))
         return 0
 
-    monkeypatch.setattr(folders, "_FULL_SYNC", FULL)
+    monkeypatch.setattr(durable_files, "_FULL_SYNC", FULL)
     monkeypatch.setattr(fcntl, "fcntl", full)
     monkeypatch.setattr(os, "fsync", lambda _: calls.append("fsync"))
     return calls

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import UnavailableError
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.objects import ObjectConditionError, Objects
-from graveler.storage.tables import Absent, ConditionFailedError, Key, Put, Tables
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import ObjectConditionError, Objects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Absent, ConditionFailedError, Key, Put, Tables
 from tests.support.instruments import (
     Boundaries,
     CountingObjects,

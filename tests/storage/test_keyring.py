@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
-from graveler.storage.key_file import LAKES_OWN, KeyFile, LakeKeyFile
-from graveler.storage.keyring import (
+from graveler.storage.file_modes import GROUP, PRIVATE
+from graveler.storage.secrets.key_file import LAKES_OWN, KeyFile, LakeKeyFile
+from graveler.storage.secrets.keyring import (
     KEEP,
     RECORD,
     SIGNING,
@@ -21,10 +22,9 @@ from graveler.storage.keyring import (
     SealingKeyLostError,
     SharedSecret,
 )
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.modes import GROUP, PRIVATE
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Condition, Item, Key, Tables
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Condition, Item, Key, Tables
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.support.instruments import CountingTables, Fault, FaultyTables, fail_nth
 from tests.support.keyrings import FixedKey, keyring
 

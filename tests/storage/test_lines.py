@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from graveler import pauses
 from graveler.storage.file_locks import AVAILABLE
-from graveler.storage.lines import Lines, Place
-from graveler.storage.modes import PRIVATE
+from graveler.storage.file_modes import PRIVATE
+from graveler.storage.machine_queue import Lines, Place
+from graveler.system import pauses
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this system has no locks of open files")
 
 _STANDS = """
 import sys
 from pathlib import Path
-from graveler.storage.lines import Lines
-from graveler.storage.modes import PRIVATE
+from graveler.storage.machine_queue import Lines
+from graveler.storage.file_modes import PRIVATE
 place = Lines(Path(sys.argv[1]), PRIVATE).enter("main")
 print(place.number, flush=True)
 sys.stdin.read()

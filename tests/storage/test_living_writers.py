@@ -14,9 +14,9 @@ import pytest
 
 from graveler.errors import NoChangesError, UnavailableError
 from graveler.lake.opening.folder import create_folder_lake
-from graveler.storage.cache import FileCache
-from graveler.storage.folder_objects import HIDDEN, FolderObjects
-from graveler.storage.objects import UploadMissingError
+from graveler.storage.objects.cache import FileCache
+from graveler.storage.objects.folder import HIDDEN, FolderObjects
+from graveler.storage.objects.port import UploadMissingError
 from tests.storage.processes import put_a_clock_ahead, sweep_until_told, write_and_commit, write_until_told
 from tests.support.patience import PATIENCE
 
@@ -228,7 +228,7 @@ def test_a_lock_of_a_key_that_was_tidied_up_excludes_no_one_and_is_taken_again(
                 other.delete("k")
         real_unlink(path, dir_fd=dir_fd)
 
-    monkeypatch.setattr("graveler.storage.folder_objects._LOCK_WAIT", 0.0)
+    monkeypatch.setattr("graveler.storage.objects.folder._LOCK_WAIT", 0.0)
     monkeypatch.setattr(fcntl, "flock", flock)
     monkeypatch.setattr(os, "unlink", unlink)
     store.delete("k")
@@ -256,7 +256,7 @@ def test_an_error_names_the_temporary_file_that_a_stranger_removed(store: Folder
 
 
 def test_links_among_the_temporary_files_stop_no_writer(tmp_path: Path) -> None:
-    from graveler.storage.beneath import Confinement
+    from graveler.storage.objects.confined_folder import Confinement
 
     store = FolderObjects(tmp_path / "top", confinement=Confinement())
     folder = tmp_path / "top" / HIDDEN / "writes"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import InvalidError
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.namespaces import locate, open_namespace
-from graveler.storage.objects import Objects
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.namespaces import locate, open_namespace
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.s3 import S3Settings
 from tests.storage.adapters import PAGE, aws, make_bucket
 from tests.support.servers import REGION
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from graveler.errors import InvalidError, NotFoundError, PreconditionError
-from graveler.storage import s3_objects
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.objects import (
+from graveler.storage.objects import s3 as s3_objects
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import (
     ObjectConditionError,
     ObjectMissingError,
     Objects,
@@ -25,7 +24,8 @@ from graveler.storage.objects import (
     StoredObject,
     UploadMissingError,
 )
-from graveler.storage.s3_objects import S3Objects
+from graveler.storage.objects.s3 import S3Objects
+from graveler.storage.objects.tree_files import ImmutableFiles
 from tests.storage.adapters import EXAMPLES, LENIENT, OBJECTS, ONE_AT_A_TIME, PAGE, WITHOUT_NESTED_KEYS
 
 NASTY_KEYS = [

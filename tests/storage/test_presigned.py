@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graveler.errors import ForbiddenError, InvalidError, UnavailableError
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.presigned import Grant, UrlSigner
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.presigned import Grant, UrlSigner
 
 BASE = "http://127.0.0.1:8000/objects"
 SIGNER = UrlSigner(BASE, b"secret")

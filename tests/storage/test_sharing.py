@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import UnavailableError
-from graveler.storage import sqlite_files
 from graveler.storage.file_locks import AVAILABLE, ByteRange
 from graveler.storage.limits import encode_item
-from graveler.storage.rows import encode_row
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key, sqlite_files
+from graveler.storage.tables.rows import encode_row
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this system has no locks of open files")
@@ -97,8 +96,8 @@ def test_processes_that_would_have_different_logs_or_indexes_do_not_write_over_e
             os.link(path, other)
         program = f"""
 from pathlib import Path
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.port import Key
 SqliteTables(Path({str(other)!r})).put(Key("p", b"other"), {{}})
 """
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -185,8 +184,8 @@ def test_a_write_whose_locks_were_dropped_midway_keeps_others_out(tmp_path: Path
     path = tmp_path / "t.db"
     program = f"""
 from pathlib import Path
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.port import Key
 SqliteTables(Path({str(path)!r}), busy_seconds=0.1).put(Key("p", b"other"), {{}})
 """
     with SqliteTables(path) as tables:

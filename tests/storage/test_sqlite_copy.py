@@ -14,11 +14,11 @@ from threading import Thread
 import pytest
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
-from graveler.storage import sqlite_tables
-from graveler.storage.objects import NotPermittedError
-from graveler.storage.sqlite_copy import TableCopy
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key, Put
+from graveler.storage.objects.port import NotPermittedError
+from graveler.storage.tables import sqlite as sqlite_tables
+from graveler.storage.tables.port import Key, Put
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_copy import TableCopy
 
 A, B = Key("p", b"a"), Key("p", b"b")
 

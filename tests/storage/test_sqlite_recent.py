@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graveler.storage import sqlite_tables
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.sqlite_writer import RowKey, read_rows
-from graveler.storage.tables import Item, Key, Put
+from graveler.storage.tables import sqlite as sqlite_tables
+from graveler.storage.tables.port import Item, Key, Put
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_writer import RowKey, read_rows
 
 KEYS = [Key("p", bytes([number])) for number in range(4)]
 OTHERS = [Key("q", bytes([number])) for number in range(20)]
@@ -26,8 +26,8 @@ OTHERS = [Key("q", bytes([number])) for number in range(20)]
 WRITE = """
 import sys
 from pathlib import Path
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.port import Key
 
 with SqliteTables(Path(sys.argv[1])) as tables:
     for line in sys.stdin:

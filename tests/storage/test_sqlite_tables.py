@@ -23,12 +23,12 @@ from graveler.errors import (
     InvalidError,
     UnavailableError,
 )
-from graveler.storage import sqlite_tables
 from graveler.storage.limits import encode_item
-from graveler.storage.rows import decode_row, decode_rows, encode_row
-from graveler.storage.sqlite_connections import Connection
-from graveler.storage.sqlite_tables import APPLICATION_ID, FORMAT_VERSION, SqliteTables
-from graveler.storage.tables import Item, Key, Matches, Put
+from graveler.storage.tables import sqlite as sqlite_tables
+from graveler.storage.tables.port import Item, Key, Matches, Put
+from graveler.storage.tables.rows import decode_row, decode_rows, encode_row
+from graveler.storage.tables.sqlite import APPLICATION_ID, FORMAT_VERSION, SqliteTables
+from graveler.storage.tables.sqlite_connections import Connection
 from tests.storage.processes import count_up, run_all, transact_until_killed
 
 K = Key("p", b"k")
@@ -81,8 +81,8 @@ def test_it_can_be_used_on_both_sides_of_a_fork(tmp_path: Path) -> None:
     program = f"""
 import os
 from pathlib import Path
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Absent, Key
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.port import Absent, Key
 parent, child = Key("p", b"parent"), Key("p", b"child")
 with SqliteTables(Path({str(tmp_path / "t.db")!r})) as tables:
     tables.put(parent, {{"n": 1}})
@@ -450,8 +450,8 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 import resource
 from pathlib import Path
 from graveler.errors import UnavailableError
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key, Put
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.port import Key, Put
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 with SqliteTables(Path({str(path)!r})) as tables:
     done = 0

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import AnswerLostError, BusyError, CorruptError, GravelerError, UnavailableError
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.sqlite_writer import Transaction
-from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches
+from graveler.storage.tables.port import Absent, ConditionFailedError, Key, Matches
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_writer import Transaction
 from tests.storage.batches import gathered
 from tests.support.patience import PATIENCE
 
@@ -168,8 +168,8 @@ def test_a_forked_child_writes_by_itself(tmp_path: Path) -> None:
     program = f"""
 import os
 from pathlib import Path
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Key
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.port import Key
 tables = SqliteTables(Path({str(tmp_path / "t.db")!r}))
 tables.write_together()
 tables.put(Key("p", b"parent"), {{}})

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, PreconditionError
-from graveler.storage.tables import (
+from graveler.storage.tables.port import (
     Absent,
     Check,
     Condition,

@@ -19,10 +19,10 @@ from typing import Any, Final, Self, TypeVar
 from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
-from graveler.daemon_pool import DaemonPool
 from graveler.runtime.writes import Writes, _Threads
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Query, QueryPage, Tables, query_in_turn
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Query, QueryPage, Tables, query_in_turn
+from graveler.system.daemon_pool import DaemonPool
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import Table
 from graveler.tree.store import TreeStore

@@ -19,8 +19,8 @@ from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
-from graveler.storage.objects import Noted, Objects, Page, Sent, StoredObject, UnfinishedUpload, UnsyncedObjects
-from graveler.storage.tables import (
+from graveler.storage.objects.port import Noted, Objects, Page, Sent, StoredObject, UnfinishedUpload, UnsyncedObjects
+from graveler.storage.tables.port import (
     Condition,
     Delete,
     Item,

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from graveler.storage.keyring import Keyring
-from graveler.storage.tables import Item, Tables
+from graveler.storage.secrets.keyring import Keyring
+from graveler.storage.tables.port import Item, Tables
 
 
 class FixedKey(Struct, frozen=True):

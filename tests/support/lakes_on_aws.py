@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from graveler.sdk.lake import create_lake
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.servers import REGION, dynamodb_local, s3proxy
 

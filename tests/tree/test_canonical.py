@@ -14,9 +14,9 @@ from graveler.errors import InvalidError
 from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply, apply_between, reapply
-from graveler.tree.ids import NoNotes
 from graveler.tree.merge import merge
 from graveler.tree.parallel import Part, build_parallel
+from graveler.tree.range_notes import NoNotes
 from graveler.tree.split import cuts_after, validate_split
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree

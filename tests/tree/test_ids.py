@@ -8,14 +8,14 @@ from random import Random
 import pytest
 
 from graveler.model import MergeStrategy, SplitParameters
-from graveler.storage.cache import CacheNotes, FileCache
+from graveler.storage.objects.cache import CacheNotes, FileCache
 from graveler.tree import apply as applying
 from graveler.tree import patch as patching
 from graveler.tree import writer as writing
 from graveler.tree.apply import apply
-from graveler.tree.ids import MemoryNotes, Notes, RangeNote, RangeNotes
 from graveler.tree.merge import merge
 from graveler.tree.naming import chunk_digests, suffix
+from graveler.tree.range_notes import MemoryNotes, Notes, RangeNote, RangeNotes
 from graveler.tree.record import record_ids
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree

@@ -20,7 +20,7 @@ from graveler.tree.apply import apply
 from graveler.tree.diff import diff
 from graveler.runtime.local import LocalRuntime
 from graveler.tree.store import TreeStore
-from graveler.tree.ids import MemoryNotes
+from graveler.tree.range_notes import MemoryNotes
 from graveler.tree.merge import merge
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build, join

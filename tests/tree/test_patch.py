@@ -20,9 +20,9 @@ from graveler.tree.assemble import Assembler, table_file
 from graveler.tree.block import BLOCK_SIZE, unstored
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff
-from graveler.tree.ids import MemoryNotes
 from graveler.tree.merge import merge
 from graveler.tree.patch import Patch
+from graveler.tree.range_notes import MemoryNotes
 from graveler.tree.split import cuts_after, is_candidate, slack
 from graveler.tree.sstable import Table
 from graveler.tree.store import RANGES, TreeStore

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.tree.ids import MemoryNotes
+from graveler.tree.range_notes import MemoryNotes
 from graveler.tree.rendered import STRETCH, Renderer, Rendering
 from graveler.tree.sstable import Lookups
 from graveler.tree.store import RANGES, TreeStore

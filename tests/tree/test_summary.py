@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.model import MergeStrategy, Totals
-from graveler.tree.differ import differ, differ_anywhere, where_equal
+from graveler.tree.has_difference import differ, differ_anywhere, where_equal
 from graveler.tree.key_range import KeyRange
 from graveler.tree.merge import TreeConflict, merge, preview
 from graveler.tree.store import TreeStore

@@ -15,14 +15,14 @@ from graveler import errors
 from graveler.access import errors as access
 from graveler.access.permissions import Role
 from graveler.api.errors import status_and_error
-from graveler.error_codes import ELSEWHERE, code_of, fields_of, rebuild
 from graveler.errors import BusyError, CorruptError, GravelerError, UnavailableError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.lake import Lake
 from graveler.model import Conflict
 from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
-from graveler.storage.objects import NotSyncedError
+from graveler.storage.objects.port import NotSyncedError
+from graveler.values.error_codes import ELSEWHERE, code_of, fields_of, rebuild
 from graveler.wire.errors import Error, document
 from tests.api.over_http import HOST, Switch, serving
 from tests.api.support import make_world
@@ -173,10 +173,10 @@ def test_the_page_lists_every_error_as_it_is() -> None:
 
 
 OF_LIBRARIES = {
-    "configuration.py",
-    "spark/inside.py",
-    "storage/dynamodb_tables.py",
-    "storage/sqlite_tables.py",
+    "location/configuration.py",
+    "spark/jvm.py",
+    "storage/tables/dynamodb.py",
+    "storage/tables/sqlite.py",
     "tree/sstable.py",
 }
 """Where errors of others are told apart by their sentence, since they have nothing else."""

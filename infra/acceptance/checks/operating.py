@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from graveler.lake.opening.aws import open_lake
 from graveler.retention.undelete import Undelete
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.objects.s3 import S3Settings
 from infra.acceptance.deployment import Deployment, expect
 
 _RESTORABLE_SECONDS: Final = 1_200

@@ -15,7 +15,7 @@ _FOLDER = os.environ.get("GRAVELER_IAM_CALLS", "")
 _UNTOLD = frozenset(("Body", "MessageBody", "SecretString"))
 """Parameters that no right depends on."""
 _PARTLY = {"Item": "P", "ExpressionAttributeValues": ":p"}
-"""Of these, rights depend on the partition alone, which graveler.storage.dynamodb_tables names so."""
+"""Of these, rights depend on the partition alone, which graveler.storage.tables.dynamodb names so."""
 
 
 def note(service: str, operation: str, parameters: Any) -> None:

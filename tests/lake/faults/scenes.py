@@ -8,12 +8,12 @@ from time import time
 from typing import Protocol
 
 from graveler.lake.lake import Lake
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.objects import Objects
-from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Tables
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import Tables
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.lake.support import FakeClock
 from tests.support.instruments import Boundaries, Fault, FaultyTables, faulty
 

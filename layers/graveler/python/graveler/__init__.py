@@ -153,7 +153,7 @@ def __getattr__(name: str) -> object:
         if error.name != "fcntl":
             raise
         from graveler.errors import UnavailableError
-        from graveler.extras import ON_WINDOWS
+        from graveler.system.extras import ON_WINDOWS
 
         raise UnavailableError(ON_WINDOWS) from None
     globals()[name] = found

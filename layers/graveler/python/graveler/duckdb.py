@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from graveler.errors import GravelerError, UnavailableError
-from graveler.extras import not_installed
+from graveler.system.extras import not_installed
 
 __all__ = ["connect"]
 

@@ -38,8 +38,9 @@ class GravelerError(Exception):
     """Base of everything that graveler raises on purpose. ``kept`` is the hidden branch that holds the work of a transaction
     which could not land.
 
-    ``code`` names the class for programs in any language, also on the wire (:mod:`graveler.error_codes`); once published, it
-    stays. A class without its own uses that of its ancestor. Annotations without a value are the fields that travel with it.
+    ``code`` names the class for programs in any language, also on the wire (:mod:`graveler.values.error_codes`); once
+    published, it stays. A class without its own uses that of its ancestor. Annotations without a value are the fields that
+    travel with it.
     """
 
     code = "error"

@@ -63,7 +63,7 @@ class ObjectEntry(Struct, frozen=True, gc=False):
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
-        from graveler.markup import object_fields  # for notebooks
+        from graveler.text.markup import object_fields  # for notebooks
 
         return object_fields(
             self.path, self.address, self.size, self.checksum, self.mtime, self.content_type, self.metadata
@@ -145,7 +145,7 @@ class Commit(Struct, frozen=True):
         return MetarangeID(self.metarange.partition("-")[0])
 
     def _repr_html_(self) -> str:
-        from graveler.markup import commit_fields, fields  # for notebooks
+        from graveler.text.markup import commit_fields, fields  # for notebooks
 
         return fields(
             "commit",

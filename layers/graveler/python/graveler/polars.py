@@ -12,7 +12,7 @@ of these; ``ref`` in it is a branch with its uncommitted changes (``main@`` with
 objects these are is decided when the function is called, not when a lazy frame is collected: what others write meanwhile does
 not show. Of a folder, objects are left out that have no bytes, and those whose names, or those of folders in it, begin with ``_``
 or ``.``, unless ``hidden_file_prefix`` has other beginnings; of a pattern only those without bytes
-(:mod:`graveler.data_files`).
+(:mod:`graveler.values.data_files`).
 
 ``lake`` says where the lake is, and ``storage_options`` has the other options of
 :class:`graveler.filesystem.GravelerFileSystem`, as for pandas; options of Polars' own object stores may be among them. All other
@@ -35,9 +35,9 @@ from glob import escape, has_magic
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from graveler.data_files import is_data, is_empty
 from graveler.errors import UnavailableError
-from graveler.extras import not_installed
+from graveler.system.extras import not_installed
+from graveler.values.data_files import is_data, is_empty
 
 __all__ = ["read_csv", "read_ipc", "read_ndjson", "read_parquet", "scan_csv", "scan_ipc", "scan_ndjson", "scan_parquet"]
 

@@ -7,7 +7,7 @@ from graveler.errors import AlreadyExistsError
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.lake import Lake
 from graveler.lake.opening.repositories import MARKER
-from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.faults.case import Case
 from tests.lake.faults.model import Model, seen, shown
 from tests.lake.faults.scenes import Scene, client

@@ -22,8 +22,8 @@ from graveler.access.principal_rules import PrincipalRule, PrincipalRules, is_ru
 from graveler.access.tokens import Claims, LoginToken, Tokens
 from graveler.access.verified import Verified
 from graveler.errors import InvalidError, NotFoundError
-from graveler.storage.keyring import TOKEN_SECRET, Keyring, Rotation, SharedSecret
-from graveler.storage.tables import Item, Key, Tables
+from graveler.storage.secrets.keyring import TOKEN_SECRET, Keyring, Rotation, SharedSecret
+from graveler.storage.tables.port import Item, Key, Tables
 
 if TYPE_CHECKING:
     from graveler.access.aws_login import AwsLogin

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from graveler.access.errors import TooManyFailuresError
 from graveler.access.keys import Proof
-from graveler.forks import new_lock
+from graveler.system.forks import new_lock
 
 MOST: Final = 10
 WINDOW: Final = 60.0

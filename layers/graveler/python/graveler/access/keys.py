@@ -5,7 +5,7 @@ key's own. That is a fast hash, on purpose. Slow ones (scrypt, Argon2) exist to 
 secret made here is 40 random characters (238 bits), which no speed of guessing finds, and a slow hash would cost 50 ms of
 processor time on each uncached request, which anyone could make us spend. Secrets that others chose must be long for the same
 reason (:data:`MIN_CHOSEN_SECRET`). A key for S3 signs its requests with the secret and never sends it: the verifier must know it,
-so its item also holds the secret, sealed (:mod:`graveler.storage.keyring`).
+so its item also holds the secret, sealed (:mod:`graveler.storage.secrets.keyring`).
 
 A revoked key's item stays, without salt and digest, so that its ID never becomes valid again: a token issued for it stays
 invalid, whatever is created later.
@@ -25,8 +25,8 @@ from msgspec import Struct
 from graveler.access.errors import KeyNotFoundError
 from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
-from graveler.storage.keyring import Keyring
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
+from graveler.storage.secrets.keyring import Keyring
+from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
 
 MIN_CHOSEN_SECRET: Final = 32
 """Minimum number of characters of a secret that was not made here."""

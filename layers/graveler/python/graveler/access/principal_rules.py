@@ -18,7 +18,7 @@ from graveler.access.errors import PrincipalRuleNotFoundError
 from graveler.access.keys import check_rights
 from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Tables, Value
+from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Tables, Value
 
 MAX_RULES: Final = 1000
 """Maximum number of rules per lake: each login reads them all."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from graveler.access.errors import SourceNotAllowedError
 from graveler.errors import InvalidError
-from graveler.storage.plain_addresses import is_plain
+from graveler.storage.objects.plain_addresses import is_plain
 
 
 class ImportSources:

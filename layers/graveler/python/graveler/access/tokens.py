@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UNREADABLE
-from graveler.storage.keyring import SharedSecret
-from graveler.storage.tables import Item, Key, Tables
+from graveler.storage.secrets.keyring import SharedSecret
+from graveler.storage.tables.port import Item, Key, Tables
 
 LIFETIME: Final = 7 * 24 * 3600
 """Seconds for which a token is valid, unless its key is revoked before."""
@@ -58,8 +58,8 @@ class Tokens:
 
     def issue(self, holder: str, *, now: float, lifetime: int = LIFETIME, name: str = "") -> LoginToken:
         """Return a token for a key, or for a rule and the name of the principal that logs in by it. No request if the secret was
-        read lately (:data:`graveler.storage.keyring.KEEP`), otherwise one table read; two writes and a read more for the first
-        token of a lake."""
+        read lately (:data:`graveler.storage.secrets.keyring.KEEP`), otherwise one table read; two writes and a read more for
+        the first token of a lake."""
         claims = Claims(holder, int(now), int(now) + lifetime, token_hex(8), name)
         payload = urlsafe_b64encode(msgspec.json.encode(claims)).rstrip(b"=").decode()
         signed = f"{_HEADER}.{payload}"

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.access.permissions import Identity
-from graveler.forks import new_lock
+from graveler.system.forks import new_lock
 
 KEEP: Final = 5.0
 """Seconds for which a credential counts as verified."""

@@ -13,7 +13,7 @@ from graveler.api.errors import bad_request
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.operations.operator import Operator
-from graveler.storage.tables import Check
+from graveler.storage.tables.port import Check
 
 IDEMPOTENCY_HEADER: Final = "idempotency-key"
 MAX_KEY: Final = 200

@@ -31,8 +31,8 @@ from graveler.errors import (
     RepositoryNotFoundError,
     UnavailableError,
 )
-from graveler.storage.keyring import SealingKeyLostError
-from graveler.storage.objects import NotPermittedError as StoreRefusedError
+from graveler.storage.objects.port import NotPermittedError as StoreRefusedError
+from graveler.storage.secrets.keyring import SealingKeyLostError
 from graveler.wire.errors import NOT_IMPLEMENTED_CODE, UNEXPECTED_CODE, Error, document
 
 

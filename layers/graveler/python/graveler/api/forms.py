@@ -7,8 +7,8 @@ from typing import Final
 
 from graveler.api.errors import bad_request
 from graveler.errors import UnavailableError
-from graveler.extras import not_installed
 from graveler.storage.spooled import SpooledFile
+from graveler.system.extras import not_installed
 
 CONTENT: Final = "content"
 """Name of the part in which clients send the bytes."""

@@ -30,9 +30,9 @@ from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.request_results import REQUEST_TTL
 from graveler.lake.stopped import StoppedError
-from graveler.pauses import WouldWaitError
 from graveler.requests.base import CommitInfo
-from graveler.storage.tables import Absent, Check, ConditionFailedError, Item, Key, Matches
+from graveler.storage.tables.port import Absent, Check, ConditionFailedError, Item, Key, Matches
+from graveler.system.pauses import WouldWaitError
 
 PARTITION: Final = "requests"
 

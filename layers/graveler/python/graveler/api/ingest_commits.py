@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import msgspec
 
-from graveler.api.long import failure
+from graveler.api.background import failure
 from graveler.errors import GravelerError, NotFoundError, UnavailableError
 from graveler.ingest.handover import Look
 from graveler.lake.in_parts.pinned import Pinned

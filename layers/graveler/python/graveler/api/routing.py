@@ -57,7 +57,8 @@ class Route(msgspec.Struct, frozen=True):
     """One operation. ``requests`` are the lake's requests that it may run, which define what it needs. ``responses`` maps each
     status to the document of its body (``str``: plain text; None: no body); ``says`` describes the headers of a successful
     response. A route that ``scans`` may read a whole ref, or a history; its path ends with a word. A ``short`` one reads little,
-    all of it cached, and writes to the table once at most: a server may handle it without a thread (:mod:`graveler.pauses`)."""
+    all of it cached, and writes to the table once at most: a server may handle it without a thread
+    (:mod:`graveler.system.pauses`)."""
 
     method: str
     template: str

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import typer
 
-from graveler.addresses import SCHEMES, quote_ref, scheme_of, unquote_ref
 from graveler.cli.defaults import ask, default, default_branch
 from graveler.cli.locations import Named, open_lake
 from graveler.cli.options import named_location
 from graveler.errors import GravelerError
+from graveler.values.addresses import SCHEMES, quote_ref, scheme_of, unquote_ref
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.model import Branch, Tag
+    from graveler.remote.any_repository import AnyRepository
 
 _MOST: Final = 100
 _FRONT: Final = "_GRAVELER_COMPLETE_FRONT"
 """The variable with the part of the user's word in front of the word that bash replaces."""
 
 _HALF_ESCAPE: Final = re.compile("%2?$")
-"""The beginning of an escape of :mod:`graveler.addresses`, whose rest is not typed yet."""
+"""The beginning of an escape of :mod:`graveler.values.addresses`, whose rest is not typed yet."""
 
 Offers = Callable[[typer.Context, str], list[str]]
 Find: TypeAlias = "Callable[[AnyRepository, str], Iterable[Branch | Tag]]"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from graveler.cli.lake_options import lake_options, set_lake_options
 
 if TYPE_CHECKING:
-    from graveler.locations import DefaultPlace, Named
+    from graveler.location.environment import DefaultPlace, Named
 
 
 class Default(NamedTuple):
@@ -28,10 +28,10 @@ def ask(named: "Named | None") -> None:
 
 def default() -> Default | None:
     """Return the default repository; None if there is none, or no lake. :class:`InvalidError` for names that cannot be; also the
-    other errors of :func:`graveler.locations.find_default`."""
+    other errors of :func:`graveler.location.environment.find_default`."""
     from graveler.errors import InvalidError, NotFoundError
     from graveler.history.names import check_branch, check_repository
-    from graveler.locations import find_default
+    from graveler.location.environment import find_default
 
     try:
         place = find_default(lake_options())
@@ -58,7 +58,7 @@ def used_default() -> str:
 
 def unbound() -> str:
     """Return a sentence on a repository that an older version kept for no lake in particular; "" without one."""
-    from graveler.locations import unbound_default
+    from graveler.location.environment import unbound_default
 
     place = unbound_default(lake_options())
     if place is None:

@@ -10,12 +10,12 @@ import typer
 from graveler.cli.sums import totals_text
 from graveler.cli.terminal import Screen
 from graveler.cli.values import change_json, change_line, change_summary
-from graveler.readable import human_size, printable
+from graveler.text.readable import human_size, printable
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.cli.patches import Patches
     from graveler.model import Change
+    from graveler.remote.any_repository import AnyRepository
 
 Stat = Annotated[bool, typer.Option("--stat", help="Show the sizes of the objects, and their sums.")]
 Patch = Annotated[

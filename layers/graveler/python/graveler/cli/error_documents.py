@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from graveler.cli.terminal import Json
-from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError, UnavailableError
+from graveler.values.error_codes import code_of, fields_of
 
 USAGE_CODE: Final = "usage"
 """The command line makes no sense: an unknown command or option, a missing argument."""

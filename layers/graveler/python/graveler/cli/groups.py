@@ -14,7 +14,7 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
         if self.get_command(ctx, word) is None:
-            from graveler.cli.foreign_words import instead_of  # only for an unknown command
+            from graveler.cli.suggestions import instead_of  # only for an unknown command
 
             instead = instead_of(ctx.command_path, word)
             if instead:
@@ -30,7 +30,7 @@ class RefGroup(Group):
         if self.get_command(ctx, word) is None:
             from difflib import get_close_matches  # only for an unknown command
 
-            from graveler.cli.foreign_words import instead_of
+            from graveler.cli.suggestions import instead_of
 
             if word in ctx.find_root().command.commands and not instead_of(ctx.command_path, word):
                 raise InvalidError(f"there is no command `{ctx.command_path} {word}`: use `graveler {word}`")

@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from graveler.addresses import SCHEME, Address, ref_address, scheme_of, tag_meant
 from graveler.cli.failures import WHAT_DECIDES, NothingBelowError
 from graveler.cli.locations import named_by_command, open_lake, open_repository
 from graveler.cli.uris import NoAddressError, RefURI, no_branch, parsed_by_command
@@ -25,10 +24,11 @@ from graveler.errors import (
     RepositoryNotFoundError,
     UnexpectedHeadError,
 )
+from graveler.values.addresses import SCHEME, Address, ref_address, scheme_of, tag_meant
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.cli.locations import Named
+    from graveler.remote.any_repository import AnyRepository
 
 _NAMES: Final = 1000
 """The number of names with which a misspelt one is compared."""

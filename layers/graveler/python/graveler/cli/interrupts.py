@@ -8,7 +8,7 @@ from graveler.cli.exits import InterruptedVerbError
 from graveler.errors import GravelerError
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from graveler.locations import Named
+    from graveler.location.environment import Named
 
 _NAMED: "Final[ContextVar[Named | None]]" = ContextVar("_NAMED", default=None)
 

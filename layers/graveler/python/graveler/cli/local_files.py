@@ -11,9 +11,9 @@ from typing import BinaryIO, Final, NamedTuple
 
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
-from graveler.ignore_rules import IGNORE_FILE, FolderRules, LeftOutFiles
-from graveler.links import folder_behind, is_special, kind_of_file, shown, special_files
-from graveler.temporary import file_beside
+from graveler.system.links import folder_behind, is_special, kind_of_file, shown, special_files
+from graveler.system.temporary_files import file_beside
+from graveler.values.ignore_rules import IGNORE_FILE, FolderRules, LeftOutFiles
 
 _IN_MEMORY: Final = 8 << 20
 

@@ -8,20 +8,20 @@ from graveler.cli.lake_options import lake_options
 from graveler.cli.terminal import warn
 from graveler.errors import InvalidError
 from graveler.lake.opening.location import FolderLake, LakeLocation, open_at
-from graveler.locations import ENDPOINT as ENDPOINT
-from graveler.locations import HIDDEN as HIDDEN
-from graveler.locations import LAKE as LAKE
-from graveler.locations import TABLES as TABLES
-from graveler.locations import Named as Named
-from graveler.locations import ServedLake as ServedLake
-from graveler.locations import find_default as find_default
-from graveler.locations import find_lake as find_lake
-from graveler.locations import find_location as find_location
-from graveler.locations import working_folder as working_folder
+from graveler.location.environment import ENDPOINT as ENDPOINT
+from graveler.location.environment import HIDDEN as HIDDEN
+from graveler.location.environment import LAKE as LAKE
+from graveler.location.environment import TABLES as TABLES
+from graveler.location.environment import Named as Named
+from graveler.location.environment import ServedLake as ServedLake
+from graveler.location.environment import find_default as find_default
+from graveler.location.environment import find_lake as find_lake
+from graveler.location.environment import find_location as find_location
+from graveler.location.environment import working_folder as working_folder
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyLake, AnyRepository
     from graveler.lake.lake import Lake
+    from graveler.remote.any_repository import AnyLake, AnyRepository
     from graveler.remote.connection import Connection
 
 
@@ -40,7 +40,7 @@ def forget_named() -> None:
 
 def user_name() -> str:
     """Return the committer's name, of the profile that the command's options name or of the one in use."""
-    from graveler.locations import user_name
+    from graveler.location.environment import user_name
 
     named = lake_options()
     return user_name(None if named is None else named.profile)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from graveler.errors import InvalidError
-from graveler.secret_variables import execute_again, take_over
+from graveler.system.secret_variables import execute_again, take_over
 
 _LONG_LIVED: Final = frozenset(("serve", "watch"))
 """Verbs that run until they are stopped. As a word of another command one of these costs 20 ms and does no harm."""
@@ -16,7 +16,7 @@ _LONG_LIVED: Final = frozenset(("serve", "watch"))
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (``sys.argv`` by default) and return its exit code. Never raises, except for what :mod:`sys` needs."""
     if sys.platform == "win32":
-        from graveler.extras import ON_WINDOWS
+        from graveler.system.extras import ON_WINDOWS
 
         print(f"error: {ON_WINDOWS}", file=sys.stderr)
         return 2

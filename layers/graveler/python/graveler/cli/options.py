@@ -7,7 +7,7 @@ import typer
 
 from graveler.cli.defaults import ask
 from graveler.errors import InvalidError
-from graveler.locations import Named
+from graveler.location.environment import Named
 
 REFS = "Branches, tags and commits"
 OF_USE: Final = "[default: that of `graveler use`]"

@@ -17,7 +17,7 @@ import typer
 
 from graveler.cli.terminal import Screen, has_colours, output
 from graveler.errors import InvalidError
-from graveler.secret_variables import without_secrets
+from graveler.system.secret_variables import without_secrets
 
 PAGER: Final = "GRAVELER_PAGER"
 """The variable that names the pager."""

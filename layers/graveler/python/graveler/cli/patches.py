@@ -8,11 +8,11 @@ from difflib import Match, SequenceMatcher
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
-from graveler.readable import human_size
+from graveler.text.readable import human_size
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.model import Change, ObjectEntry
+    from graveler.remote.any_repository import AnyRepository
 
 LONGEST: Final = 256 << 10
 """Bytes of the largest object with a patch."""

@@ -8,8 +8,8 @@ from threading import Lock
 from typing import Final
 
 from graveler.cli.values import human_size
-from graveler.progress import ObjectProgress, no_object_progress, no_progress
-from graveler.progress import Progress as PhaseProgress
+from graveler.system.progress import ObjectProgress, no_object_progress, no_progress
+from graveler.system.progress import Progress as PhaseProgress
 
 LARGE: Final = 8 << 20
 """The size (bytes) from which the transfer of a single file shows progress: loading the display takes a tenth of a second."""

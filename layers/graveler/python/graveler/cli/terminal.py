@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TextIO
 
-from graveler.readable import printable
+from graveler.text.readable import printable
 
 _CODES: Final = {
     "bold": "1",

@@ -173,7 +173,7 @@ def help_text(context: Any, words: Sequence[str]) -> str:
 def _unknown(context: Any, group: Any, words: Sequence[str]) -> InvalidError:
     from difflib import get_close_matches
 
-    from graveler.cli.foreign_words import instead_of
+    from graveler.cli.suggestions import instead_of
 
     names = [*getattr(group, "commands", {}), *(TOPICS if len(words) == 1 else ())]
     close = get_close_matches(words[-1], names, n=1)

@@ -8,15 +8,16 @@
     lakefs://lake-1/main..dev              two refs, for a diff; three dots compare with their common base
     lakefs://lake-1/v1%2Frc/data/part-0    an object at the tag v1/rc
 
-Where a path can follow, the ref ends at the first slash, so a slash in its name is written ``%2F`` (:mod:`graveler.addresses`).
-Where none can follow, it may also stand as it is: ``lakefs://lake-1/v1/rc``. Without ``lakefs://`` a ref is never decoded.
+Where a path can follow, the ref ends at the first slash, so a slash in its name is written ``%2F``
+(:mod:`graveler.values.addresses`). Where none can follow, it may also stand as it is: ``lakefs://lake-1/v1/rc``. Without
+``lakefs://`` a ref is never decoded.
 
 Without ``lakefs://``, an argument is in the default repository (``graveler use``): a path on its default branch where a path can
 stand, else a ref, a branch or a tag. An argument that is left out, None, is the default repository or branch itself. An empty
 argument is refused: it comes from a variable that is not set.
 
 Every function raises :class:`graveler.errors.InvalidError`, and where it needs the default repository also the errors of
-:func:`graveler.locations.find_default`.
+:func:`graveler.location.environment.find_default`.
 """
 
 import os
@@ -26,10 +27,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
-from graveler.addresses import SCHEME as SCHEME
-from graveler.addresses import Address, ref_address, scheme_of, unquote_ref, without_scheme
 from graveler.cli.defaults import Default, default, default_branch, unbound
 from graveler.errors import InvalidError
+from graveler.values.addresses import SCHEME as SCHEME
+from graveler.values.addresses import Address, ref_address, scheme_of, unquote_ref, without_scheme
 
 ObjectURI: TypeAlias = Address
 """A path in a ref; or, where a prefix is expected, the beginning of paths, possibly empty."""

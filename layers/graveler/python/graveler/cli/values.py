@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from graveler.cli.terminal import Json, Screen
 from graveler.errors import InvalidError
 from graveler.lake.objects.noted_times import noted_time
-from graveler.readable import count as count
-from graveler.readable import human_size as human_size
+from graveler.text.readable import count as count
+from graveler.text.readable import human_size as human_size
 
 if TYPE_CHECKING:
     from graveler.access.permissions import Role

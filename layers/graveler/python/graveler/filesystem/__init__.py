@@ -28,7 +28,7 @@ def __getattr__(name: str) -> object:
         from graveler.filesystem.filesystem import GravelerFileSystem
     except ModuleNotFoundError as error:
         from graveler.errors import UnavailableError
-        from graveler.extras import not_installed
+        from graveler.system.extras import not_installed
 
         raise UnavailableError(not_installed("graveler.filesystem", error.name, "fsspec")) from None
     return GravelerFileSystem

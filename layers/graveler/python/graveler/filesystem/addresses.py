@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from graveler.addresses import SCHEMES, Address, quote_ref
+from graveler.values.addresses import SCHEMES, Address, quote_ref
 
 PROTOCOL: Final = "graveler"
 """The protocol of names that the filesystem returns."""

@@ -16,7 +16,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.sdk.tracebacks import are_short, shortened
-from graveler.storage.objects import NotPermittedError
+from graveler.storage.objects.port import NotPermittedError
 
 _NUMBERS: Final[tuple[tuple[type[GravelerError], int], ...]] = (
     (NotFoundError, errno.ENOENT),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from fsspec.compression import compr
 from fsspec.core import get_compression
 
-from graveler.filesystem.awaiting import Awaiting
+from graveler.filesystem.async_methods import Awaiting
 from graveler.filesystem.compressed import CompressedWriter
 from graveler.filesystem.failures import told
 from graveler.filesystem.moving import Moving

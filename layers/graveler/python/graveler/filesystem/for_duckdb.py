@@ -3,12 +3,12 @@
 from glob import has_magic
 from typing import TYPE_CHECKING, Any, Final
 
-from graveler.data_files import is_marker
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.filesystem import GravelerFileSystem
+from graveler.values.data_files import is_marker
 
 if TYPE_CHECKING:
-    from graveler.filesystem.describing import Info
+    from graveler.filesystem.metadata import Info
 
 
 _NO_TABLE: Final = (".parquet", ".csv", ".tsv", ".gz", ".zst")

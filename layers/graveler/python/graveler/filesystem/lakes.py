@@ -7,16 +7,16 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
-from graveler.configuration import CONFIG, PROFILE
 from graveler.errors import ForbiddenError, InvalidError, RefNotFoundError
-from graveler.forks import new_lock
 from graveler.lake.opening.location import AwsLake
-from graveler.locations import ENDPOINT, KEY_ID, LAKE, OBJECTS, TABLES, USER
+from graveler.location.configuration import CONFIG, PROFILE
+from graveler.location.environment import ENDPOINT, KEY_ID, LAKE, OBJECTS, TABLES, USER
 from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.repository import Repository
+from graveler.system.forks import new_lock
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
 
 
 FRESH: Final = 60

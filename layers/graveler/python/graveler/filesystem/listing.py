@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.addresses import Place
-from graveler.filesystem.describing import Describing, Info, file_info, folder_info
+from graveler.filesystem.metadata import Describing, Info, file_info, folder_info
 from graveler.model import CommonPrefix, ObjectEntry
 
 if TYPE_CHECKING:

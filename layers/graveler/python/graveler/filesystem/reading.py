@@ -13,15 +13,15 @@ from fsspec.utils import isfilelike, stringify_path
 
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.addresses import Place
-from graveler.filesystem.describing import file_info
 from graveler.filesystem.local_targets import Download, expect_files, in_folder, local_paths
+from graveler.filesystem.metadata import file_info
 from graveler.filesystem.object_file import BLOCK, FILE_BLOCK, ObjectFile, PlainFile, pieces_of_file, pieces_of_object
 from graveler.filesystem.selecting import PathOrPaths, Selecting, as_paths
 from graveler.model import ObjectEntry
-from graveler.temporary import file_beside
+from graveler.system.temporary_files import file_beside
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
 
 _THREADS: Final = 16
 """Object reads at once, where they wait for a network."""

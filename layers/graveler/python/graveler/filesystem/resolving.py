@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fsspec.asyn import AsyncFileSystem
 
-from graveler.addresses import with_tag_meant
 from graveler.errors import (
     GravelerError,
     InvalidError,
@@ -25,9 +24,10 @@ from graveler.filesystem.lakes import OpenedLake, Surroundings, expect_known, la
 from graveler.filesystem.transactions import CommitTransaction, Transactions
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import Lake
+from graveler.values.addresses import with_tag_meant
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
 
 
 _NO_REF: Final = f"{{!r}} has no ref between the repository and the path; write {PROTOCOL}://repository/ref/path"

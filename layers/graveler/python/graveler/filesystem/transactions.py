@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fsspec.transaction import Transaction
 
 from graveler.errors import InvalidError, NoChangesError
-from graveler.forks import new_lock
+from graveler.system.forks import new_lock
 
 if TYPE_CHECKING:
     from graveler.filesystem.lakes import OpenedLake

@@ -13,13 +13,13 @@ from fsspec.utils import stringify_path
 
 from graveler.errors import AlreadyExistsError
 from graveler.filesystem.addresses import Place
-from graveler.filesystem.describing import Describing
+from graveler.filesystem.metadata import Describing
 from graveler.filesystem.selecting import PathOrPaths, arrival_names, as_paths, expect_apart, last_part
 from graveler.filesystem.transactions import CommitTransaction
-from graveler.links import kind_of_file
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.writer import ObjectWriter
 from graveler.storage.spooled import SpooledFile
+from graveler.system.links import kind_of_file
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import encode_key
 
 

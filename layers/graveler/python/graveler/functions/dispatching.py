@@ -8,7 +8,7 @@ from graveler.functions.step_functions import StateMachine
 from graveler.operations.dispatch import Dispatcher, Starter
 from graveler.operations.parted import REQUESTS
 from graveler.retention.operation import ALL_KINDS
-from graveler.storage.tables import Tables
+from graveler.storage.tables.port import Tables
 
 
 def dispatcher(tables: Tables, configuration: Configuration) -> Dispatcher:

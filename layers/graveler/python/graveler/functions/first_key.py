@@ -24,10 +24,10 @@ from graveler.errors import GravelerError
 from graveler.functions.clients import client
 from graveler.functions.entry import Event, Function
 from graveler.lake.opening.repositories import Repositories
-from graveler.retries import Retries
 from graveler.storage.aws_requests import FAILURES, error_code, explained, send
-from graveler.storage.keyring import TOKEN_SECRET, SealingKeyLostError
-from graveler.storage.tables import Tables
+from graveler.storage.secrets.keyring import TOKEN_SECRET, SealingKeyLostError
+from graveler.storage.tables.port import Tables
+from graveler.system.retries import Retries
 
 SECRET: Final = "GRAVELER_FIRST_KEY_SECRET"
 """Names the variable with the ARN of the secret that holds the key."""

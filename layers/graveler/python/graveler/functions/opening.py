@@ -16,10 +16,10 @@ from graveler.functions.traffic import Tier, Traffic
 from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
 from graveler.lake.opening.aws import open_lake
-from graveler.storage.cache import Cache, CachedFile, FileCache, Tiers
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
-from graveler.storage.kms import KmsKey
-from graveler.storage.s3_objects import SCHEME, S3Objects, S3Settings
+from graveler.storage.objects.cache import Cache, CachedFile, FileCache, Tiers
+from graveler.storage.objects.s3 import SCHEME, S3Objects, S3Settings
+from graveler.storage.secrets.kms import KmsKey
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 
 _SCRATCH: Final = Path("/tmp")
 _NOTES_SHARE: Final = 8

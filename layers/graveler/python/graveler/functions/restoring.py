@@ -10,8 +10,8 @@ import ssl
 import sys
 from typing import Final
 
-from graveler import random_bytes
 from graveler.storage.aws_requests import renew_clients
+from graveler.system import random_bytes
 
 SNAPSHOT: Final = "snap-start"
 """Lambda's name for the initialisation of a function with SnapStart:

@@ -30,11 +30,11 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import UNREADABLE, CorruptError, InvalidError, RefNotFoundError
-from graveler.history.cuts import inherited
+from graveler.history.split_parameters import inherited
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
 from graveler.requests.base import CommitInfo
 from graveler.storage.limits import text_key
-from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
+from graveler.storage.tables.port import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
 
 RECORD_VERSION: Final = 1
 ID_DIGITS: Final = 64
@@ -142,9 +142,9 @@ def new_commit(
     """Return a commit on top of ``parents`` (none for the first one), its generation one more than the highest of theirs.
 
     ``created`` in Unix seconds; ``operation`` names the one run that makes this commit, so that equal contents still are two
-    commits. ``cuts`` are the split parameters of its tree, if not those of its first parent (:mod:`graveler.history.cuts`). No
-    request. Raises :class:`InvalidError` as :func:`commit_id` does, for a parent named twice, and for message and metadata that
-    do not fit an item of the table.
+    commits. ``cuts`` are the split parameters of its tree, if not those of its first parent
+    (:mod:`graveler.history.split_parameters`). No request. Raises :class:`InvalidError` as :func:`commit_id` does, for a
+    parent named twice, and for message and metadata that do not fit an item of the table.
     """
     metadata = inherited(metadata, parents, cuts)
     ids = tuple(parent.id for parent in parents)

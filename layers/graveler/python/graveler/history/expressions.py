@@ -27,8 +27,8 @@ from graveler.history.names import broken_tag_rule, is_branch
 from graveler.history.past import Past, commit_at, parse_past
 from graveler.history.refs import BranchState, Refs
 from graveler.model import CommitID
-from graveler.pauses import expect_at_hand
-from graveler.storage.tables import Key
+from graveler.storage.tables.port import Key
+from graveler.system.pauses import expect_at_hand
 
 _STEPS: Final = "~^"
 _MAX_DIGITS: Final = 9

@@ -18,7 +18,7 @@ from msgspec import Struct
 from graveler.errors import CorruptError, InvalidError
 from graveler.history.names import check_branch
 from graveler.model import RepositoryUID
-from graveler.storage.tables import ConditionFailedError, Delete, Item, Key, Matches, Put, Tables
+from graveler.storage.tables.port import ConditionFailedError, Delete, Item, Key, Matches, Put, Tables
 
 LEASE: Final = 300.0
 """Seconds for which a lease is valid while its beat does not change."""

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.model import CommitID, RepositoryUID
-from graveler.storage.tables import Item, Key, Put, Tables
+from graveler.storage.tables.port import Item, Key, Put, Tables
 
 RefKind: TypeAlias = Literal["branch", "tag"]
 

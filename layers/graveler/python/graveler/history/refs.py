@@ -24,7 +24,7 @@ from graveler.history.names import MAX_REF_BYTES, check_branch, check_tag
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.model import CommitID, Page, RepositoryUID, Tag, Token
 from graveler.storage.limits import text_key
-from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, Put, Query, Tables, Value, Write
+from graveler.storage.tables.port import Absent, Check, Delete, Item, Key, Matches, Put, Query, Tables, Value, Write
 
 SHARDS: Final = 16
 _KEPT: Final = 256

@@ -27,7 +27,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.requests import committing as requests
 from graveler.requests.base import CommitInfo
-from graveler.storage.tables import ConditionFailedError, Tables
+from graveler.storage.tables.port import ConditionFailedError, Tables
 
 COMMITTER: Final = "ingest"
 

@@ -18,8 +18,8 @@ from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, Repository
-from graveler.storage.tables import DamagedItemError, Item
-from graveler.storage.walking import walk
+from graveler.storage.tables.port import DamagedItemError, Item
+from graveler.storage.tables.walking import walk
 
 LATE: Final = 900
 """Seconds after which a commit that the clock made due, and that was not made, is reported."""

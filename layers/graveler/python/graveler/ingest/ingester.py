@@ -31,7 +31,7 @@ from graveler.lake.lake import Lake
 from graveler.lake.objects.joint import Beside
 from graveler.lake.repository import OpenRepository
 from graveler.model import Repository, RepositoryUID
-from graveler.storage.tables import Item, Key, Write
+from graveler.storage.tables.port import Item, Key, Write
 from graveler.tree.record import encode_key
 
 CHUNK: Final = 48

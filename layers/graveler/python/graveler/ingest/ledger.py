@@ -16,7 +16,7 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID
-from graveler.storage.tables import Absent, Item, Key, Matches, Put, Value
+from graveler.storage.tables.port import Absent, Item, Key, Matches, Put, Value
 
 KEEP: Final = 60 * 86_400
 """Seconds for which the last event of an object is kept; queues keep messages for 14 days, twice at most."""

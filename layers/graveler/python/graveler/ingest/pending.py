@@ -22,7 +22,7 @@ from graveler.ingest.rules import CommitPolicy
 from graveler.ingest.waiting import mark_write
 from graveler.ingest.windows import Window
 from graveler.model import RepositoryUID
-from graveler.storage.tables import Absent, Condition, Item, Key, Matches, Put, Write
+from graveler.storage.tables.port import Absent, Condition, Item, Key, Matches, Put, Write
 
 NO_WINDOW: Final = -1
 """No window, in :attr:`Amount.window`."""

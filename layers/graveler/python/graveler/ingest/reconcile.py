@@ -20,7 +20,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError, InvalidError, NotFoundError
-from graveler.ignore_rules import IgnoreRules
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.events import FILES
 from graveler.ingest.ingester import CHUNK
@@ -33,9 +32,10 @@ from graveler.lake.clock import Backoff, Clock
 from graveler.lake.objects.joint import Beside
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
-from graveler.progress import ObjectProgress, no_object_progress
-from graveler.storage.tables import ConditionFailedError, Item, Tables, Write
+from graveler.storage.tables.port import ConditionFailedError, Item, Tables, Write
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import encode_key
+from graveler.values.ignore_rules import IgnoreRules
 
 _NAMED: Final = 1000
 
@@ -91,7 +91,7 @@ class Reconciler:
 
         Objects at the rule's destination that do not come from its source are left alone. So are files that a pattern of
         ``exclude`` names, and with ``ignore`` those that ``.gravelerignore`` files in the source name or that are never data
-        (:mod:`graveler.ignore_rules`): they are neither linked nor deleted. Cost: two table reads and two writes;
+        (:mod:`graveler.values.ignore_rules`): they are neither linked nor deleted. Cost: two table reads and two writes;
         listing the source, one object request per thousand, and the branch below the destination; per difference an object
         request (a file: it is read), per :data:`graveler.ingest.ingester.CHUNK` a table read and a transaction; a table read per
         hundred markers, and for one that came just now its folder again; what is then due is committed.

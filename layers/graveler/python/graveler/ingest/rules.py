@@ -30,7 +30,7 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.nesting import INGEST_RULES
 from graveler.model import Repository, RepositoryUID
 from graveler.storage.limits import item_bytes
-from graveler.storage.tables import (
+from graveler.storage.tables.port import (
     MAX_ITEM_BYTES,
     Absent,
     ConditionFailedError,
@@ -41,7 +41,7 @@ from graveler.storage.tables import (
     Tables,
     Value,
 )
-from graveler.storage.walking import walk
+from graveler.storage.tables.walking import walk
 
 PARTITION: Final = INGEST_RULES
 FIELDS: Final = ("rule", "branch", "source", "objects", "deleted", "window", "reason")

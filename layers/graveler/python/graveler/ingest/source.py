@@ -8,12 +8,12 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import NotFoundError, UnavailableError
-from graveler.ignore_rules import IGNORE_FILE, IgnoreRules
 from graveler.ingest.events import FILES
 from graveler.ingest.rules import Rule
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
-from graveler.storage.objects import StoredObject
+from graveler.storage.objects.port import StoredObject
+from graveler.values.ignore_rules import IGNORE_FILE, IgnoreRules
 
 _FILES: Final = FILES + "/"
 _PROBE: Final = "object"

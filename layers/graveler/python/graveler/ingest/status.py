@@ -7,7 +7,7 @@ from graveler.ingest.pending import Amount
 from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.repository import OpenRepository
-from graveler.storage.tables import Tables
+from graveler.storage.tables.port import Tables
 
 
 class IngestWindow(Struct, frozen=True):

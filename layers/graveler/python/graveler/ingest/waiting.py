@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.model import RepositoryUID
-from graveler.storage.tables import ConditionFailedError, Key, Matches, Put, Tables
-from graveler.storage.walking import walk
+from graveler.storage.tables.port import ConditionFailedError, Key, Matches, Put, Tables
+from graveler.storage.tables.walking import walk
 
 PARTITION: Final = "ingest/waiting"
 ALL_EVERY: Final = 900

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UnavailableError
-from graveler.ignore_rules import LeftOutFiles, Reason
 from graveler.ingest.events import FILES, LAST_TIME, EventKind, ObjectEvent
+from graveler.values.ignore_rules import LeftOutFiles, Reason
 
 _SLACK: Final = 10_000_000
 """Nanoseconds by which a file's times may lag behind the clock."""

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from threading import Event
 from typing import Final, Protocol
 
-from graveler import pauses
-from graveler.retries import Retries
+from graveler.system import pauses
+from graveler.system.retries import Retries
 
 GRACE: Final = 86_400.0
 """The grace period in seconds: garbage collection leaves younger files alone."""

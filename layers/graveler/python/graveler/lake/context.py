@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from graveler.progress import ObjectProgress, no_object_progress
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.writer import Stop
 
 if TYPE_CHECKING:
     from graveler.lake.objects.stage import Accept
-    from graveler.storage.tables import Check
+    from graveler.storage.tables.port import Check
 
 
 class Context(Struct, frozen=True):

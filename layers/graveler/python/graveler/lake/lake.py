@@ -18,7 +18,6 @@ from graveler.errors import (
     RepositoryNotFoundError,
     UnavailableError,
 )
-from graveler.forks import new_lock
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
@@ -40,13 +39,14 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, ObjectEntry, Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.runtime.local import LocalRuntime
 from graveler.staging.tokens import new_token
-from graveler.storage.cache import Cache, CacheNotes
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.keyring import Keyring
-from graveler.storage.lines import Lines
-from graveler.storage.namespaces import locate
-from graveler.storage.objects import Objects
-from graveler.storage.tables import ConditionFailedError, DamagedItemError, Tables
+from graveler.storage.machine_queue import Lines
+from graveler.storage.objects.cache import Cache, CacheNotes
+from graveler.storage.objects.namespaces import locate
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.tree_files import ImmutableFiles
+from graveler.storage.secrets.keyring import Keyring
+from graveler.storage.tables.port import ConditionFailedError, DamagedItemError, Tables
+from graveler.system.forks import new_lock
 from graveler.tree.store import TreeStore
 
 if TYPE_CHECKING:
@@ -385,7 +385,7 @@ class Lake:
         """Recreate a repository, under a free name, from a dump in its storage namespace. See
         :func:`graveler.lake.dump.restore.restore`."""
         from graveler.lake.dump.restore import restore  # not on the path of a cold start
-        from graveler.progress import no_progress
+        from graveler.system.progress import no_progress
 
         objects = self._open_objects(namespace)
         progress = progress or no_progress

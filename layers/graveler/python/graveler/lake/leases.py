@@ -11,8 +11,8 @@ A lease only keeps two processes from doing the same work: no promise but C5 res
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from graveler.forks import new_lock
 from graveler.lake.clock import Backoff, Clock
+from graveler.system.forks import new_lock
 
 _LOOK: Final = 5.0
 """The maximum number of seconds between two looks at a lease while waiting for it."""

@@ -21,8 +21,8 @@ from graveler.model import (
     SplitParameters,
     Tag,
 )
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.base import CommitInfo, Request
+from graveler.system.progress import ObjectProgress, no_object_progress
 
 if TYPE_CHECKING:
     from graveler.requests.exporting import ExportReport

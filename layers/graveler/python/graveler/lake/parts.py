@@ -21,14 +21,14 @@ from graveler.lake.opening.repositories import KnownRepository
 from graveler.lake.refs.branches import Branches
 from graveler.lake.turns import Turns
 from graveler.model import CommitID, ObjectEntry, RepositoryUID, SplitParameters, Token
-from graveler.pauses import expect_at_hand
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
-from graveler.storage.lines import Lines
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Item, Key, Tables
-from graveler.tree.ids import Notes
+from graveler.storage.machine_queue import Lines
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Item, Key, Tables
+from graveler.system.pauses import expect_at_hand
+from graveler.tree.range_notes import Notes
 from graveler.tree.record import RecordCodec
 from graveler.tree.rendered import Renderer
 from graveler.tree.store import TreeFiles, TreeStore
@@ -196,7 +196,7 @@ def open_parts(
     def make_withdrawer() -> "Withdrawer":
         from graveler.lake.objects.collected import is_collecting
         from graveler.lake.objects.withdraw import Withdrawer
-        from graveler.storage.objects import ObjectMissingError
+        from graveler.storage.objects.port import ObjectMissingError
 
         def committed(commit_id: CommitID, key: bytes) -> bytes | None:
             return trees.load(branches.commit(commit_id).metarange).get(key)

@@ -10,7 +10,7 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Final
 
-from graveler.forks import new_lock
+from graveler.system.forks import new_lock
 
 _STEP: Final = 0.5
 """Seconds between two checks for due work: the work is late by that much, at most."""

@@ -21,8 +21,8 @@ from graveler.model import (
     RetentionRules,
 )
 from graveler.requests.base import CommitInfo, Request
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Key
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Key
 from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from graveler.lake.in_parts.work import Sizes
     from graveler.lake.objects.joint import Decide
     from graveler.lake.objects.uploads import PartedUpload
-    from graveler.progress import Progress as Phases
     from graveler.requests.importing import Imported
-    from graveler.storage.tables import Check
+    from graveler.storage.tables.port import Check
+    from graveler.system.progress import Progress as Phases
 
 T = TypeVar("T")
 
 FUNCTIONS: Final[Mapping[str, str]] = {
     "Commit": "committing.commit:commit",
-    "CommitMetarange": "committing.ready:commit_metarange",
+    "CommitMetarange": "committing.commit_metarange:commit_metarange",
     "Rewrite": "committing.rewrite:rewrite",
     "Export": "exporting.export:export_here",
     "ImportAddresses": "importing.imports:import_addresses",
@@ -327,7 +327,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         table read.
         """
         from graveler.lake.fsck.check import fsck  # not on the path of a cold start
-        from graveler.progress import no_progress
+        from graveler.system.progress import no_progress
 
         return fsck(
             self.parts.known,
@@ -348,7 +348,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
         """Write refs, settings and uncommitted changes into the object store; :meth:`Lake.restore` brings them back.
         See :func:`graveler.lake.dump.take.dump`."""
         from graveler.lake.dump.take import dump  # not on the path of a cold start
-        from graveler.progress import no_progress
+        from graveler.system.progress import no_progress
 
         return dump(
             self.repository,

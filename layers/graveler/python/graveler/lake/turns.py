@@ -15,7 +15,7 @@ operation that died blocks a branch for that long at most. (An older version doe
 after :data:`TURN`: the operation then queues again.)
 
 Threads of one process queue in memory first, and wake at once. The first of them queues among this machine's processes,
-where the lake has such lines (:mod:`graveler.storage.lines`), and only the first one there reads the table's queue. So
+where the lake has such lines (:mod:`graveler.storage.machine_queue`), and only the first one there reads the table's queue. So
 processes of one folder lake neither lose races with each other nor write tickets; a process that dies leaves the line at once,
 and one that stays first for longer than :data:`TURN` is passed over.
 
@@ -38,8 +38,8 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.refs.branches import Branches, busy
 from graveler.lake.settings.rules import Intent
 from graveler.model import RepositoryUID
-from graveler.storage.lines import Lines, Place
-from graveler.storage.tables import (
+from graveler.storage.machine_queue import Lines, Place
+from graveler.storage.tables.port import (
     Absent,
     Condition,
     ConditionFailedError,

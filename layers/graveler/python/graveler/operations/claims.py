@@ -14,7 +14,7 @@ from graveler.errors import BusyError, GravelerError
 from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.operations.store import Operation, Operations
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.tables.port import ConditionFailedError
 
 LEASE: Final = 6.0
 """Seconds after a sign of life for which a part counts as worked on."""

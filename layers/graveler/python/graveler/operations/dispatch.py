@@ -14,7 +14,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
 from graveler.operations.operator import Operator
 from graveler.operations.store import Operation
-from graveler.storage.tables import Tables
+from graveler.storage.tables.port import Tables
 
 
 class Starter(Protocol):

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from graveler import errors
-from graveler.error_codes import make
 from graveler.errors import GravelerError
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CancelledError
+from graveler.values.error_codes import make
 
 
 def reason(operation: Operation) -> GravelerError | None:

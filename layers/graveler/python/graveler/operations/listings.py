@@ -18,7 +18,7 @@ from graveler.operations.store import Operations
 from graveler.operations.work import Report
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import ImportListing
-from graveler.storage.plain_addresses import is_plain
+from graveler.storage.objects.plain_addresses import is_plain
 from graveler.storage.spooled import SpooledFile
 
 KIND: Final = "import-listing"

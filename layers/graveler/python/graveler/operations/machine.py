@@ -24,7 +24,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.error_codes import fields_of
 from graveler.errors import GravelerError, NotFoundError, RepositoryNotFoundError, UnavailableError, may_pass
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.in_parts.work import Sizes
@@ -37,6 +36,7 @@ from graveler.operations.parted import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
 from graveler.operations.work import CANCELLED, CancelledError, Report
 from graveler.requests.importing import Imported
+from graveler.values.error_codes import fields_of
 
 LEASE: Final = 300.0
 """Seconds after a sign of life in which an operation counts as worked on: longer than the state machine's pause before it retries

@@ -14,7 +14,7 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED
-from graveler.storage.tables import Tables
+from graveler.storage.tables.port import Tables
 
 MAX_ATTEMPTS: Final = 5
 """Number of times that a worker begins an operation before it is given up because its workers die."""

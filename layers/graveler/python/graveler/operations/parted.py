@@ -23,10 +23,10 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.operations.store import Operation, Operations, WorkDone
 from graveler.operations.work import Report, Work
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests import committing as requests
 from graveler.requests.importing import ImportAddresses, Imported
 from graveler.requests.merging import CherryPick, Merge, Revert
+from graveler.system.progress import ObjectProgress, no_object_progress
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from graveler.error_codes import fields_of
 from graveler.errors import AnswerLostError, GravelerError, UnavailableError
 from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
@@ -21,7 +20,8 @@ from graveler.operations.failures import kind_of
 from graveler.operations.operator import Operator
 from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, CancelledError, GivenUpError, Report, Work
-from graveler.storage.tables import Tables
+from graveler.storage.tables.port import Tables
+from graveler.values.error_codes import fields_of
 
 LEASE: Final = 20.0
 """Seconds without a sign of life after which a worker counts as dead."""

@@ -21,7 +21,7 @@ from graveler.lake.leases import LeaseWatch, wait_for
 from graveler.model import RepositoryUID
 from graveler.requests.importing import ImportChanges
 from graveler.staging.tokens import Outcomes
-from graveler.storage.tables import (
+from graveler.storage.tables.port import (
     Absent,
     Check,
     ConditionFailedError,
@@ -34,7 +34,7 @@ from graveler.storage.tables import (
     Value,
     Write,
 )
-from graveler.storage.walking import walk
+from graveler.storage.tables.walking import walk
 
 KEEP: Final = 7 * 86_400
 """Seconds for which a finished operation can still be queried."""

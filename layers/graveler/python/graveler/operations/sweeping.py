@@ -11,8 +11,8 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.repositories import PARTITION
 from graveler.operations.operator import Operator
 from graveler.storage.limits import text_key
-from graveler.storage.tables import DamagedItemError
-from graveler.storage.walking import walk
+from graveler.storage.tables.port import DamagedItemError
+from graveler.storage.tables.walking import walk
 
 EVERY: Final = 300.0
 """Seconds between two sweeps of a long-lived process."""

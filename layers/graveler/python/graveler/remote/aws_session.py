@@ -6,8 +6,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from graveler.forks import new_lock
 from graveler.remote.connection import Connection
+from graveler.system.forks import new_lock
 
 SECONDS: Final = 3600
 """Requested lifetime of a token."""

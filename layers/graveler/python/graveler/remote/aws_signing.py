@@ -13,8 +13,8 @@ import msgspec
 from graveler.access.identity_tokens import SERVER_HEADER
 from graveler.access.sts_hosts import host_of
 from graveler.errors import ForbiddenError, UnavailableError
-from graveler.extras import not_installed
 from graveler.storage.aws_configuration import region_of
+from graveler.system.extras import not_installed
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials

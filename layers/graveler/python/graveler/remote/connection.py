@@ -23,12 +23,12 @@ from graveler import __version__
 from graveler.access.errors import AuthenticationError
 from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidError, UnavailableError
 from graveler.history.names import check_branch
-from graveler.locations import Network
-from graveler.readable import without_password
+from graveler.location.environment import Network
 from graveler.remote.errors import refusal
 from graveler.remote.pools import Pools
-from graveler.retries import Retries
-from graveler.storage.presigned import DAMAGED
+from graveler.storage.objects.presigned import DAMAGED
+from graveler.system.retries import Retries
+from graveler.text.readable import without_password
 from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
 

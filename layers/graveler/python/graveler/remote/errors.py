@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from graveler.access.errors import AuthenticationError
-from graveler.error_codes import rebuild
 from graveler.errors import (
     BusyError,
     ConflictError,
@@ -16,6 +15,7 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
+from graveler.values.error_codes import rebuild
 from graveler.wire.errors import Error
 
 _GROUPS: Final[Mapping[int, type[GravelerError]]] = {

@@ -5,15 +5,15 @@ from typing import Final, TypeVar
 
 from graveler.lake.opening.repositories import DeletedRepository
 from graveler.model import CommitID, RepositoryUID, RetentionRules
-from graveler.progress import Progress
 from graveler.remote.connection import Connection
 from graveler.remote.operations import RemoteOperations
 from graveler.remote.settings import rules_document
-from graveler.retention.described import RunDescription
 from graveler.retention.garbage import RulesPreview
 from graveler.retention.holds import Hold
 from graveler.retention.leftovers import Purged, find_deleted
+from graveler.retention.run_document import RunDescription
 from graveler.retention.runs import Candidate, Mode, Outcome
+from graveler.system.progress import Progress
 from graveler.wire import documents
 from graveler.wire import garbage as wire
 from graveler.wire.mapping import mapped

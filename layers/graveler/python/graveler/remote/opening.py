@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from graveler.errors import UnavailableError
-from graveler.extras import not_installed
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
+from graveler.system.extras import not_installed
 
 if TYPE_CHECKING:
     from graveler.remote.aws_session import AwsSession

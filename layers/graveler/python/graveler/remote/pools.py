@@ -1,4 +1,4 @@
-"""Connections to servers, direct or through a proxy, as the environment configures (:class:`graveler.locations.Network`)."""
+"""Connections to servers, direct or through a proxy, as :class:`graveler.location.environment.Network` says."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,7 +10,7 @@ import urllib3
 from urllib3.util import Timeout, make_headers
 
 from graveler.errors import InvalidError
-from graveler.locations import Network
+from graveler.location.environment import Network
 
 _CONNECTIONS: Final = 32
 _TIMEOUT: Final = Timeout(connect=10, read=120)

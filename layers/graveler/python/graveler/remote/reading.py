@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError, ObjectNotFoundError
-from graveler.forks import new_lock
 from graveler.lake.objects.checked import OpenedObject
 from graveler.model import (
     Branch,
@@ -27,6 +26,7 @@ from graveler.model import (
 from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.errors import refusal
 from graveler.remote.transfers import Transfers
+from graveler.system.forks import new_lock
 from graveler.wire import differences, documents, objects, refs, repositories
 from graveler.wire.errors import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
 

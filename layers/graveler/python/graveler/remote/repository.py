@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from graveler.error_codes import rebuild
 from graveler.errors import (
     EmptySourceError,
     GravelerError,
@@ -32,7 +31,6 @@ from graveler.model import (
     ObjectEntry,
     Tag,
 )
-from graveler.progress import ObjectProgress
 from graveler.remote.connection import PAGE, Query, Response, branch_path
 from graveler.remote.errors import refusal
 from graveler.remote.replays import replay_conflicts
@@ -51,8 +49,10 @@ from graveler.requests.importing import (
     ImportListing,
 )
 from graveler.requests.merging import CherryPick, Merge, Replay, Revert
-from graveler.storage.folders import temporary_files
-from graveler.temporary import own_folder
+from graveler.storage.durable_files import temporary_files
+from graveler.system.progress import ObjectProgress
+from graveler.system.temporary_files import own_folder
+from graveler.values.error_codes import rebuild
 from graveler.wire import documents, imports, objects, refs
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error
 from graveler.wire.mapping import document_of

@@ -22,10 +22,10 @@ from graveler.errors import (
 from graveler.lake.objects.checked import checked, damaged
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.remote.connection import Connection, OpenFile, Query, branch_path
 from graveler.requests.staging import Upload
-from graveler.storage.presigned import has_opaque_etag
+from graveler.storage.objects.presigned import has_opaque_etag
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.wire.config import Config
 from graveler.wire.objects import ObjectStats, PresignMultipartUpload, StagingLocation, UploadTo
 

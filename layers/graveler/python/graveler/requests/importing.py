@@ -30,7 +30,7 @@ class ImportAddress(Struct, frozen=True):
 class ImportChanges(Struct, frozen=True):
     """The numbers of objects under an import's destinations that it adds, replaces, removes and leaves unchanged, and their
     bytes; of replaced objects before and after. ``excluded`` files and folders of the sources were left out by patterns, and
-    ``left_out`` by default (:mod:`graveler.ignore_rules`); a folder counts as one."""
+    ``left_out`` by default (:mod:`graveler.values.ignore_rules`); a folder counts as one."""
 
     added: int = 0
     added_bytes: int = 0
@@ -160,7 +160,7 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
 
     Files and folders that a pattern of ``exclude`` names are left out. With ``ignore``, so are those that ``.gravelerignore``
     files in the folder name, and what is never data, such as ``.git`` and ``.env``. Patterns are those of ``.gitignore``
-    (:mod:`graveler.ignore_rules`).
+    (:mod:`graveler.values.ignore_rules`).
 
     Symbolic links to files count as files; links to folders are followed inside the folder, and other ones are reported. Files
     that no reader may read, or links to such files, are refused, named and counted. Each

@@ -23,7 +23,7 @@ from graveler.lake.refs.branches import Branches
 from graveler.model import Repository
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
-from graveler.storage.tables import Tables
+from graveler.storage.tables.port import Tables
 
 _PAUSE: Final = 5.0
 """Seconds between two polls of the leases."""

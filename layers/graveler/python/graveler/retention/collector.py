@@ -13,24 +13,24 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.collected import set_collected
 from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
-from graveler.progress import Progress, no_progress
 from graveler.retention.abandoned import Abandoned
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
-from graveler.retention.keeping import DAY, Verdict
+from graveler.retention.forecast import look_ahead
 from graveler.retention.listing import Comparison, Unknown
 from graveler.retention.marking import Marks
-from graveler.retention.outlook import look_ahead
-from graveler.retention.own_files import INSIDE, Needed, OwnFiles
+from graveler.retention.metadata_files import INSIDE, Needed, OwnFiles
 from graveler.retention.pace import RATE
 from graveler.retention.report import check_possible, write_report
 from graveler.retention.roots import RootReader, Roots
+from graveler.retention.rules import DAY, Verdict
 from graveler.retention.runs import OPERATION, Candidate, Claim, Kind, Mode, Outcome, Plan, Runs, Summary, Tally
 from graveler.retention.threads import THREADS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
-from graveler.storage.objects import NotPermittedError, Objects
-from graveler.storage.tables import Tables
+from graveler.storage.objects.port import NotPermittedError, Objects
+from graveler.storage.tables.port import Tables
+from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import known_as
 from graveler.tree.store import METARANGES, RANGES
 

@@ -18,7 +18,7 @@ from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import CHUNK, Candidate, Mode, Runs, Tally
 from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS
-from graveler.storage.objects import Objects
+from graveler.storage.objects.port import Objects
 
 Told = Callable[[int, int], None]
 """A progress callback: the amount done and the total, as far as it is known."""

@@ -12,9 +12,9 @@ from graveler.history.commits import CommitStore
 from graveler.lake.clock import Clock
 from graveler.lake.opening.repositories import Repositories
 from graveler.model import CommitID, Repository
-from graveler.retention.keeping import KnownCommit, Verdict, judge
 from graveler.retention.roots import RootReader, Roots
-from graveler.storage.tables import ConditionFailedError, Delete, Matches, Tables
+from graveler.retention.rules import KnownCommit, Verdict, judge
+from graveler.storage.tables.port import ConditionFailedError, Delete, Matches, Tables
 
 _RECORD: Final = ("record", "line")
 """The attributes of a commit's item that describe the commit itself."""

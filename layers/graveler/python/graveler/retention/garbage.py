@@ -10,16 +10,16 @@ from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.rules import check_settings
 from graveler.model import Commit, CommitID, Page, RetentionRules, Settings
-from graveler.progress import Progress, no_progress
 from graveler.retention.collector import Collector, Options
-from graveler.retention.described import RunDescription, describe
 from graveler.retention.engine import Engine
 from graveler.retention.holds import Hold, Holds
-from graveler.retention.keeping import judge
 from graveler.retention.roots import RootReader
+from graveler.retention.rules import judge
+from graveler.retention.run_document import RunDescription, describe
 from graveler.retention.runs import Candidate, Outcome, Plan, Runs, Summary
 from graveler.retention.space import Space, space
 from graveler.retention.sweeping import Quarantine
+from graveler.system.progress import Progress, no_progress
 
 
 class RulesPreview(Struct, frozen=True):

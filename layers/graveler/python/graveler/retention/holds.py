@@ -9,7 +9,7 @@ from graveler.errors import CorruptError, ExpiredCommitError, NotFoundError
 from graveler.history.commits import CommitStore
 from graveler.model import CommitID, RepositoryUID
 from graveler.storage.limits import text_key
-from graveler.storage.tables import ConditionFailedError, Key, Put, Tables
+from graveler.storage.tables.port import ConditionFailedError, Key, Put, Tables
 
 
 class Hold(Struct, frozen=True):

@@ -28,18 +28,18 @@ from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import dumps
 from graveler.lake.opening.repositories import MARKER, DeletedRepository, Repositories
 from graveler.model import RepositoryUID, Token
-from graveler.progress import Progress, no_progress
 from graveler.retention.holds import Holds
 from graveler.retention.listing import Unknown
-from graveler.retention.own_files import INSIDE
+from graveler.retention.metadata_files import INSIDE
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
 from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.storage.limits import text_key
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Delete, Item, Key, Tables
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Delete, Item, Key, Tables
+from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import known_as
 from graveler.tree.store import METARANGES, RANGES
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from graveler.retention.comparing import NAME_BYTES, Listed, unneeded
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Tally
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.objects.port import Objects, StoredObject
 from graveler.tree.record import data_path, known_as
 
 BEHIND: Final = "_graveler0"

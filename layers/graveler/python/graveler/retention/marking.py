@@ -26,8 +26,8 @@ from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.retention.comparing import ROW
 from graveler.retention.rowfiles import put_rows
 from graveler.retention.threads import at_once
-from graveler.storage.immutable_files import FOLDER as FILES
-from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.storage.objects.tree_files import FOLDER as FILES
 from graveler.tree.identify import expect_name
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import own_name

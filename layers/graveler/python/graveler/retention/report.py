@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from graveler.errors import PreconditionError
-from graveler.extras import not_installed
 from graveler.retention.runs import Candidate, Outcome
-from graveler.storage.folders import temporary_files
-from graveler.storage.objects import Objects
-from graveler.temporary import own_folder
+from graveler.storage.durable_files import temporary_files
+from graveler.storage.objects.port import Objects
+from graveler.system.extras import not_installed
+from graveler.system.temporary_files import own_folder
 
 _ROWS: Final = 50_000
 

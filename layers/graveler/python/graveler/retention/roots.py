@@ -26,14 +26,14 @@ from graveler.model import CommitID, Repository, Token
 from graveler.operations.store import Operations
 from graveler.retention.comparing import NAME_BYTES
 from graveler.retention.holds import Holds
-from graveler.retention.keeping import KnownCommit
+from graveler.retention.rules import KnownCommit
 from graveler.retention.threads import THREADS, at_once
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import LONGEST_REQUEST
-from graveler.storage.folders import temporary_failed, temporary_files
+from graveler.storage.durable_files import temporary_failed, temporary_files
 from graveler.storage.limits import text_key
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Tables
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Tables
 from graveler.tree.record import known_as, own_name
 
 _COMMIT_ID: Final = re.compile(rb"[0-9a-f]{64}")

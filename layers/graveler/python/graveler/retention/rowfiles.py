@@ -16,9 +16,9 @@ from zlib import crc32
 
 from graveler.errors import CorruptError
 from graveler.retention.comparing import NAME_BYTES, ROW, Rows
-from graveler.storage.folders import temporary_files
-from graveler.storage.objects import Objects
-from graveler.temporary import own_folder
+from graveler.storage.durable_files import temporary_files
+from graveler.storage.objects.port import Objects
+from graveler.system.temporary_files import own_folder
 
 ROWS: Final = 1 << 15
 """Rows per block."""

@@ -27,9 +27,9 @@ from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.lake.objects.collected import turn_key
 from graveler.model import CommitID, Page, RepositoryUID
-from graveler.retention.outlook import Outlook
-from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Item, Matches, Tables
+from graveler.retention.forecast import Outlook
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.storage.tables.port import Absent, Condition, ConditionFailedError, Delete, Item, Matches, Tables
 
 FOLDER: Final = "_graveler/gc/runs"
 OPERATION: Final = "collect-garbage"

@@ -25,18 +25,18 @@ from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, RetentionRules
-from graveler.progress import Progress, no_progress
 from graveler.retention.comparing import BATCH, ROW, Rows
 from graveler.retention.engine import InProcess
 from graveler.retention.holds import Holds
-from graveler.retention.keeping import DAY, KnownCommit
 from graveler.retention.listing import EVERYTHING, Unknown, own_objects
 from graveler.retention.marking import MOST_FILES, Marks
 from graveler.retention.roots import Names, RootReader
 from graveler.retention.rowfiles import read_rows
+from graveler.retention.rules import DAY, KnownCommit
 from graveler.retention.runs import Claim, Tally
 from graveler.staging.changes import StagedChanges
-from graveler.storage.folders import temporary_files
+from graveler.storage.durable_files import temporary_files
+from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import own_name
 
 _INSIDE: Final = "_graveler/"
@@ -116,7 +116,7 @@ def held_by(
     rules: RetentionRules | None,
     now: float,
 ) -> dict[CommitID, int]:
-    """Return the bits of the holders of each commit's objects, as :func:`graveler.retention.keeping.judge` decides. No
+    """Return the bits of the holders of each commit's objects, as :func:`graveler.retention.rules.judge` decides. No
     request."""
     masks: dict[CommitID, int] = {cid: mask for cid, mask in pins.items() if cid in commits}
     passed: dict[CommitID, int] = {} if rules is not None else dict(masks)

@@ -15,7 +15,7 @@ from graveler.lake.clock import Backoff, Clock
 from graveler.retention.pace import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome
 from graveler.retention.threads import at_once
-from graveler.storage.objects import (
+from graveler.storage.objects.port import (
     NotPermittedError,
     ObjectConditionError,
     ObjectMissingError,

@@ -13,11 +13,11 @@ from msgspec import Struct
 from graveler.errors import InvalidError
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.repository import OpenRepository
-from graveler.storage.immutable_files import FOLDER
+from graveler.storage.objects.tree_files import FOLDER
 from graveler.tree.store import METARANGES, RANGES
 
 if TYPE_CHECKING:
-    from graveler.storage.s3_versions import DeletedObject
+    from graveler.storage.objects.s3_versions import DeletedObject
 
 _LEFT_OUT: Final = (f"{FOLDER}/quarantine/", f"{FOLDER}/gc/")
 """The collector's own files, which it deletes when their time is over."""
@@ -48,7 +48,7 @@ class Undelete:
                 f"{objects.namespace} keeps no versions of deleted files, which only S3 buckets do; files that a run moved to "
                 "quarantine come back with `graveler gc restore`"
             )
-        from graveler.storage.s3_objects import S3Objects  # a lake in a folder works without boto3
+        from graveler.storage.objects.s3 import S3Objects  # a lake in a folder works without boto3
 
         assert isinstance(objects, S3Objects)
         self._versions = objects.versions()

@@ -23,8 +23,8 @@ from struct import Struct as Layout
 from typing import IO, Any, Final, ParamSpec, TypeVar
 
 from graveler.errors import UnavailableError
-from graveler.forks import new_lock
-from graveler.secret_variables import handed_on, take_over
+from graveler.system.forks import new_lock
+from graveler.system.secret_variables import handed_on, take_over
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -58,7 +58,8 @@ class LocalRuntime:
 
 
 class ScratchFolder:
-    """Short-lived files in ``folder``. A later process removes what a killed one leaves (:mod:`graveler.temporary`)."""
+    """Short-lived files in ``folder``. A later process removes what a killed one leaves
+    (:mod:`graveler.system.temporary_files`)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,7 +70,7 @@ class ScratchFolder:
     def bytes_of(self, write: Callable[[str], None]) -> bytes:
         """Return the bytes of the file that ``write`` makes at the path it receives, and remove the file. ``OSError`` if it
         cannot be made."""
-        from graveler.temporary import own_path  # readers do not need it
+        from graveler.system.temporary_files import own_path  # readers do not need it
 
         path = own_path(self.folder)
         try:

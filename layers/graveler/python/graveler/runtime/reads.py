@@ -5,8 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final, Generic, TypeVar
 
-from graveler.daemon_pool import DaemonPool
-from graveler.forks import new_lock
+from graveler.system.daemon_pool import DaemonPool
+from graveler.system.forks import new_lock
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ import os
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from graveler.forks import new_lock
+from graveler.system.forks import new_lock
 
 if TYPE_CHECKING:
     from queue import SimpleQueue

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from graveler.anywhere import AnyLake, AnyRepository
+from graveler.remote.any_repository import AnyLake, AnyRepository
 
 
 class RepositoryAccess(Protocol):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from graveler.errors import AlreadyExistsError
 from graveler.model import Commit, MergeStrategies, MergeStrategy
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.reference import Reference, ReferenceType, read_strategy, ref_of
 from graveler.sdk.tracebacks import ShortBlock, short_traceback, short_tracebacks
 from graveler.sdk.writable import WritableReference, commit_branch
+from graveler.system.progress import ObjectProgress, no_object_progress
 
 if TYPE_CHECKING:
     from graveler.requests.importing import Imported, ListingOptions

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from graveler.errors import UnavailableError
-from graveler.extras import not_installed
-from graveler.paging import Pages
 from graveler.sdk.tracebacks import short_traceback
+from graveler.system.extras import not_installed
+from graveler.values.paging import Pages
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,7 +25,7 @@ def stream(
     """Return the pages that are still to come as record batches; of one that was begun, its rest. ``kind`` is the type of the
     rows. ``whole`` returns everything, for pages of which none was begun: it takes them all."""
     try:
-        from graveler.arrow.columns import KINDS, batches
+        from graveler.sql.arrow.columns import KINDS, batches
 
         if whole is not None and not pages.begun:
             found = whole()

@@ -6,17 +6,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from graveler.anywhere import AnyLake
 from graveler.errors import InvalidError, UnavailableError
-from graveler.extras import not_installed
 from graveler.lake.opening.location import create_at
-from graveler.locations import Named, find_lake, find_location, user_name
+from graveler.location.environment import Named, find_lake, find_location, user_name
 from graveler.model import Repository as RepositoryProperties
+from graveler.remote.any_repository import AnyLake
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
 from graveler.sdk.repository import Repository
 from graveler.sdk.tracebacks import short_traceback, short_tracebacks
+from graveler.system.extras import not_installed
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake as OwnLake

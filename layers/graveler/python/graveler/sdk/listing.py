@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graveler.errors import GravelerError
 from graveler.lake.text import utf8
-from graveler.paging import Pages
 from graveler.sdk.tracebacks import are_short, short_traceback, shortened
+from graveler.values.paging import Pages
 
 if TYPE_CHECKING:
     import pandas
@@ -68,7 +68,8 @@ class Listing(Iterator[T_co]):
 
     @short_traceback
     def to_arrow(self) -> "pyarrow.RecordBatchReader":
-        """Return what is still to come as a stream of record batches, and take it: :mod:`graveler.arrow.schemas` has the columns.
+        """Return what is still to come as a stream of record batches, and take it: :mod:`graveler.sql.arrow.schemas` has the
+        columns.
 
         Each batch is a page, which is requested when it is reached. But objects of a ref, differences and uncommitted changes,
         unless some were taken, are read column by column and of one state, at 1 µs each. Errors may come as batches are read.

@@ -6,9 +6,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
-from graveler.extras import not_installed
 from graveler.sdk.frames import Frames, Querying
 from graveler.sdk.tracebacks import are_short, short_tracebacks, shortened
+from graveler.system.extras import not_installed
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,9 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graveler.addresses import ref_address
 from graveler.errors import InvalidError, UnavailableError
-from graveler.extras import not_installed
 from graveler.model import (
     Change,
     Commit,
@@ -20,12 +18,14 @@ from graveler.model import (
     MergeStrategy,
     ObjectEntry,
 )
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.listing import Listing, keys_behind, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
 from graveler.sdk.tracebacks import short_tracebacks
+from graveler.system.extras import not_installed
+from graveler.system.progress import ObjectProgress, no_object_progress
+from graveler.values.addresses import ref_address
 
 if TYPE_CHECKING:
     import pyarrow
@@ -90,7 +90,7 @@ class Reference:
         )
 
     def _all_objects(self, prefix: str, after: str) -> "pyarrow.RecordBatchReader":
-        from graveler.arrow.tables import objects  # for those that use data frames
+        from graveler.sql.arrow.tables import objects  # for those that use data frames
 
         return objects(self._repository.verbs, self._id, keys=keys_behind(prefix, after))
 
@@ -189,7 +189,7 @@ class Reference:
     def _differences(
         self, left: CommitID, right: CommitID, prefix: str, after: str, kind: DiffType
     ) -> "pyarrow.RecordBatchReader":
-        from graveler.arrow.tables import diff  # for those that use data frames
+        from graveler.sql.arrow.tables import diff  # for those that use data frames
 
         return diff(self._repository.verbs, left, right, keys=keys_behind(prefix, after), three_dot=kind == "three_dot")
 
@@ -239,7 +239,7 @@ class Reference:
         """
         try:
             # By its name, as it stands on the filesystem, which opens lakes by the module of the handle on a lake.
-            comparison = import_module("graveler.rowdiff.comparison")
+            comparison = import_module("graveler.sql.rowdiff.comparison")
         except ModuleNotFoundError as error:
             raise UnavailableError(not_installed("a diff of rows", error.name, "sql")) from None
         left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id

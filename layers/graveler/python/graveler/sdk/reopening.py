@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
-from graveler.anywhere import AnyLake
-from graveler.configuration import profile_names
 from graveler.errors import ForbiddenError
-from graveler.forks import new_lock
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
-from graveler.locations import Named, ServedLake, find_lake
+from graveler.location.configuration import profile_names
+from graveler.location.environment import Named, ServedLake, find_lake
+from graveler.remote.any_repository import AnyLake
 from graveler.remote.opening import open_served
+from graveler.system.forks import new_lock
 
 _KEPT: Final = 8
 """The number of lakes that stay open for further handles."""

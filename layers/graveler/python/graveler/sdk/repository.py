@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from graveler.anywhere import AnyLake, AnyRepository
 from graveler.errors import AlreadyExistsError, InvalidError
 from graveler.model import Branch as BranchPosition
 from graveler.model import Repository as RepositoryProperties
 from graveler.model import Tag as TagPosition
+from graveler.remote.any_repository import AnyLake, AnyRepository
 from graveler.sdk.branch import Branch
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size

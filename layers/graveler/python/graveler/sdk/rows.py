@@ -13,7 +13,7 @@ from graveler.sdk.tracebacks import short_tracebacks
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from graveler.markup import Table
+    from graveler.text.markup import Table
 
 SORTED: Final = 100_000
 """The differences that are sorted at most: DuckDB's sort of large rows needs memory that a limit may not leave it."""

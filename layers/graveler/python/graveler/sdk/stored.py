@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
-from graveler.addresses import Address
 from graveler.errors import AlreadyExistsError, GravelerError, ObjectNotFoundError
 from graveler.model import ObjectEntry
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
 from graveler.sdk.tracebacks import are_short, short_tracebacks, shortened
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 from graveler.storage.spooled import SpooledFile
+from graveler.system.progress import ObjectProgress, no_object_progress
+from graveler.values.addresses import Address
 
 ReadMode: TypeAlias = Literal["r", "rt", "rb"]
 WriteMode: TypeAlias = Literal["w", "wt", "wb", "x", "xt", "xb"]

@@ -6,7 +6,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from graveler.errors import GravelerError
-from graveler.markup import (
+from graveler.model import (
+    Branch,
+    Change,
+    ChangeType,
+    Commit,
+    CommonPrefix,
+    ObjectEntry,
+    Repository,
+    Tag,
+    Totals,
+)
+from graveler.sdk.access import RepositoryAccess
+from graveler.text.markup import (
     GREEN,
     GREY,
     RED,
@@ -24,20 +36,8 @@ from graveler.markup import (
     table,
     value_cell,
 )
-from graveler.model import (
-    Branch,
-    Change,
-    ChangeType,
-    Commit,
-    CommonPrefix,
-    ObjectEntry,
-    Repository,
-    Tag,
-    Totals,
-)
-from graveler.paging import Pages
-from graveler.readable import count, human_size
-from graveler.sdk.access import RepositoryAccess
+from graveler.text.readable import count, human_size
+from graveler.values.paging import Pages
 
 if TYPE_CHECKING:
     from graveler.sdk.row_differences import ColumnDifference, RowDifference

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graveler.errors import InvalidError
 from graveler.model import Change, Commit, ObjectEntry
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.listing import Listing, keys_behind, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.stored import StoredObject, WriteableObject
 from graveler.sdk.tracebacks import short_tracebacks
+from graveler.system.progress import ObjectProgress, no_object_progress
 
 if TYPE_CHECKING:
     import pyarrow
@@ -47,7 +47,7 @@ class WritableReference(Reference):
         )
 
     def _all_uncommitted(self, prefix: str, after: str) -> "pyarrow.RecordBatchReader":
-        from graveler.arrow.tables import staged  # for those that use data frames
+        from graveler.sql.arrow.tables import staged  # for those that use data frames
 
         return staged(self._repository.verbs, self._id, keys=keys_behind(prefix, after))
 

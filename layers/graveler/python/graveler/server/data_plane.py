@@ -24,9 +24,9 @@ from graveler.server.namespaces import Namespaces
 from graveler.server.requests import Receive, Request
 from graveler.server.responses import Headers, RequestError, ServerResponse
 from graveler.server.threads import Threads
-from graveler.storage.folder_objects import FolderObjects, FolderWriter
-from graveler.storage.objects import ObjectConditionError, StoredObject
-from graveler.storage.presigned import DAMAGED, Grant, UrlSigner
+from graveler.storage.objects.folder import FolderObjects, FolderWriter
+from graveler.storage.objects.port import ObjectConditionError, StoredObject
+from graveler.storage.objects.presigned import DAMAGED, Grant, UrlSigner
 
 MAX_PUT: Final = 5 << 30
 """Largest PUT in bytes, as in S3."""

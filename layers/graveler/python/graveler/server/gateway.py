@@ -1,7 +1,8 @@
 """The ASGI application of a worker: routes requests, counts and logs them.
 
-Its event loop moves bytes and handles short requests (:mod:`graveler.server.short`). All other handlers, which may wait for a
-disk or for each other, run in threads; so no request waits for another one's handler, and no handler's thread waits for a client.
+Its event loop moves bytes and handles short requests (:mod:`graveler.server.loop_requests`). All other handlers, which may wait
+for a disk or for each other, run in threads; so no request waits for another one's handler, and no handler's thread waits
+for a client.
 """
 
 import asyncio
@@ -13,8 +14,6 @@ from typing import Any, Final, Protocol
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.errors import UnavailableError
-from graveler.pauses import WouldWaitError
-from graveler.random_bytes import random_bytes
 from graveler.server.api_page import api_page, is_api_page
 from graveler.server.bodies import (
     SILENCE_SECONDS,
@@ -30,12 +29,14 @@ from graveler.server.configuration import OBJECTS_PATH, ServerSettings
 from graveler.server.cors import CrossOrigin
 from graveler.server.data_plane import DataPlane
 from graveler.server.events import event_of, response_of
+from graveler.server.loop_requests import ShortRequests
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine, now, write_line
 from graveler.server.requests import Message, Receive, Request, Scope, Send, request_of
 from graveler.server.responses import Pieces, RequestError, ServerResponse, json_error
-from graveler.server.short import ShortRequests
 from graveler.server.threads import Threads
+from graveler.system.pauses import WouldWaitError
+from graveler.system.random_bytes import random_bytes
 
 _NO_BODY: Final = Body()
 HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")

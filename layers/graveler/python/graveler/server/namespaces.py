@@ -14,8 +14,8 @@ from msgspec import Struct
 from graveler.errors import NotFoundError
 from graveler.lake.opening.folder import ServedFolders
 from graveler.lake.opening.repositories import Repositories
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Tables
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Tables
 
 BELIEVED: Final = 5.0
 """Cache lifetime in seconds, as for access keys."""

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from graveler.access.audit import write_to
-from graveler.storage.modes import PRIVATE
+from graveler.storage.file_modes import PRIVATE
 
 _ENCODER: Final = msgspec.json.Encoder()
 _STDERR: Final = 2

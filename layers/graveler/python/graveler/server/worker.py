@@ -6,7 +6,6 @@ import re
 from multiprocessing.util import Finalize
 from typing import Final
 
-from graveler import pauses
 from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
@@ -23,8 +22,9 @@ from graveler.server.metrics import Metrics
 from graveler.server.namespaces import ServedNamespaces
 from graveler.server.request_log import open_audit_log
 from graveler.server.threads import Threads
-from graveler.storage.modes import PRIVATE
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.file_modes import PRIVATE
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.system import pauses
 
 _WITHIN: Final = "^local://"
 _COLLECT_EVERY: Final = 20_000

@@ -84,7 +84,7 @@ def __getattr__(name: str) -> object:
         module = import_module(f"graveler.spark.{_MODULES[name]}")
     except ModuleNotFoundError as error:
         from graveler.errors import UnavailableError
-        from graveler.extras import not_installed
+        from graveler.system.extras import not_installed
 
         raise UnavailableError(not_installed("graveler.spark", error.name, "spark")) from None
     found: object = getattr(module, name)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from graveler.errors import InvalidError
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.spark.connect import expect_jvm
 from graveler.spark.handles import LakeLike, Reachable
 from graveler.spark.transactions import Transaction, transaction

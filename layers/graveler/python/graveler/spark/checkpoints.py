@@ -19,8 +19,8 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError
-from graveler.spark.built import Span, Subtree, Subtrees, pack, unpack
-from graveler.storage.objects import Objects, StoredObject
+from graveler.spark.results import Span, Subtree, Subtrees, pack, unpack
+from graveler.storage.objects.port import Objects, StoredObject
 
 FOLDER: Final = "_graveler/imports"
 _THREADS: Final = 16

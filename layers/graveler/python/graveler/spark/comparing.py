@@ -4,9 +4,9 @@ from pyspark.sql import SparkSession
 
 from graveler.lake.importing.changes import Compare
 from graveler.model import Totals
-from graveler.spark.ahead import read_ahead
 from graveler.spark.frames import in_each_task
 from graveler.spark.locations import Files
+from graveler.spark.read_ahead import read_ahead
 from graveler.spark.slices import TASK_ROWS, TwoSlices, pairs
 from graveler.tree.key_range import KeyRange
 from graveler.tree.summary import total_between

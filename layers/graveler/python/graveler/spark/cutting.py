@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from graveler.storage.limits import MAX_OBJECT_KEY_BYTES
-from graveler.storage.objects import PAGE, Objects, Page
+from graveler.storage.objects.port import PAGE, Objects, Page
 
 T = TypeVar("T")
 

@@ -7,18 +7,18 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from graveler.addresses import with_tag_meant
-from graveler.data_files import is_empty, is_visible
 from graveler.errors import InvalidError, NotFoundError, RefNotFoundError
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import ObjectEntry
 from graveler.sdk.repository import Repository as RepositoryHandle
 from graveler.spark.as_of import AS_OF, ref_as_of
 from graveler.spark.connect import expect_jvm
 from graveler.spark.handles import LakeLike, Reached, parse_uri, reached
-from graveler.spark.inside import FoundFile, Value, read_files
+from graveler.spark.jvm import FoundFile, Value, read_files
 from graveler.spark.urls import locator
+from graveler.values.addresses import with_tag_meant
+from graveler.values.data_files import is_empty, is_visible
 
 FORMAT: Final = "parquet"
 
@@ -123,7 +123,7 @@ def read_at(
 
 
 def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntry]:
-    """Yield the entries that are data of the dataset in the folder ``base`` (:func:`~graveler.data_files.is_data`).
+    """Yield the entries that are data of the dataset in the folder ``base`` (:func:`~graveler.values.data_files.is_data`).
     :class:`InvalidError` for a table whose own log decides which of its files count, as Delta's does: all files together are rows
     that the table never had."""
     begin = len(base) + 1 if base else 0

@@ -21,9 +21,9 @@ import graveler.spark
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.requests.importing import ListingOptions
-from graveler.secret_variables import without_secrets
 from graveler.spark.linking import Mode
 from graveler.spark.session import local_session
+from graveler.system.secret_variables import without_secrets
 
 FOLDER: Final = Path("demo-lake-spark")
 EVENTS: Final = "tables/events"

@@ -4,10 +4,10 @@ from msgspec import Struct
 
 from graveler.errors import ForbiddenError
 from graveler.spark.handles import Reached
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.modes import PLAIN
-from graveler.storage.namespaces import open_namespace
-from graveler.storage.objects import Objects
+from graveler.storage.file_modes import PLAIN
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.namespaces import open_namespace
+from graveler.storage.objects.port import Objects
 
 
 class Destination(Struct, frozen=True):

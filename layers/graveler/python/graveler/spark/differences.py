@@ -8,12 +8,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from graveler.errors import InvalidError
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import ChangeType
-from graveler.spark.ahead import read_ahead
 from graveler.spark.columns import BATCH_ROWS, OBJECT, RecordColumns, paths
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, reached
+from graveler.spark.read_ahead import read_ahead
 from graveler.spark.slices import TASK_ROWS, TwoSlices, pairs
 from graveler.tree.diff import Difference
 from graveler.tree.diff import diff as differences

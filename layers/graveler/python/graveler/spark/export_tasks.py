@@ -28,10 +28,10 @@ from graveler.lake.objects.checked import checked, vouches
 from graveler.model import ObjectEntry
 from graveler.spark.destinations import Destination
 from graveler.spark.slices import TwoSlices
-from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_object_key
-from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.temporary import own_folder
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.system.temporary_files import own_folder
 from graveler.tree.diff import diff
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import RecordCodec

@@ -34,7 +34,7 @@ from graveler.lake.exporting.export_folder import (
     ExportFolderError,
     ExportMarker,
 )
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import CommitID
 from graveler.spark.destinations import Destination, destination_at
 from graveler.spark.export_tasks import (
@@ -53,8 +53,8 @@ from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.leases import held
 from graveler.spark.locations import task_store
 from graveler.spark.slices import TwoSlices, pairs
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import ObjectMissingError
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import ObjectMissingError
 from graveler.tree.key_range import KeyRange
 from graveler.tree.tree import Tree
 

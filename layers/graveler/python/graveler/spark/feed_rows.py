@@ -38,7 +38,7 @@ from graveler.spark.datasets import data_files, dataset_path
 from graveler.spark.feed_objects import commit_columns, trees
 from graveler.spark.partition_names import values_of
 from graveler.spark.schemas import nullable
-from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.tree.diff import diff
 from graveler.tree.key_range import KeyRange
 from graveler.tree.record import RecordCodec

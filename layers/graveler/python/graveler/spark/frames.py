@@ -17,13 +17,13 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import CommitID
-from graveler.spark.ahead import read_ahead
 from graveler.spark.columns import OBJECT, RecordColumns
 from graveler.spark.conditions import keys_where
 from graveler.spark.failures import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
+from graveler.spark.read_ahead import read_ahead
 from graveler.spark.slices import TASK_ROWS, KeyRanges, Slice, both, either, slices
 from graveler.spark.workers import forget_archives
 from graveler.tree.key_range import KeyRange

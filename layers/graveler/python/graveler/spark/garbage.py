@@ -26,7 +26,7 @@ from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS, at_once
 from graveler.spark.connect import expect_jvm
 from graveler.spark.failures import spark_errors
-from graveler.storage.objects import Objects
+from graveler.storage.objects.port import Objects
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from graveler.addresses import SCHEME, Address, scheme_of, without_scheme
 from graveler.errors import InvalidError
 from graveler.lake.lake import Lake
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, open_at
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.sdk.lake import Lake as LakeHandle
 from graveler.sdk.repository import Repository as RepositoryHandle
 from graveler.spark.locations import (
@@ -24,6 +23,7 @@ from graveler.spark.locations import (
     s3_settings,
     served_location_of,
 )
+from graveler.values.addresses import SCHEME, Address, scheme_of, without_scheme
 
 if TYPE_CHECKING:
     from graveler.spark.served import ServedRepository

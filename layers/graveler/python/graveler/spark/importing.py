@@ -22,9 +22,8 @@ from graveler.errors import CorruptError, InvalidError, PreconditionError
 from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.text import utf8
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.requests.importing import ImportChanges, Imported, ListingOptions
-from graveler.spark.built import BadRow, Span, Subtree, Subtrees, unpack
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.comparing import compare_by_tasks
 from graveler.spark.connect import cores
@@ -33,6 +32,7 @@ from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.joining import join_subtrees
 from graveler.spark.listing import Columns, canonical
 from graveler.spark.locations import task_store
+from graveler.spark.results import BadRow, Span, Subtree, Subtrees, unpack
 from graveler.spark.subtrees import SAMPLES, SCHEMA, Mapper, SubtreeTask
 from graveler.spark.workers import forget_archives
 from graveler.tree.tree import Tree

@@ -10,9 +10,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from graveler.model import SplitParameters
-from graveler.spark.built import Subtree
 from graveler.spark.connect import cores
 from graveler.spark.frames import in_each_task
+from graveler.spark.results import Subtree
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import join

@@ -33,10 +33,10 @@ from graveler.history.names import check_tag
 from graveler.lake.committing.applications import LARGEST_VERSION
 from graveler.lake.refs.hidden_branch import HIDDEN, hidden_name
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake, user_name
+from graveler.location.environment import ServedLake, user_name
 from graveler.model import Application, Commit, CommitID
-from graveler.spark.beginnings import deciding
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
+from graveler.spark.transaction_session import deciding
 
 TERMS: Final = "graveler.transaction"
 """The key of the terms in the hidden commit's metadata."""

@@ -9,7 +9,7 @@ from typing import Final
 from graveler.errors import BusyError, GravelerError
 from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject
+from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError, Objects, StoredObject
 
 SECONDS: Final = 300.0
 """Seconds without renewal after which a lease expires, by the clock of the process that watches it."""

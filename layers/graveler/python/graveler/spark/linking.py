@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeVar
 
-from graveler.data_files import is_visible
 from graveler.errors import DirtyBranchError, InvalidError
 from graveler.model import ObjectEntry
 from graveler.spark.datasets import data_files
 from graveler.spark.handles import Reached
 from graveler.spark.partition_names import partition_columns
+from graveler.values.data_files import is_visible
 
 Mode = Literal["append", "overwrite", "dynamic"]
 MODES: Final = ("append", "overwrite", "dynamic")

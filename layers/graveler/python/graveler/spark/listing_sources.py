@@ -15,14 +15,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from graveler.errors import UNREADABLE, InvalidError
 from graveler.lake.importing.listing_files import find_near
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.spark.connect import cores
 from graveler.spark.cutting import Look, Piece, cut_points, groups, look
 from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.listing import MALFORMED
-from graveler.storage.objects import Objects
+from graveler.storage.objects.port import Objects
 
 FORMATS: Final = ("parquet", "orc", "csv")
 LISTED: Final = arrow.schema(

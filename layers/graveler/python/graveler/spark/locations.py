@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from graveler.errors import InvalidError
 from graveler.lake.opening.location import LakeLocation
-from graveler.locations import Named, ServedLake, find_lake, find_location
+from graveler.location.environment import Named, ServedLake, find_lake, find_location
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.objects import Objects
-from graveler.tree.ids import NoNotes
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.tree_files import ImmutableFiles
+from graveler.tree.range_notes import NoNotes
 from graveler.tree.store import TreeStore
 
 if TYPE_CHECKING:
-    from graveler.storage.s3_objects import S3Settings
+    from graveler.storage.objects.s3 import S3Settings
 
 TASK_MEMORY: Final = 48 << 20
 """Bytes of tree files that a task caches."""
@@ -64,7 +64,7 @@ class Files(Protocol):
 
 def s3_settings(options: Mapping[str, object]) -> "S3Settings":
     """Return the settings of S3: ``region`` and ``s3_endpoint_url`` of these options, else those of the environment."""
-    from graveler.storage.s3_objects import S3Settings  # botocore: not for lakes in folders
+    from graveler.storage.objects.s3 import S3Settings  # botocore: not for lakes in folders
 
     given = {name.lower(): str(value) for name, value in options.items() if value}
     environ = os.environ

@@ -9,13 +9,13 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError, NotFoundError
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import CommitID, ObjectEntry
 from graveler.retention.threads import THREADS, at_once
 from graveler.spark.datasets import data_files, dataset_path
 from graveler.spark.destinations import Destination, destination_at
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
-from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.objects.folder import FolderObjects
 
 SYMLINK: Final = "symlink.txt"
 TABLE: Final = "manifest.parquet"

@@ -23,9 +23,9 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import GravelerError
 from graveler.spark.partition_names import folder_of
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import Objects
-from graveler.temporary import own_folder
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import Objects
+from graveler.system.temporary_files import own_folder
 
 CODECS: Final = {"snappy": ".snappy", "zstd": ".zstd", "gzip": ".gz", "lz4": ".lz4", "none": ""}
 """Compressions, and their parts of file names."""

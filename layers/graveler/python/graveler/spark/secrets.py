@@ -7,7 +7,7 @@ configuration or in a log. The secret's text is the JSON that ``graveler keys cr
 import msgspec
 
 from graveler.errors import InvalidError
-from graveler.storage.aws_secrets import read_secret
+from graveler.storage.secrets.aws import read_secret
 
 
 class _Kept(msgspec.Struct):
@@ -20,7 +20,7 @@ class _Kept(msgspec.Struct):
 def access_key(name: str, region: str | None = None) -> tuple[str, str]:
     """Return ID and secret of the access key in the secret ``name``, an ARN, or a name in ``region``.
 
-    Cost and errors as :func:`graveler.storage.aws_secrets.read_secret`; :class:`InvalidError` if the secret is not such JSON. No
+    Cost and errors as :func:`graveler.storage.secrets.aws.read_secret`; :class:`InvalidError` if the secret is not such JSON. No
     error shows its text.
     """
     try:

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError, PreconditionError, UnavailableError
 from graveler.history.commits import decode_commit
-from graveler.history.cuts import split_of
+from graveler.history.split_parameters import split_of
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
 from graveler.lake.committing.records import COMMITS_FOLDER
-from graveler.lake.committing.recut import as_cut
+from graveler.lake.committing.resplit import as_cut
 from graveler.lake.importing.importer import Comparison, ImportSource, expect_objects, replaced, sorted_sources
 from graveler.lake.opening.repositories import Repositories
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.model import Commit, CommitID, MetarangeName, Repository, SplitParameters
 from graveler.remote.connection import Connection
 from graveler.remote.opening import connect
@@ -29,16 +29,16 @@ from graveler.remote.repository import RemoteRepository, not_made
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import Imported
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.immutable_files import ImmutableFiles
-from graveler.storage.namespaces import locate, open_namespace
-from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.objects.namespaces import locate, open_namespace
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.storage.objects.tree_files import ImmutableFiles
 from graveler.tree.canonical import ends_by
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.wire import documents, objects
 
 if TYPE_CHECKING:
-    from graveler.storage.s3_objects import S3Settings
+    from graveler.storage.objects.s3 import S3Settings
 
 _LOCAL: Final = "local://"
 

@@ -41,7 +41,7 @@ from graveler.history.names import check_tag
 from graveler.lake.opening.location import LakeLocation, open_at
 from graveler.lake.refs.hidden_branch import hidden_branch, hidden_name
 from graveler.lake.repository import OpenRepository
-from graveler.locations import user_name
+from graveler.location.environment import user_name
 from graveler.model import Application, CommitID, ObjectEntry
 from graveler.spark.datasets import data_files, dataset_path, expect_plain
 from graveler.spark.landing import Work, expect_free, finish, give_tag

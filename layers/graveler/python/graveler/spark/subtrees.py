@@ -17,11 +17,11 @@ from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.listing_rows import RowReader
 from graveler.lake.importing.listing_tables import Batch
 from graveler.model import SplitParameters
-from graveler.spark.built import BadRow, Span, Subtree, Subtrees, pack
 from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import PROBLEM, Columns
-from graveler.tree.ids import ID_BYTES
+from graveler.spark.results import BadRow, Span, Subtree, Subtrees, pack
+from graveler.tree.range_notes import ID_BYTES
 from graveler.tree.record import RecordCodec
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Part

@@ -14,21 +14,21 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from graveler.addresses import Address
 from graveler.errors import InvalidError, UnavailableError
 from graveler.history.names import check_tag
 from graveler.lake.committing.applications import check_application
 from graveler.lake.refs.hidden_branch import hidden_branch
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake, user_name
+from graveler.location.environment import ServedLake, user_name
 from graveler.model import Application, Commit, ObjectEntry, RepositoryUID
-from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, dataset_path, expect_plain, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
-from graveler.spark.inside import Value, WrittenFile, write_files
+from graveler.spark.jvm import Value, WrittenFile, write_files
 from graveler.spark.landing import Work, expect_free, finish, give_tag, later_write, no_changes
 from graveler.spark.linking import MODES, Mode, expect_clean, expect_partitions, link_files, remove_below
+from graveler.spark.transaction_session import Beginning
 from graveler.spark.urls import hadoop_url, stored_below
+from graveler.values.addresses import Address
 
 
 class Written(Struct, frozen=True):

@@ -9,9 +9,9 @@ from typing import Final
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.spark.handles import Reached
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.folders import sync_file, sync_folder, unavailable
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.durable_files import sync_file, sync_folder, unavailable
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import Objects, StoredObject
 
 _S3: Final = "s3://"
 _PIECE: Final = 1 << 20

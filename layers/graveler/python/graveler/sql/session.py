@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graveler.duckdb import connect_noting
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
-from graveler.extras import not_installed
 from graveler.lake.text import utf8
 from graveler.sdk.query import Parameters
 from graveler.sql.calls import Call, rewritten
+from graveler.system.extras import not_installed
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 from msgspec.structs import replace
 
-from graveler.addresses import unquote_ref, without_scheme
-from graveler.arrow import schemas, tables
 from graveler.errors import GravelerError, InvalidError, RefNotFoundError
 from graveler.history.expressions import is_base, parse
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.reading.view import View
 from graveler.model import CommitID
+from graveler.sql.arrow import schemas, tables
 from graveler.sql.calls import Call
+from graveler.values.addresses import unquote_ref, without_scheme
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
     from graveler.remote.reading import RemoteView
     from graveler.sdk.lake import Lake
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from graveler.storage.limits import check_text_keys
-from graveler.storage.tables import Item, Query, QueryPage, Tables
+from graveler.storage.tables.port import Item, Query, QueryPage, Tables
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -18,11 +18,10 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
-from graveler.random_bytes import random_bytes
 from graveler.staging.ahead import ReadAhead
 from graveler.staging.tokens import new_token, next_token, shard_count
 from graveler.storage.limits import check_text_keys
-from graveler.storage.tables import (
+from graveler.storage.tables.port import (
     Absent,
     Condition,
     ConditionFailedError,
@@ -34,6 +33,7 @@ from graveler.storage.tables import (
     Query,
     Tables,
 )
+from graveler.system.random_bytes import random_bytes
 
 PAGE: Final = 1000
 """Number of items that one table read requests."""

@@ -15,7 +15,7 @@ from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import shard_count
-from graveler.storage.tables import Item, Key, Put, Tables
+from graveler.storage.tables.port import Item, Key, Put, Tables
 
 LONGEST_REQUEST: Final = 15 * 60
 """Seconds after which no reader can still hold an older state of a branch: the longest life of a function."""

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError
 from graveler.model import CommitID, RepositoryUID, Token
-from graveler.random_bytes import random_bytes
-from graveler.storage.tables import Absent, Item, Key, Matches, Put, Tables, Value
+from graveler.storage.tables.port import Absent, Item, Key, Matches, Put, Tables, Value
+from graveler.system.random_bytes import random_bytes
 
 MAX_SHARDS: Final = 64
 OUTCOME_TTL: Final = 7 * 86_400

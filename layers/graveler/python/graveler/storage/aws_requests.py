@@ -34,8 +34,8 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from graveler.errors import AnswerLostError, BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
-from graveler.retries import Retries
-from graveler.storage.objects import NotPermittedError
+from graveler.storage.objects.port import NotPermittedError
+from graveler.system.retries import Retries
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials

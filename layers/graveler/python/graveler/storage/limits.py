@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from graveler.errors import UNREADABLE, InvalidError
-from graveler.storage.tables import (
+from graveler.storage.tables.port import (
     MAX_ITEM_BYTES,
     MAX_SORT_KEY_BYTES,
     MAX_TRANSACTION_WRITES,

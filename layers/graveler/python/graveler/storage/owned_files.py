@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from graveler.random_bytes import random_bytes
-from graveler.storage.beneath import Beneath
-from graveler.storage.modes import Modes
-from graveler.temporary import try_lock
+from graveler.storage.file_modes import Modes
+from graveler.storage.objects.confined_folder import Beneath
+from graveler.system.random_bytes import random_bytes
+from graveler.system.temporary_files import try_lock
 
 LOCKED: Final = "locked-"
 """The beginning of the name of a file whose owner holds its lock."""

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from weakref import WeakSet
 
-from graveler.storage.folders import temporary_files
-from graveler.temporary import own_folder
+from graveler.storage.durable_files import temporary_files
+from graveler.system.temporary_files import own_folder
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -14,9 +14,9 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
-from graveler.tree.ids import ID_BYTES
 from graveler.tree.patch import Change as Change
 from graveler.tree.patch import patch_work
+from graveler.tree.range_notes import ID_BYTES
 from graveler.tree.record import identity, record_ids
 from graveler.tree.store import ENOUGH, TASK, TreeStore
 from graveler.tree.tree import Tree

@@ -2,8 +2,8 @@
 
 from bisect import bisect_left, bisect_right
 
-from graveler.tree.ids import ID_BYTES
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.range_notes import ID_BYTES
 from graveler.tree.sstable import MalformedTableError, Table
 from graveler.tree.tree import Tree
 

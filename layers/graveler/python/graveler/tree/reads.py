@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from graveler.forks import new_lock
+from graveler.system.forks import new_lock
 
 if TYPE_CHECKING:
     from graveler.tree.range_info import RangeInfo

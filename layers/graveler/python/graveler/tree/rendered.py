@@ -3,7 +3,8 @@
 For each stretch of a range (some blocks that are about a page together), the text of its records is kept by block, compressed,
 with the position where the text of each record ends. Where in the range a page begins and ends is looked up in the range's own
 file: two blocks of it, for a page that spans ten. A range is immutable, and so is its rendering; it is kept among the notes
-(:class:`graveler.tree.ids.Notes`), may vanish at any time, and has a checksum. It is half as large again as the range's file.
+(:class:`graveler.tree.range_notes.Notes`), may vanish at any time, and has a checksum. It is half as large again as the range's
+file.
 
 A stretch is rendered when it is requested for a second time, which costs some three pages; each time after that costs a third of
 a page. Listing everything once costs nothing extra.
@@ -22,11 +23,11 @@ import msgspec
 from xxhash import xxh3_64_hexdigest, xxh3_128_digest
 
 from graveler.errors import UNREADABLE
-from graveler.forks import new_lock
+from graveler.system.forks import new_lock
 from graveler.tree.block import zstd
-from graveler.tree.ids import Notes
 from graveler.tree.listing import out_of_order
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.range_notes import Notes
 from graveler.tree.record import Made, RecordCodec
 from graveler.tree.sstable import Lookups, MalformedTableError, Records
 from graveler.tree.tree import Tree

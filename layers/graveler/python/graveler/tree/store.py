@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from graveler.errors import DamagedFileError, GravelerError, NotFoundError
-from graveler.forks import new_lock
-from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
+from graveler.system.forks import new_lock
 from graveler.tree.lookup_cache import BlockCache, RecordCache
+from graveler.tree.range_notes import MemoryNotes, Notes, RangeNotes
 from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
 from graveler.tree.tail import Label
 

@@ -13,12 +13,12 @@ from operator import gt
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import DamagedFileError, InvalidError
-from graveler.forks import new_lock
 from graveler.model import MetarangeID, MetarangeName, SplitParameters
+from graveler.system.forks import new_lock
 from graveler.tree.assemble import table_file
-from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
 from graveler.tree.range_info import ID, RangeInfo
+from graveler.tree.range_notes import ID_BYTES, RangeNote
 from graveler.tree.record import record_ids
 from graveler.tree.sstable import Lookups, MalformedTableError, OtherFileError, Records, Table
 from graveler.tree.store import METARANGES, RANGES, TreeStore, wrong_with

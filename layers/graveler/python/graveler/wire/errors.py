@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError
+from graveler.values.error_codes import code_of, fields_of
 
 UNEXPECTED_CODE: Final = "unexpected"
 """A bug, or a status about which nothing more is known."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET, Struct, UnsetType
 
-from graveler.retention.described import RunDescription
+from graveler.retention.run_document import RunDescription
 from graveler.retention.runs import Kind, Mode, Outcome
 from graveler.wire.documents import Commit, Pagination
 from graveler.wire.errors import Error

@@ -4,11 +4,11 @@ from contextlib import suppress
 from typing import Final
 
 from graveler import model
+from graveler.api.background import answer
 from graveler.api.call import Call
 from graveler.api.differences import diff_list, uncommitted_diff
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import commit_info, once
-from graveler.api.long import answer
 from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.resources.refs import merge_strategies
 from graveler.api.response import Response, json_response, no_content, text_response

@@ -6,10 +6,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from graveler import model
+from graveler.api.background import answer
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import commit_info
-from graveler.api.long import answer
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes

@@ -13,13 +13,13 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from graveler.api.bare import bare_namespace, forget_bare
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.namespaces import check_namespace
 from graveler.api.operation_documents import operations_of
 from graveler.api.queries import Query, RequiredText
+from graveler.api.reserved_names import bare_namespace, forget_bare
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import NotFoundError

@@ -17,10 +17,10 @@ from graveler.api.routing import Routes
 from graveler.model import RetentionRules
 from graveler.operations.store import OperationState
 from graveler.requests.base import Permission
-from graveler.retention.described import RunDescription
 from graveler.retention.garbage import Garbage
 from graveler.retention.holds import Hold
 from graveler.retention.operation import KIND, CollectRequest
+from graveler.retention.run_document import RunDescription
 from graveler.retention.runs import Runs, Tally
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, commit_document, pagination
 from graveler.wire.errors import Error

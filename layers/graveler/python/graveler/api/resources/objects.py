@@ -14,13 +14,13 @@ from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content, rendered_response
 from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, link_one
-from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.model import CommonPrefix, ObjectEntry
-from graveler.pauses import expect_at_hand
 from graveler.requests import staging
 from graveler.requests.base import Permission
+from graveler.system.pauses import expect_at_hand
 from graveler.tree.record import encode_key
+from graveler.values.error_codes import code_of, fields_of
 from graveler.wire.documents import COMMIT_HEADER, SAYS_STATE, STATE_HEADER, commit_headers, pagination
 from graveler.wire.errors import Error, ObjectError
 from graveler.wire.objects import (

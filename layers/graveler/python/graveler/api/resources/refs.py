@@ -4,11 +4,11 @@ from typing import Literal
 
 from msgspec import field
 
+from graveler.api.background import answer
 from graveler.api.call import Call
 from graveler.api.differences import against, committed_diff, diff_list, outlined_diff, uncommitted_diff
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import commit_info
-from graveler.api.long import answer
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Final
 
 from graveler.access.sources import ImportSources as AllowedSources
-from graveler.api.bare import note_bare
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
 from graveler.api.namespaces import check_namespace
 from graveler.api.queries import ForceQuery, PageQuery, Query
+from graveler.api.reserved_names import note_bare
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.api.sample import add_sample

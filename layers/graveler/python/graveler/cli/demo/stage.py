@@ -160,7 +160,7 @@ class Stage:
 
     def _count_files(self) -> dict[str, int]:
         """Return the number of files in the object store by kind. (Only the demo looks inside the lake's folder.)"""
-        from graveler.storage.folder_objects import FolderObjects
+        from graveler.storage.objects.folder import FolderObjects
 
         objects = FolderObjects(self._objects)
         return {kind: sum(1 for _ in objects.list(prefix)) for kind, prefix in _KINDS.items()}

@@ -10,7 +10,7 @@ from graveler.cli.demo.stage import Stage
 from graveler.cli.local_files import files_below
 from graveler.cli.locations import LAKE
 from graveler.errors import InvalidError
-from graveler.ignore_rules import FolderRules
+from graveler.values.ignore_rules import FolderRules
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository

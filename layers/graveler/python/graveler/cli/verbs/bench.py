@@ -15,7 +15,7 @@ from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
 
 _PAGE = 1000
 _SCAN = 200_000

@@ -15,7 +15,7 @@ from graveler.cli.terminal import Screen, output, warn
 from graveler.cli.uris import SCHEME, parse_branch
 from graveler.cli.values import SHORT, commit_json, commit_line, count
 from graveler.errors import GravelerError, InvalidError
-from graveler.paging import items
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
     from graveler.lake.reading.outside_files import OutsideFiles

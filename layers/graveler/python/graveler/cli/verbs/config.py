@@ -9,7 +9,8 @@ from graveler.cli.groups import Group
 from graveler.cli.locations import user_name
 from graveler.cli.options import AsJson, named_location
 from graveler.cli.terminal import output, warn
-from graveler.configuration import (
+from graveler.errors import InvalidError, NotFoundError
+from graveler.location.configuration import (
     KEYS,
     PROFILE,
     SECRET_KEY,
@@ -22,9 +23,8 @@ from graveler.configuration import (
     find_profile,
     settings,
 )
-from graveler.errors import InvalidError, NotFoundError
-from graveler.locations import USER, login_name
-from graveler.readable import without_password
+from graveler.location.environment import USER, login_name
+from graveler.text.readable import without_password
 
 app = typer.Typer(
     cls=Group,

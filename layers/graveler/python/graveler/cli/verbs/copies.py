@@ -17,7 +17,7 @@ from graveler.cli.values import count, entry_json
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
 
 One = TypeVar("One")
 

@@ -19,12 +19,12 @@ from graveler.cli.uris import RefURI, Sides, parse_sides
 from graveler.cli.values import change_summary, marked, plain
 from graveler.cli.verbs.changes import Folders, PathPrefix, Summarize
 from graveler.errors import InvalidError
-from graveler.paging import items
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.lake.reading.summary import Summary
     from graveler.model import Change, Page
+    from graveler.remote.any_repository import AnyRepository
     from graveler.sdk.row_differences import RowDifference
     from graveler.sdk.rows import RowDiff
 

@@ -13,9 +13,9 @@ from graveler.cli.locations import Named, ServedLake, find_default, find_lake
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
 from graveler.cli.values import human_size
-from graveler.configuration import CONFIG, KEYS, chosen_name, configuration_file, find_profile
 from graveler.errors import ForbiddenError, GravelerError, NotFoundError, PreconditionError
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
+from graveler.location.configuration import CONFIG, KEYS, chosen_name, configuration_file, find_profile
 
 _EXTRAS: Final = {
     "server": ("granian", "greenlet", "multipart"),
@@ -189,7 +189,7 @@ def _disk(folder: Path) -> Check:
     if not os.access(at, os.W_OK):
         yield Level.WARNING, f"{str(at)!r} cannot be written to by this user; the lake can only be read"
         return
-    from graveler.storage.folders import sync_file
+    from graveler.storage.durable_files import sync_file
 
     with TemporaryFile(dir=at) as file:
         file.write(b"graveler doctor")
@@ -221,9 +221,9 @@ def _own(location: FolderLake | AwsLake) -> Check:
 
 def _bucket(location: AwsLake) -> Check:
     from graveler.lake.opening.repositories import MARKER
-    from graveler.storage.namespaces import open_namespace
-    from graveler.storage.objects import ObjectMissingError
-    from graveler.storage.s3_objects import S3Settings
+    from graveler.storage.objects.namespaces import open_namespace
+    from graveler.storage.objects.port import ObjectMissingError
+    from graveler.storage.objects.s3 import S3Settings
 
     objects = open_namespace(location.objects, s3=S3Settings(location.region, location.s3_endpoint_url))
     with suppress(ObjectMissingError):

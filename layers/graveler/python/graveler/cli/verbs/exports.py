@@ -7,10 +7,10 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError, ListedError
-from graveler.cli.left_out import report_left_out
 from graveler.cli.locations import open_repository, refuse_inside_of_lake, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption, Quiet
 from graveler.cli.progress import counting, shows_progress
+from graveler.cli.skipped import report_left_out
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_prefix, refuse_address_as_target
 from graveler.cli.values import SHORT, count, human_size

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graveler.addresses import without_scheme
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
@@ -14,14 +13,15 @@ from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.uris import parse_ref, parse_ref_of, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
 from graveler.errors import InvalidError, PreconditionError
+from graveler.values.addresses import without_scheme
 
 if TYPE_CHECKING:
     from graveler.model import RetentionRules
     from graveler.remote.garbage import RemoteGarbage, RemoteLeftovers
-    from graveler.retention.described import RunDescription
+    from graveler.retention.forecast import Outlook
     from graveler.retention.garbage import Garbage
     from graveler.retention.leftovers import Leftovers
-    from graveler.retention.outlook import Outlook
+    from graveler.retention.run_document import RunDescription
     from graveler.retention.runs import Mode
 
 _SHOWN = 20

@@ -23,11 +23,11 @@ from graveler.cli.values import (
 )
 from graveler.errors import InvalidError
 from graveler.history.lanes import Drawn, Lanes, Row
-from graveler.paging import items
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.model import Commit, CommitID
+    from graveler.remote.any_repository import AnyRepository
 
 _PAGE = 100
 _NAMES = 1000

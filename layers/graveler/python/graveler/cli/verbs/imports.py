@@ -28,7 +28,7 @@ from graveler.cli.terminal import Json, output, warn
 from graveler.cli.uris import expect_branch, parse_prefix, refuse_addresses
 from graveler.cli.values import commit_json, commit_line, count, human_size
 from graveler.errors import GravelerError, InvalidError
-from graveler.ignore_rules import FolderRules
+from graveler.values.ignore_rules import FolderRules
 
 IN_PLACE = (
     "the files stay where they are: whoever changes or deletes one damages the commits that have it. `graveler import --copy` "

@@ -30,13 +30,13 @@ from graveler.cli.values import commit_line, count, moment
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
-    from graveler.cli.ingesting import OwnIngest
-    from graveler.ignore_rules import Reason
+    from graveler.cli.local_ingest import OwnIngest
     from graveler.ingest.results import Batch
     from graveler.ingest.rules import Rule
     from graveler.ingest.status import IngestAmount, IngestStatus, IngestWindow
     from graveler.ingest.watching import Round
     from graveler.remote.ingest import RemoteIngest
+    from graveler.values.ignore_rules import Reason
 
     Ingest = OwnIngest | RemoteIngest
 
@@ -448,7 +448,7 @@ def _reasons(
 ) -> "Callable[[str], Reason | None]":
     """Return a function that tells why a file is left out of all the sources, folders, that it is in; of one that is in none, as
     for a rule that is added later, why it is left out of ``root``."""
-    from graveler.ignore_rules import IGNORE_FILE, IgnoreRules
+    from graveler.values.ignore_rules import IGNORE_FILE, IgnoreRules
 
     def reader(source: str) -> Callable[[str], bytes | None]:
         def read(folder: str) -> bytes | None:
@@ -518,7 +518,7 @@ def _ingest(lake: Named | None) -> "Ingest":
         from graveler.remote.ingest import RemoteIngest
 
         return RemoteIngest(connection)
-    from graveler.cli.ingesting import OwnIngest
+    from graveler.cli.local_ingest import OwnIngest
 
     return OwnIngest(open_own_lake(lake))
 

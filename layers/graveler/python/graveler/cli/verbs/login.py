@@ -12,9 +12,16 @@ from graveler.cli.locations import Named, ServedLake, find_lake
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output, warn
 from graveler.cli.values import moment
-from graveler.configuration import DEFAULT, change_profile, check_name, chosen_name, find_profile, profile_names
 from graveler.errors import InvalidError
-from graveler.locations import ENDPOINT, KEY_ID, LAKE, LOGIN, SECRET, TABLES, TOKEN, set_variables
+from graveler.location.configuration import (
+    DEFAULT,
+    change_profile,
+    check_name,
+    chosen_name,
+    find_profile,
+    profile_names,
+)
+from graveler.location.environment import ENDPOINT, KEY_ID, LAKE, LOGIN, SECRET, TABLES, TOKEN, set_variables
 
 _LONGEST: Final = 4096
 """Bytes of a line that can be a key's ID or secret."""

@@ -27,8 +27,8 @@ from graveler.cli.values import (
 from graveler.errors import GravelerError, InvalidError, MergeConflictError, RefNotFoundError, UnexpectedHeadError
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, Totals
+    from graveler.remote.any_repository import AnyRepository
     from graveler.requests.base import CommitInfo
     from graveler.requests.merging import CherryPick, Revert
 

@@ -16,11 +16,11 @@ from graveler.cli.uris import ObjectURI, RefURI, expect_branch, parse_object, pa
 from graveler.cli.values import count, entry_json, human_size, moment
 from graveler.errors import InvalidError, NotFoundError, ObjectNotFoundError, PreconditionError
 from graveler.lake.objects.noted_times import noted_time
-from graveler.paging import items
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.model import ObjectEntry
+    from graveler.remote.any_repository import AnyRepository
 
 _PAGE = 1000
 

@@ -13,11 +13,11 @@ from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, parse_prefix
 from graveler.cli.values import SHORT, commit_json, first_line, moment
-from graveler.paging import items
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.model import Commit
+    from graveler.remote.any_repository import AnyRepository
 
 _PAGE = 1000
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from graveler.addresses import scheme_of, unquote_ref, without_scheme
 from graveler.cli import completion
 from graveler.cli.groups import RefGroup
 from graveler.cli.locations import open_repository, user_name
@@ -27,10 +26,11 @@ from graveler.cli.uris import NoAddressError, RefURI, parse_branch, parse_ref_of
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json
 from graveler.errors import InvalidError, PreconditionError, RefNotFoundError
 from graveler.history.names import is_branch
-from graveler.paging import items
+from graveler.values.addresses import scheme_of, unquote_ref, without_scheme
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
+    from graveler.remote.any_repository import AnyRepository
 
 branches = typer.Typer(
     cls=RefGroup,

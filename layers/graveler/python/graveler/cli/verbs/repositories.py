@@ -35,10 +35,10 @@ from graveler.cli.options import (
 from graveler.cli.terminal import confirm, output, warn
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
-from graveler.configuration import Profile, find_profile
 from graveler.errors import ForbiddenError, InvalidError, PreconditionError
 from graveler.lake.opening.location import FolderLake, create_at
-from graveler.paging import items
+from graveler.location.configuration import Profile, find_profile
+from graveler.values.paging import items
 
 app = typer.Typer(
     cls=Group,

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graveler.addresses import scheme_of
 from graveler.cli import completion
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
@@ -13,11 +12,12 @@ from graveler.cli.terminal import confirm, output, warn
 from graveler.cli.uris import RefURI, parse_branch, parse_prefix, parse_ref_of
 from graveler.cli.values import SHORT, change_json, change_line, count
 from graveler.errors import InvalidError, PreconditionError
-from graveler.paging import items
+from graveler.values.addresses import scheme_of
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
-    from graveler.anywhere import AnyRepository
     from graveler.model import Change
+    from graveler.remote.any_repository import AnyRepository
 
 _PAGE = 1000
 

@@ -14,11 +14,11 @@ from graveler.cli.locations import HIDDEN, LAKE, Named, find_location, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
-from graveler.extras import not_installed
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, create_at, open_at
-from graveler.locations import KEY_ID, SECRET, lake_in
-from graveler.secret_variables import withdraw
-from graveler.temporary import own_folder
+from graveler.location.environment import KEY_ID, SECRET, lake_in
+from graveler.system.extras import not_installed
+from graveler.system.secret_variables import withdraw
+from graveler.system.temporary_files import own_folder
 
 if TYPE_CHECKING:
     from graveler.access.keys import KeyWithSecret

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
-from graveler.addresses import Address, without_scheme
 from graveler.cli.defaults import default, default_branch
 from graveler.cli.local_files import file_named
 from graveler.cli.locations import open_lake, user_name
@@ -23,6 +22,7 @@ from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
 from graveler.cli.values import count, plain
 from graveler.errors import InvalidError, NotFoundError
+from graveler.values.addresses import Address, without_scheme
 
 if TYPE_CHECKING:
     import duckdb
@@ -293,7 +293,7 @@ def _rows(session: "Session") -> Iterator[tuple[Any, ...]]:
 def _write(session: "Session", last: "duckdb.Statement", form: Format, file: Path) -> None:
     """Run a query, and write its rows to a file, which appears as a whole."""
     from graveler.sql.session import is_query
-    from graveler.temporary import file_beside
+    from graveler.system.temporary_files import file_beside
 
     if not is_query(last):
         raise InvalidError("the last statement returns no rows to write; leave --output out")

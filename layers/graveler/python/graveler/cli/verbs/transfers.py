@@ -13,7 +13,6 @@ from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
-from graveler.cli.left_out import report_left_out
 from graveler.cli.local_files import (
     LeftOut,
     check_folder,
@@ -29,6 +28,7 @@ from graveler.cli.local_files import (
 from graveler.cli.locations import Named, open_repository, refuse_own_lake
 from graveler.cli.options import AsJson, Exclude, LakeOption, Metadata, NoIgnore, Quiet, parse_exclude, parse_metadata
 from graveler.cli.progress import LARGE, counting, shows_progress
+from graveler.cli.skipped import report_left_out
 from graveler.cli.sums import excluded_text
 from graveler.cli.terminal import output
 from graveler.cli.uris import (
@@ -41,10 +41,10 @@ from graveler.cli.uris import (
     refuse_addresses,
 )
 from graveler.cli.values import count, entry_json, human_size
-from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, UnavailableError
-from graveler.ignore_rules import FolderRules, LeftOutFiles
-from graveler.progress import ObjectProgress
+from graveler.system.daemon_pool import DaemonPool
+from graveler.system.progress import ObjectProgress
+from graveler.values.ignore_rules import FolderRules, LeftOutFiles
 
 if TYPE_CHECKING:
     from graveler.model import ObjectEntry
@@ -123,7 +123,7 @@ def put(
     def type_of(path: str) -> str:
         if not guess_type:
             return content_type or ""
-        from graveler.content_types import content_type_of
+        from graveler.values.content_types import content_type_of
 
         return content_type_of(path)
 

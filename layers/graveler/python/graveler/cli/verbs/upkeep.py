@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graveler.addresses import scheme_of
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
 from graveler.cli.locations import Named, connection_to, open_own_lake, user_name
@@ -16,6 +15,7 @@ from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import SHORT, count, human_size, repository_json
 from graveler.errors import InvalidError
+from graveler.values.addresses import scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

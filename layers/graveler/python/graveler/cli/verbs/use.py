@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from graveler.addresses import unquote_ref, without_scheme
 from graveler.cli import completion
 from graveler.cli.defaults import default
 from graveler.cli.locations import Named, find_default, open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output, warn
 from graveler.cli.uris import SCHEME
-from graveler.configuration import LakeDefault, change_lake_default, change_profile, find_profile
 from graveler.errors import InvalidError
-from graveler.locations import is_lake_of, lake_address, unbound_default
+from graveler.location.configuration import LakeDefault, change_lake_default, change_profile, find_profile
+from graveler.location.environment import is_lake_of, lake_address, unbound_default
+from graveler.values.addresses import unquote_ref, without_scheme
 
 
 def use(
@@ -49,7 +49,7 @@ def use(
       null if there is none, and branch if the repository's own one is meant.
     """
     from graveler.history.names import check_branch, check_repository
-    from graveler.locations import REPO
+    from graveler.location.environment import REPO
 
     if unset:
         if place is not None:

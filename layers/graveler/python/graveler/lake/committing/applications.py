@@ -26,7 +26,7 @@ from graveler.history.refs import Refs
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Application, Commit, CommitID, RepositoryUID
 from graveler.storage.limits import text_key
-from graveler.storage.tables import (
+from graveler.storage.tables.port import (
     MAX_TRANSACTION_WRITES,
     Absent,
     Check,

@@ -19,7 +19,7 @@ from graveler.lake.settings.rules import Intent
 from graveler.lake.text import utf8
 from graveler.lake.turns import Turn
 from graveler.model import Commit, Token
-from graveler.tree.differ import differ
+from graveler.tree.has_difference import differ
 from graveler.tree.tree import Tree
 
 

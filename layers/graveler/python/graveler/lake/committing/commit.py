@@ -11,10 +11,10 @@ import msgspec
 
 from graveler.errors import GravelerError, NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
 from graveler.history.commits import check_info, commit_saying
-from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
+from graveler.history.split_parameters import split_of
 from graveler.lake.clock import Polls
-from graveler.lake.committing.begun import commit_terms, keep
+from graveler.lake.committing.partial_result import commit_terms, keep
 from graveler.lake.committing.publish import HeadMovedError, drop_tokens, once, publish
 from graveler.lake.committing.sealing import Sealed, holding, own_token, seal, take_sealed
 from graveler.lake.context import Context
@@ -23,11 +23,11 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, SplitParameters, Token
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import TokenState
-from graveler.storage.tables import Check
+from graveler.storage.tables.port import Check
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.apply import Change, Interval, apply, reapply
 from graveler.tree.record import object_size
 from graveler.tree.tree import Tree, Trees

@@ -23,7 +23,7 @@ from graveler.lake.settings.rules import Intent
 from graveler.lake.turns import Turn
 from graveler.model import Application, Commit, CommitID, MetarangeName
 from graveler.requests.base import CommitInfo
-from graveler.storage.tables import Check, Put
+from graveler.storage.tables.port import Check, Put
 from graveler.tree.tree import Tree
 
 

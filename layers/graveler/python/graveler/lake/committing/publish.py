@@ -21,7 +21,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.stopped import StoppedError
 from graveler.model import Commit, CommitID, Token
 from graveler.staging.tokens import TokenState
-from graveler.storage.tables import Check, ConditionFailedError, Write
+from graveler.storage.tables.port import Check, ConditionFailedError, Write
 
 
 class AlreadyDoneError(Exception):

@@ -15,8 +15,8 @@ from graveler.errors import GravelerError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID
-from graveler.storage.objects import ObjectMissingError, Objects, UnsyncedObjects
-from graveler.storage.tables import Delete, Key, Put, Tables, Write
+from graveler.storage.objects.port import ObjectMissingError, Objects, UnsyncedObjects
+from graveler.storage.tables.port import Delete, Key, Put, Tables, Write
 
 COMMITS_FOLDER: Final = "_graveler/commits"
 

@@ -11,7 +11,7 @@ from typing import Final
 from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID, RepositoryUID, Token
 from graveler.staging.tokens import Outcomes, TokenState
-from graveler.storage.tables import Absent, Check, Condition, Item, Key, Matches, Put, Tables
+from graveler.storage.tables.port import Absent, Check, Condition, Item, Key, Matches, Put, Tables
 
 REQUEST_TTL: Final = 7 * 86_400
 """Seconds for which the result of a request with an ID is kept."""

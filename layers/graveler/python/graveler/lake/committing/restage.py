@@ -19,7 +19,7 @@ from graveler.lake.committing.request_results import results_of
 from graveler.lake.parts import RepositoryParts
 from graveler.staging.changes import firm_write
 from graveler.staging.tokens import TokenState
-from graveler.storage.tables import (
+from graveler.storage.tables.port import (
     MAX_TRANSACTION_WRITES,
     Check,
     ConditionFailedError,

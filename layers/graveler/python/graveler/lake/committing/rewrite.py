@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 
 from graveler.errors import NoChangesError, TooMuchWorkError
-from graveler.history.cuts import spelled, split_of
+from graveler.history.split_parameters import spelled, split_of
 from graveler.lake.committing.landing import Build, Draft, Landing, land
-from graveler.lake.committing.recut import recut
+from graveler.lake.committing.resplit import recut
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent

@@ -15,7 +15,7 @@ from graveler.lake.settings.rules import Intent
 from graveler.lake.turns import Turn
 from graveler.model import Token
 from graveler.staging.tokens import LEASE, TokenOutcome
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.tables.port import ConditionFailedError
 
 RENEWALS: Final = 3
 """The number of renewals in each length of a lease while its owner works. The next commit waits for a killed owner for the

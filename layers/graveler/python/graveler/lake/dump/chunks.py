@@ -23,8 +23,8 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import UNREADABLE, CorruptError, InvalidError, NotFoundError
-from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Item
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.storage.tables.port import Item
 
 FOLDER: Final = "_graveler/dumps"
 MANIFEST: Final = "manifest.json"

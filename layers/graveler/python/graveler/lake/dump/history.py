@@ -14,10 +14,10 @@ from graveler.history.commits import LINE_LENGTH, READ_BATCH, CommitStore, decod
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.history import History
 from graveler.model import Commit, CommitID, RepositoryUID
-from graveler.progress import Progress, no_progress
-from graveler.storage.folders import temporary_files
-from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
-from graveler.storage.tables import Item, Put, Tables
+from graveler.storage.durable_files import temporary_files
+from graveler.storage.objects.port import ObjectMissingError, Objects, StoredObject
+from graveler.storage.tables.port import Item, Put, Tables
+from graveler.system.progress import Progress, no_progress
 
 _AT_ONCE: Final = 16
 """The number of concurrent requests."""

@@ -53,12 +53,23 @@ from graveler.lake.opening.repositories import (
     repository_key,
 )
 from graveler.model import CommitID, Repository, RepositoryUID, Token
-from graveler.progress import Progress, no_progress
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.staging.tokens import new_token, shard_count
 from graveler.storage.limits import text_key
-from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Absent, Check, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.storage.tables.port import (
+    Absent,
+    Check,
+    ConditionFailedError,
+    Delete,
+    Item,
+    Key,
+    Matches,
+    Put,
+    Tables,
+    Write,
+)
+from graveler.system.progress import Progress, no_progress
 
 _PAGE: Final = 1000
 _TOGETHER: Final = 90

@@ -61,12 +61,12 @@ from graveler.lake.dump.chunks import (
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.model import CommitID, Repository, Token
-from graveler.progress import Progress, no_progress
 from graveler.staging.changes import PAGE, StagedChanges, StagedRecord
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.limits import text_key
-from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Tables
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.storage.tables.port import Tables
+from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import RecordCodec
 
 _ROUNDS: Final = 8

@@ -23,7 +23,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from graveler.daemon_pool import DaemonPool
 from graveler.errors import (
     BusyError,
     ConflictError,
@@ -52,8 +51,9 @@ from graveler.lake.exporting.export_names import (
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository
-from graveler.progress import ObjectProgress
 from graveler.requests.exporting import Export, ExportReport
+from graveler.system.daemon_pool import DaemonPool
+from graveler.system.progress import ObjectProgress
 
 _PAGE: Final = 1000
 _IN_FLIGHT: Final = 64

@@ -23,8 +23,8 @@ from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, 
 from graveler.lake.objects.checked import md5_of
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry, RepositoryUID
-from graveler.storage.folders import make_folder, sync_file, unavailable
-from graveler.storage.modes import PLAIN
+from graveler.storage.durable_files import make_folder, sync_file, unavailable
+from graveler.storage.file_modes import PLAIN
 
 MARKER: Final = ".graveler-export.json"
 FORMAT_VERSION: Final = 1

@@ -12,7 +12,7 @@ from graveler.lake.fsck.findings import AffectedRef, FindingKind
 from graveler.lake.fsck.history import Damage
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.model import Application, Commit, CommitID
-from graveler.storage.tables import ConditionFailedError, Item, Key, Matches, Tables
+from graveler.storage.tables.port import ConditionFailedError, Item, Key, Matches, Tables
 
 _PAGE: Final = 1000
 _UNREADABLE: Final = (

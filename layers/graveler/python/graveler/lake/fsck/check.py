@@ -27,11 +27,11 @@ from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
-from graveler.progress import Progress, no_progress
-from graveler.storage.immutable_files import FOLDER
-from graveler.storage.namespaces import locate
-from graveler.storage.objects import Objects
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Put, Tables, VerifiableTables
+from graveler.storage.objects.namespaces import locate
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.tree_files import FOLDER
+from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Put, Tables, VerifiableTables
+from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import RecordCodec
 from graveler.tree.store import METARANGES, RANGES, TreeFiles
 
@@ -80,7 +80,7 @@ def fsck(
     The repository may be in use meanwhile; changes after the refs were read are not checked. Cost: a table read
     for each ref's log, about each 32 commits and each thousand staged changes; one object read for each commit, and for each
     distinct metarange and range; a status of each file outside the namespace; then a listing of these for the garbage. A table
-    that can check its own file does (:class:`graveler.storage.tables.VerifiableTables`), which reads all of it. About 6 µs a
+    that can check its own file does (:class:`graveler.storage.tables.port.VerifiableTables`), which reads all of it. About 6 µs a
     record, 100 µs a file outside. Memory: 300 bytes a commit, 250 a range, and the records of one; 8 MiB for the bytes of
     objects. Raises :class:`graveler.errors.UnavailableError` when a store is unavailable.
     """

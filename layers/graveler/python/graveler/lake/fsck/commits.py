@@ -12,9 +12,9 @@ from graveler.lake.fsck.findings import Counts, FindingKind
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.objects import Store, Trouble
 from graveler.model import Commit, CommitID
-from graveler.progress import Progress
-from graveler.storage.immutable_files import FOLDER
-from graveler.storage.tables import Item, Tables
+from graveler.storage.objects.tree_files import FOLDER
+from graveler.storage.tables.port import Item, Tables
+from graveler.system.progress import Progress
 
 _RUN_REPAIR: Final = "It can be rebuilt from the other copy: run again with repair"
 

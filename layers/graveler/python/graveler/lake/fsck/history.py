@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from graveler.history.cuts import KEY
+from graveler.history.split_parameters import KEY
 from graveler.lake.fsck.findings import SHOWN_COMMITS, AffectedRef, Finding, FindingKind, RefKind
 from graveler.model import Commit, CommitID, MetarangeName
 

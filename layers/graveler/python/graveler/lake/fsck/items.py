@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError
-from graveler.storage.tables import MAX_SORT_KEY_BYTES, Item, Tables
+from graveler.storage.tables.port import MAX_SORT_KEY_BYTES, Item, Tables
 
 _PAGE: Final = 1000
 

@@ -14,8 +14,8 @@ from graveler.lake.fsck.findings import Counts, FindingKind
 from graveler.lake.objects.checked import Comparison, has_noted_time, vouches
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
-from graveler.progress import Progress
-from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.system.progress import Progress
 
 _AT_ONCE: Final = 8
 """The number of concurrent requests."""

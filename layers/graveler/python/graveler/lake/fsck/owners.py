@@ -7,7 +7,7 @@ from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.fsck.history import Damage
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.model import RepositoryUID
-from graveler.storage.tables import ConditionFailedError, Item, Key, Matches, Tables
+from graveler.storage.tables.port import ConditionFailedError, Item, Key, Matches, Tables
 
 _REMOVE = "A hidden branch created under this name could be mistaken for a transaction's; run again with repair"
 

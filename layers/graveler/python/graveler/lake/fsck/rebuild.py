@@ -12,16 +12,16 @@ import msgspec
 
 from graveler.errors import UNREADABLE, GravelerError, NotFoundError
 from graveler.history.commits import CommitStore
-from graveler.history.cuts import split_of
 from graveler.history.graph import merge_base
-from graveler.lake.committing.recut import as_cut
+from graveler.history.split_parameters import split_of
+from graveler.lake.committing.resplit import as_cut
 from graveler.lake.fsck.files import open_file
 from graveler.lake.fsck.history import History
 from graveler.lake.merging.merge import strategy_of
 from graveler.model import Commit, MetarangeName, SplitParameters
 from graveler.runtime.local import LocalRuntime
-from graveler.storage.immutable_files import FOLDER
-from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.objects.port import ObjectMissingError, Objects
+from graveler.storage.objects.tree_files import FOLDER
 from graveler.tree.identify import names_of
 from graveler.tree.merge import merge
 from graveler.tree.range_info import RangeInfo

@@ -13,7 +13,7 @@ from graveler.lake.fsck.history import Damage, Head, History
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.objects.collected import collected_before
 from graveler.model import CommitID, RepositoryUID
-from graveler.storage.tables import Item, Key, Tables
+from graveler.storage.tables.port import Item, Key, Tables
 
 
 class _Found(Struct, frozen=True):

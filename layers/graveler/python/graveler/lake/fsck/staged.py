@@ -11,9 +11,9 @@ from graveler.lake.fsck.history import Damage
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.fsck.objects import ObjectCheck
 from graveler.model import ObjectEntry, RepositoryUID, Token
-from graveler.progress import Progress
 from graveler.staging.tokens import Outcomes, TokenOutcome, TokenState, shard_count
-from graveler.storage.tables import Item, Key, Tables
+from graveler.storage.tables.port import Item, Key, Tables
+from graveler.system.progress import Progress
 from graveler.tree.record import RecordCodec, encode_key
 
 _AT_ONCE = 1000

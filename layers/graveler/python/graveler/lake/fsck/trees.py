@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.history.cuts import split_of
+from graveler.history.split_parameters import split_of
 from graveler.lake.fsck.files import (
     Problem,
     decode_all,
@@ -25,8 +25,8 @@ from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
 from graveler.lake.fsck.rebuild import Found, Rebuilder
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
-from graveler.progress import Progress
-from graveler.storage.immutable_files import FOLDER
+from graveler.storage.objects.tree_files import FOLDER
+from graveler.system.progress import Progress
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.record import RecordCodec
 from graveler.tree.sstable import MalformedTableError, Records

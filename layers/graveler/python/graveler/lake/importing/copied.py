@@ -11,14 +11,14 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
-from graveler.daemon_pool import DaemonPool
 from graveler.errors import GravelerError, UnavailableError
 from graveler.lake.committing.publish import Publishing
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.objects.noted_times import noted_time
 from graveler.lake.objects.uploads import size_and_md5
 from graveler.lake.parts import RepositoryParts
-from graveler.progress import ObjectProgress
+from graveler.system.daemon_pool import DaemonPool
+from graveler.system.progress import ObjectProgress
 from graveler.tree.record import object_size
 
 _THREADS: Final = 8

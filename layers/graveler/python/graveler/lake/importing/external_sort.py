@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UnavailableError
-from graveler.storage.folders import unavailable
+from graveler.storage.durable_files import unavailable
 
 Block = tuple[list[bytes], list[int], list[bytes]]
 """Some records, column by column: keys, origins (a unique number for each record), packed bytes."""

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from graveler.errors import UnavailableError
 from graveler.lake.objects.noted_times import MARK, time_checksum
 from graveler.model import ObjectEntry
-from graveler.storage.beneath import Beneath
+from graveler.storage.objects.confined_folder import Beneath
 from graveler.tree.record import MAX_KEY_BYTES, RecordCodec, encode_key, object_size
 
 LARGE: Final = 256 << 10

@@ -12,7 +12,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Final, cast
 
 from graveler.errors import GravelerError, InvalidError, NotFoundError
-from graveler.ignore_rules import IGNORE_FILE, FolderRules, LeftOutFiles
 from graveler.lake.importing.file_records import (
     Batch,
     ReadBatch,
@@ -25,10 +24,11 @@ from graveler.lake.importing.file_records import (
     unreadable,
 )
 from graveler.lake.importing.gate import FILE, Gate, Refused, refused, table_refusal
-from graveler.links import folder_behind, is_special, special_files
-from graveler.progress import ObjectProgress, no_object_progress
-from graveler.storage.beneath import Beneath
+from graveler.storage.objects.confined_folder import Beneath
+from graveler.system.links import folder_behind, is_special, special_files
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import RecordCodec, object_size
+from graveler.values.ignore_rules import IGNORE_FILE, FolderRules, LeftOutFiles
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -61,7 +61,7 @@ class FolderListing:
     ``workers`` processes read thousands of small ones. Directly in the folder, only names that begin with ``beginning`` are
     listed. ``files`` may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and
     time stand for its bytes. What the patterns of ``exclude`` name is left out; with ``ignore`` also what ``.gravelerignore``
-    files name, and what is never data (:mod:`graveler.ignore_rules`).
+    files name, and what is never data (:mod:`graveler.values.ignore_rules`).
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class FolderListing:
                     "need to another place, and import that"
                 )
         if self._gate is not None:
-            from graveler.storage.sqlite_files import open_inodes  # not for lakes on AWS
+            from graveler.storage.tables.sqlite_files import open_inodes  # not for lakes on AWS
 
             self._tables = open_inodes()
             place = str(resolved)

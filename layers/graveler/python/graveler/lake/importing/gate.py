@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from graveler.errors import ForbiddenError, InvalidError
 from graveler.lake.parts import Locate, RepositoryParts
-from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import MAX_OBJECT_KEY_BYTES, check_object_key
+from graveler.storage.objects.folder import FolderObjects
 
 FILE: Final = "file://"
 _FILE: Final = b"file://"
@@ -119,7 +119,7 @@ def refused(files: Sequence[Refused]) -> ForbiddenError | InvalidError:
 def table_refusal(file: str) -> ForbiddenError | None:
     """Return why a file cannot be an object: it is the table of a lake that this process has open. One status; no file is opened,
     because closing it would drop the table's locks."""
-    from graveler.storage.sqlite_files import is_open_table  # not for lakes on AWS
+    from graveler.storage.tables.sqlite_files import is_open_table  # not for lakes on AWS
 
     with suppress(OSError):  # a file that does not exist is reported by whoever reads it
         if is_open_table(os.stat(file)):  # noqa: PTH116 - a hot path

@@ -13,25 +13,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from graveler.errors import EmptySourceError, InvalidError
-from graveler.history.cuts import split_of
-from graveler.ignore_rules import IGNORE_FILE, LeftOutFiles
+from graveler.history.split_parameters import split_of
 from graveler.lake.committing.landing import Build, Draft, Landing, land, rehearse
 from graveler.lake.committing.publish import NotePublishing
-from graveler.lake.committing.recut import as_cut
+from graveler.lake.committing.resplit import as_cut
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.changes import Compare, compare_here
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, CommitID, SplitParameters, Totals
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import ImportChanges, Imported
-from graveler.storage.tables import Check
+from graveler.storage.tables.port import Check
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.apply import Interval
 from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.parts import digest
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
+from graveler.values.ignore_rules import IGNORE_FILE, LeftOutFiles
 
 Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
 """Called once; yields records (key and packed bytes) in ascending order of their keys, all under the destination. A generator is

@@ -15,8 +15,8 @@ from graveler.lake.importing.object_listing import ObjectListing, listing_name
 from graveler.lake.importing.prefix_listing import source_at
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.text import utf8
-from graveler.progress import no_object_progress
 from graveler.requests.importing import ImportAddresses, Imported, ImportFolder, ImportListing
+from graveler.system.progress import no_object_progress
 
 
 def import_addresses(repository: RepositoryParts, request: ImportAddresses, context: Context) -> Imported:

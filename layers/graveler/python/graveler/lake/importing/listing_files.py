@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UNREADABLE, InvalidError, NotFoundError
-from graveler.storage.folders import unavailable
+from graveler.storage.durable_files import unavailable
 
 MANIFEST: Final = "manifest.json"
 _PIECE: Final = 1 << 20

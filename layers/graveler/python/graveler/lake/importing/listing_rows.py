@@ -31,7 +31,7 @@ from graveler.lake.importing.listing_tables import (
     Batch,
     Table,
 )
-from graveler.lake.importing.own import refuse_own
+from graveler.lake.importing.uploaded_here import refuse_own
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.tree.record import MAX_KEY_BYTES, RecordCodec
 

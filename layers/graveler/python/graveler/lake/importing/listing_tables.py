@@ -17,11 +17,11 @@ from typing import IO, Any, Final, Protocol
 import msgspec
 
 from graveler.errors import PreconditionError
-from graveler.extras import not_installed
 from graveler.lake.importing.listing_files import ListingError, ListingFile
 from graveler.lake.importing.parquet_pages import longest_text, pages
 from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
-from graveler.storage.folders import temporary_files, unavailable
+from graveler.storage.durable_files import temporary_files, unavailable
+from graveler.system.extras import not_installed
 
 BUCKET: Final = "bucket"
 KEY: Final = "key"

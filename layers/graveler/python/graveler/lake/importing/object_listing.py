@@ -19,8 +19,8 @@ from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.listing_files import ListingError, ListingFile, find_files
 from graveler.lake.importing.listing_rows import RowReader, RowRules
 from graveler.lake.importing.listing_tables import Table, open_table
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import ListingOptions
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.parallel import Part
 from graveler.tree.record import RecordCodec
 

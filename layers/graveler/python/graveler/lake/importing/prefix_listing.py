@@ -14,14 +14,14 @@ from graveler.lake.importing.file_records import file_record, timed_record
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.gate import Gate, GateOfMany, Refused, refused
 from graveler.lake.importing.importer import ImportSource, Listing
-from graveler.lake.importing.own import refuse_own
+from graveler.lake.importing.uploaded_here import refuse_own
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import AddressType, ImportAddress
-from graveler.storage.beneath import Beneath
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import ObjectMissingError, StoredObject
+from graveler.storage.objects.confined_folder import Beneath
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import ObjectMissingError, StoredObject
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import RecordCodec, encode_key, object_size
 
 _ANY: Final = "any"

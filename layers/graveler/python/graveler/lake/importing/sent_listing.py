@@ -17,8 +17,8 @@ import msgspec
 from graveler.errors import InvalidError
 from graveler.lake.importing.object_listing import ObjectListing
 from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import ListingOptions
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import RecordCodec
 
 SENT_OPTIONS: Final = ListingOptions(url_encoded=False, folders=True)

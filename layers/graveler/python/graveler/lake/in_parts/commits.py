@@ -10,10 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from graveler.history.commits import check_info
-from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
+from graveler.history.split_parameters import split_of
 from graveler.lake.clock import Backoff
-from graveler.lake.committing.begun import commit_terms
 from graveler.lake.committing.commit import (
     Build,
     RestagedError,
@@ -24,6 +23,7 @@ from graveler.lake.committing.commit import (
     staged_changes,
     taken_by_another,
 )
+from graveler.lake.committing.partial_result import commit_terms
 from graveler.lake.committing.publish import done_before
 from graveler.lake.committing.sealing import Sealed, holding, own_token, release, take_sealed
 from graveler.lake.deadline import Deadline
@@ -35,11 +35,11 @@ from graveler.lake.merging.inputs import tree_of
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.model import Commit, SplitParameters, Token
-from graveler.progress import ObjectProgress
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import shard_count
-from graveler.storage.tables import Check
+from graveler.storage.tables.port import Check
+from graveler.system.progress import ObjectProgress
 from graveler.tree.apply import Change, Interval
 from graveler.tree.parts import apply_part, apply_points, join_parts
 from graveler.tree.tree import Tree

@@ -12,8 +12,8 @@ from graveler.lake.importing.prefix_listing import destination_of
 from graveler.lake.in_parts.part_files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
 from graveler.lake.parts import RepositoryParts
-from graveler.progress import ObjectProgress, no_object_progress
 from graveler.requests.importing import ImportAddress, Imported
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.parts import Load
 from graveler.tree.tree import Tree
 

@@ -21,11 +21,11 @@ from graveler.lake.merging.replay import undertake_cherry_pick, undertake_revert
 from graveler.lake.merging.three_way import Undertaking
 from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID
-from graveler.progress import ObjectProgress
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddress, ImportAddresses
 from graveler.requests.merging import CherryPick, Merge, Revert
-from graveler.storage.tables import Check
+from graveler.storage.tables.port import Check
+from graveler.system.progress import ObjectProgress
 
 
 def ticket_of(operation_id: str) -> str:

@@ -15,8 +15,8 @@ import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError, InvalidError, NotFoundError
 from graveler.model import CommitID, MetarangeName, SplitParameters, Token
-from graveler.storage.immutable_files import FOLDER
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
+from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError, Objects
+from graveler.storage.objects.tree_files import FOLDER
 from graveler.tree.apply import Interval
 from graveler.tree.merge import TreeConflict
 from graveler.tree.parts import Load

@@ -10,7 +10,7 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.in_parts.part_files import PartFiles
 from graveler.lake.in_parts.work import AnotherRoundError, Sizes, Work
 from graveler.model import Commit, CommitID
-from graveler.progress import ObjectProgress, no_object_progress
+from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.parts import Load
 
 _DOING: Final = "the operation"

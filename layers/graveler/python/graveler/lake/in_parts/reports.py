@@ -12,7 +12,7 @@ import msgspec
 from graveler.errors import UNREADABLE, CorruptError, NotFoundError
 from graveler.lake.in_parts.part_files import OPERATIONS
 from graveler.lake.repository import OpenRepository
-from graveler.storage.objects import ObjectMissingError
+from graveler.storage.objects.port import ObjectMissingError
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import msgspec
 
 from graveler.lake.committing.landing import Draft, Landing, give_back_turn, keeping_turn, land, look_at_head
 from graveler.lake.committing.publish import commit_of_request
-from graveler.lake.committing.recut import recut
+from graveler.lake.committing.resplit import recut
 from graveler.lake.committing.rewrite import expect_other_split, rewrite_draft
 from graveler.lake.deadline import Deadline
 from graveler.lake.in_parts.joined import Joined
@@ -15,7 +15,7 @@ from graveler.lake.in_parts.part_files import PartResult, Plan
 from graveler.lake.in_parts.work import Results, Sizes, planned
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, SplitParameters
-from graveler.progress import ObjectProgress
+from graveler.system.progress import ObjectProgress
 from graveler.tree.apply import Interval
 from graveler.tree.parts import Load, Point, join_parts
 from graveler.tree.split import validate_split

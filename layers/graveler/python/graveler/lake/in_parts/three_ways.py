@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from graveler.lake.committing.begun import merge_terms
 from graveler.lake.committing.landing import Draft, give_back_turn, keeping_turn, look_at_head, written_before
-from graveler.lake.committing.recut import recut
+from graveler.lake.committing.partial_result import merge_terms
+from graveler.lake.committing.resplit import recut
 from graveler.lake.deadline import Deadline
 from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.part_files import PartResult, Plan
@@ -21,7 +21,7 @@ from graveler.lake.merging.three_way import (
 )
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Begun, Commit, MergeStrategies, SplitParameters
-from graveler.progress import ObjectProgress
+from graveler.system.progress import ObjectProgress
 from graveler.tree.apply import Interval
 from graveler.tree.merge import MergeResult, TreeConflict
 from graveler.tree.parts import clip, join_parts, merge_part, merge_points

@@ -6,10 +6,10 @@ from typing import Protocol
 
 import msgspec
 
-from graveler.lake.committing.begun import part_name
+from graveler.lake.committing.partial_result import part_name
 from graveler.lake.in_parts.part_files import PartResult, Plan, PlannedPart
 from graveler.model import Begun, Commit
-from graveler.progress import ObjectProgress
+from graveler.system.progress import ObjectProgress
 from graveler.tree.parts import Piece, Point, cut, cut_at, cut_behind
 from graveler.tree.tree import Tree, Trees
 

@@ -17,7 +17,7 @@ from graveler.lake.reading.blame import keys_of_prefix
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
 from graveler.requests.merging import Merge
-from graveler.tree.differ import differ
+from graveler.tree.has_difference import differ
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
 

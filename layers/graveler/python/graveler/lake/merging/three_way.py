@@ -5,16 +5,16 @@ from collections.abc import Callable
 import msgspec
 
 from graveler.errors import MergeConflictError, NoChangesError, TooMuchWorkError
-from graveler.history.cuts import split_of
-from graveler.lake.committing.begun import keep, merge_terms
+from graveler.history.split_parameters import split_of
 from graveler.lake.committing.landing import Build, Draft, Landing, land
-from graveler.lake.committing.recut import as_cut
+from graveler.lake.committing.partial_result import keep, merge_terms
+from graveler.lake.committing.resplit import as_cut
 from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.merging.inputs import conflict_of, trees_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
-from graveler.progress import no_object_progress
+from graveler.system.progress import no_object_progress
 from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
 from graveler.tree.tree import Tree

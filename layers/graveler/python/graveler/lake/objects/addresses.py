@@ -15,7 +15,7 @@ from typing import Final
 
 from graveler.errors import InvalidError
 from graveler.model import RepositoryUID
-from graveler.random_bytes import random_bytes
+from graveler.system.random_bytes import random_bytes
 from graveler.tree.record import base32
 
 _CHARS: Final = 20

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from graveler.errors import DamagedObjectError
 from graveler.lake.objects.noted_times import noted_time
 from graveler.model import ObjectEntry
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.objects.port import Objects, StoredObject
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -46,7 +46,7 @@ def md5_of(entry: ObjectEntry) -> str:
 
 def vouches(objects: Objects, key: str, checksum: str) -> bool:
     """Return whether ``checksum`` is the store's own ETag of what it has under ``key``, or may be one that cannot be compared.
-    Cost: one request. :class:`graveler.storage.objects.ObjectMissingError`."""
+    Cost: one request. :class:`graveler.storage.objects.port.ObjectMissingError`."""
     stored = objects.head(key)
     if noted_time(checksum) is not None:
         return has_noted_time(objects, stored, checksum)

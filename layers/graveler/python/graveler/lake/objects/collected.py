@@ -2,7 +2,7 @@
 collector is working."""
 
 from graveler.model import RepositoryUID
-from graveler.storage.tables import Key, Tables
+from graveler.storage.tables.port import Key, Tables
 
 
 def collected_before(tables: Tables, uid: RepositoryUID) -> int:

@@ -23,8 +23,8 @@ from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
 from graveler.requests.staging import Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata
 from graveler.staging.changes import Staged
-from graveler.storage.objects import ObjectMissingError
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.objects.port import ObjectMissingError
+from graveler.storage.tables.port import ConditionFailedError
 from graveler.tree.record import encode_key
 
 _PAGE: Final = 1000

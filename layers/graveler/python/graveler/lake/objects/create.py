@@ -16,7 +16,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.lake.settings.rules import Intent
 from graveler.staging.changes import Staged
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.tables.port import ConditionFailedError
 
 
 class Vacancy(Struct, frozen=True):

@@ -20,7 +20,7 @@ from graveler.lake.refs.branches import busy
 from graveler.lake.settings.rules import Intent
 from graveler.model import ObjectEntry
 from graveler.staging.changes import StagedRecord
-from graveler.storage.tables import ConditionFailedError, Item, Key, Write
+from graveler.storage.tables.port import ConditionFailedError, Item, Key, Write
 from graveler.tree.record import encode_key
 
 

@@ -41,7 +41,7 @@ from graveler.lake.text import utf8
 from graveler.requests.staging import Reset
 from graveler.staging.changes import Staged
 from graveler.staging.tokens import TokenState
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.tables.port import ConditionFailedError
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
 

@@ -28,7 +28,7 @@ from graveler.history.reflog import RefKind
 from graveler.lake.clock import Clock
 from graveler.lake.objects.addresses import made_at
 from graveler.model import Repository, Token
-from graveler.storage.tables import Item, Key, Put, Tables
+from graveler.storage.tables.port import Item, Key, Put, Tables
 
 _MANY: Final = 1000
 """The maximum number of keys in one item."""

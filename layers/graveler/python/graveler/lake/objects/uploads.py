@@ -18,14 +18,14 @@ from graveler.lake.objects.create import expect_absent, stage_if_absent
 from graveler.lake.objects.linking import link
 from graveler.lake.parts import RepositoryParts
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
-from graveler.progress import no_object_progress
 from graveler.requests.staging import Link, Upload
-from graveler.storage.objects import (
+from graveler.storage.objects.port import (
     ObjectConditionError,
     ObjectMissingError,
     StoredObject,
     UploadMissingError,
 )
+from graveler.system.progress import no_object_progress
 from graveler.tree.record import encode_key
 
 _PIECE: Final = 1 << 20

@@ -30,7 +30,7 @@ from graveler.lake.reading.differences import changes_anything
 from graveler.model import CommitID, Token
 from graveler.staging.changes import Placed, StagedChanges, record_of
 from graveler.staging.tokens import Outcomes, TokenState
-from graveler.storage.tables import ConditionFailedError, Tables
+from graveler.storage.tables.port import ConditionFailedError, Tables
 
 _PATIENCE = 1.0
 """Seconds to wait for other writers that have overwritten an item and may be refused too."""

@@ -13,13 +13,13 @@ from typing import Final
 from graveler.errors import ForbiddenError, InvalidError
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.lake import Lake
-from graveler.storage.cache import Cache, FileCache
-from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
-from graveler.storage.keyring import Keyring, KeySource
-from graveler.storage.namespaces import locate, open_namespace
-from graveler.storage.objects import Objects
-from graveler.storage.s3_objects import SCHEME, S3Settings
-from graveler.storage.tables import Tables
+from graveler.storage.objects.cache import Cache, FileCache
+from graveler.storage.objects.namespaces import locate, open_namespace
+from graveler.storage.objects.port import Objects
+from graveler.storage.objects.s3 import SCHEME, S3Settings
+from graveler.storage.secrets.keyring import Keyring, KeySource
+from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
+from graveler.storage.tables.port import Tables
 
 _CACHE_BYTES: Final = 512 << 20
 

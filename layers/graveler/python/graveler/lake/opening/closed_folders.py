@@ -9,7 +9,7 @@ from graveler.errors import UnavailableError
 def closed_to_user(folder: Path, *, is_lake: bool) -> UnavailableError:
     """Return the error for a folder that this user may not open, or whose marker they may not read: it must not pass for a folder
     without a lake. ``is_lake``: the folder's name, or its marker, says that it is one; otherwise nobody can tell."""
-    from graveler.storage.objects import NotPermittedError
+    from graveler.storage.objects.port import NotPermittedError
 
     closed = folder
     while (status := _status(closed)) is None and closed != closed.parent:

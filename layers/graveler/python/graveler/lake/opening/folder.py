@@ -37,20 +37,20 @@ from graveler.lake.opening.closed_folders import closed_to_user
 from graveler.lake.opening.folder_permissions import LINES_FILE, FolderPermissions
 from graveler.lake.opening.repositories import LAKE
 from graveler.runtime.local import processors
-from graveler.storage.beneath import Confinement, trusted_path
-from graveler.storage.cache import FileCache
+from graveler.storage.durable_files import make_folder, unavailable
 from graveler.storage.file_locks import AVAILABLE as LINES
-from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.folders import make_folder, unavailable
-from graveler.storage.key_file import LakeKeyFile
-from graveler.storage.keyring import URL_SECRET, Keyring, SharedSecret
+from graveler.storage.file_modes import GROUP, PRIVATE, Modes
 from graveler.storage.limits import check_object_key
-from graveler.storage.lines import Lines
-from graveler.storage.modes import GROUP, PRIVATE, Modes
-from graveler.storage.namespaces import locate, open_namespace
-from graveler.storage.objects import ObjectConditionError, Objects
-from graveler.storage.presigned import UrlSigner
-from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.machine_queue import Lines
+from graveler.storage.objects.cache import FileCache
+from graveler.storage.objects.confined_folder import Confinement, trusted_path
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.namespaces import locate, open_namespace
+from graveler.storage.objects.port import ObjectConditionError, Objects
+from graveler.storage.objects.presigned import UrlSigner
+from graveler.storage.secrets.key_file import LakeKeyFile
+from graveler.storage.secrets.keyring import URL_SECRET, Keyring, SharedSecret
+from graveler.storage.tables.sqlite import SqliteTables
 
 FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"

@@ -8,13 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.storage.folder_objects import HIDDEN
-from graveler.storage.folders import unavailable
-from graveler.storage.key_file import LAKES_OWN
-from graveler.storage.modes import Modes
+from graveler.storage.durable_files import unavailable
+from graveler.storage.file_modes import Modes
+from graveler.storage.objects.folder import HIDDEN
+from graveler.storage.secrets.key_file import LAKES_OWN
 
 LINES_FILE: Final = "turns"
-"""The queues for changing a branch (:mod:`graveler.storage.lines`)."""
+"""The queues for changing a branch (:mod:`graveler.storage.machine_queue`)."""
 
 OWN: Final = frozenset(
     (

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graveler.errors import AlreadyExistsError, UnavailableError
-from graveler.extras import not_installed
+from graveler.system.extras import not_installed
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake
-    from graveler.storage.keyring import KeySource
+    from graveler.storage.secrets.keyring import KeySource
 
 _NAME_ONE: Final = (
     "name its file with sealing_key_file (or GRAVELER_SEALING_KEY_FILE), created for a new lake with "
@@ -52,14 +52,14 @@ class AwsLake:
     def sealing_key(self) -> "KeySource":
         """Return the source of the key that seals the secrets in the table."""
         if self.kms_key is not None:
-            from graveler.storage.kms import KmsKey
+            from graveler.storage.secrets.kms import KmsKey
 
             return KmsKey(self.kms_key, self.tables.removeprefix("dynamodb://"))
         if self.sealing_key_file is not None:
-            from graveler.storage.key_file import KeyFile
+            from graveler.storage.secrets.key_file import KeyFile
 
             return KeyFile(self.sealing_key_file)
-        from graveler.storage.keyring import NoKey
+        from graveler.storage.secrets.keyring import NoKey
 
         return NoKey(_NAME_ONE)
 
@@ -81,9 +81,9 @@ def create_at(location: LakeLocation, *, create_table: bool = False, shared: boo
         return create_folder_lake(location.folder, shared=Shared.GROUP if shared else Shared.NO)
     lake = open_at(location, create_table=create_table)
     from graveler.lake.opening.repositories import LAKE, MARKER
-    from graveler.storage.namespaces import open_namespace
-    from graveler.storage.objects import ObjectMissingError
-    from graveler.storage.s3_objects import S3Settings
+    from graveler.storage.objects.namespaces import open_namespace
+    from graveler.storage.objects.port import ObjectMissingError
+    from graveler.storage.objects.s3 import S3Settings
 
     if lake.tables.get(LAKE) is not None:
         raise AlreadyExistsError("lake", location.tables, "open it, or choose another table")
@@ -113,7 +113,7 @@ def open_at(
         return open_folder_lake(location.folder, base_url=base_url, memory=memory, sources=sources)
     try:
         from graveler.lake.opening.aws import open_lake  # botocore: 100 ms
-        from graveler.storage.s3_objects import S3Settings
+        from graveler.storage.objects.s3 import S3Settings
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("a lake on AWS", error.name, "aws")) from None
     from graveler.runtime.local import processors

@@ -17,13 +17,13 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError
-from graveler.forks import new_lock
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.opening.repositories import DELETED_PARTITION, PARTITION, namespace_key, repository_key
 from graveler.lake.text import utf8
 from graveler.model import Repository
 from graveler.storage.limits import text_key
-from graveler.storage.tables import Absent, Check, Condition, Item, Key, Matches, Put, Tables, Write
+from graveler.storage.tables.port import Absent, Check, Condition, Item, Key, Matches, Put, Tables, Write
+from graveler.system.forks import new_lock
 
 BELIEVED: Final = 5.0
 """Seconds for which :meth:`Neighbours.owners` trusts what it has read."""

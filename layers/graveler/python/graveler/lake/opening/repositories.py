@@ -28,8 +28,8 @@ from graveler.lake.settings.rules import READ_ONLY, check_settings, decode_setti
 from graveler.lake.text import utf8
 from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.storage.limits import text_key
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject
-from graveler.storage.tables import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
+from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError, Objects, StoredObject
+from graveler.storage.tables.port import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
 from graveler.tree.split import validate_split
 
 FORMAT_VERSION: Final = 1

@@ -1,7 +1,7 @@
 """Which commits changed which paths: the basis of blame, and of a log of some paths.
 
 Both compare two neighbouring commits in some key ranges. The trees' range IDs answer most of that, except for the ranges that
-differ (:mod:`graveler.tree.differ`); commits with the same metarange ID are not even loaded.
+differ (:mod:`graveler.tree.has_difference`); commits with the same metarange ID are not even loaded.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from graveler.history import graph
 from graveler.history.commits import CommitStore
 from graveler.lake.text import utf8
 from graveler.model import Commit, CommitID
-from graveler.tree.differ import differ_anywhere, where_equal
+from graveler.tree.has_difference import differ_anywhere, where_equal
 from graveler.tree.key_range import KeyRange
 from graveler.tree.record import encode_key
 from graveler.tree.tree import Tree

@@ -14,7 +14,7 @@ from graveler.lake.objects.checked import has_noted_time
 from graveler.lake.objects.noted_times import noted_time
 from graveler.lake.parts import Locate
 from graveler.model import ObjectEntry
-from graveler.storage.objects import ObjectMissingError
+from graveler.storage.objects.port import ObjectMissingError
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree

@@ -39,8 +39,8 @@ from graveler.model import (
     Token,
 )
 from graveler.staging.changes import first_staged
-from graveler.storage.objects import Noted, ObjectMissingError, Objects
-from graveler.storage.tables import Item, Key
+from graveler.storage.objects.port import Noted, ObjectMissingError, Objects
+from graveler.storage.tables.port import Item, Key
 from graveler.tree.diff import Difference, diff
 from graveler.tree.listing import ListedPage
 from graveler.tree.record import Made, encode_key
@@ -381,7 +381,7 @@ class RepositoryReader:
     def open_file(self, ref: str, entry: ObjectEntry) -> "FileIO | None":
         """Return an object that was looked up in ``ref`` as an open file, which the caller closes; None if its store is not a
         folder. Cost: one open. Errors as :meth:`bytes_in`; nothing is verified."""
-        from graveler.storage.folder_objects import FolderObjects  # not for lakes on AWS
+        from graveler.storage.objects.folder import FolderObjects  # not for lakes on AWS
 
         objects, key = self._locate(entry.address)
         if not isinstance(objects, FolderObjects):
@@ -396,7 +396,7 @@ class RepositoryReader:
         """Return where the bytes of an object that was looked up in ``ref`` are, for programs that read by themselves: the path
         of a file, or a URL ``s3://…``, for which they need credentials of their own. No request."""
         del ref  # a server's URLs are those of a ref
-        from graveler.storage.folder_objects import FolderObjects
+        from graveler.storage.objects.folder import FolderObjects
 
         objects, key = self._locate(entry.address)
         return objects.name_of(key) if isinstance(objects, FolderObjects) else f"{objects.namespace}/{key}"
@@ -418,7 +418,7 @@ class RepositoryReader:
         repository itself is in a folder. Cost: resolving, and as
         :func:`graveler.lake.reading.outside_files.look_at_outside_files`."""
         from graveler.lake.reading.outside_files import look_at_outside_files
-        from graveler.storage.folder_objects import FolderObjects  # not for lakes on AWS
+        from graveler.storage.objects.folder import FolderObjects  # not for lakes on AWS
 
         if not isinstance(self._objects, FolderObjects):
             return None

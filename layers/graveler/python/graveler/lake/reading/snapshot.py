@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from graveler.lake.reading.differences import uncommitted
 from graveler.model import Token
-from graveler.pauses import expect_at_hand
 from graveler.staging.changes import StagedChanges
+from graveler.system.pauses import expect_at_hand
 from graveler.tree.diff import Difference
 from graveler.tree.expected import listed
 from graveler.tree.listing import ListedPage, list_page, prefix_end

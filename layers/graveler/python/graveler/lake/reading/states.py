@@ -18,7 +18,7 @@ from graveler.history.expressions import is_base, keys_of
 from graveler.history.names import is_branch
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.view import LONGEST, took_too_long
-from graveler.storage.tables import Item, Key
+from graveler.storage.tables.port import Item, Key
 
 _PROOF_BYTES: Final = 16
 _PURPOSE: Final = b"the state of a branch"

@@ -15,7 +15,7 @@ from graveler.tree.listing import prefix_end
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from graveler.markup import Cell, Table
+    from graveler.text.markup import Cell, Table
 
 Groups = Iterable[tuple[bytes, Totals]]
 
@@ -44,8 +44,8 @@ class Summary(Struct, frozen=True):
         return "differences", "none"
 
     def _table(self) -> "Table":
-        from graveler.markup import Cell, Table  # for notebooks and terminals
-        from graveler.readable import human_size
+        from graveler.text.markup import Cell, Table  # for notebooks and terminals
+        from graveler.text.readable import human_size
 
         def cells(path: str, totals: Totals) -> "Sequence[Cell]":
             before, after = human_size(totals.changed_bytes_before), human_size(totals.changed_bytes_after)
@@ -101,7 +101,7 @@ class Usage(Struct, frozen=True):
         return self._table().html()
 
     def _table(self) -> "Table":
-        from graveler.markup import Cell, Table, size  # for notebooks and terminals
+        from graveler.text.markup import Cell, Table, size  # for notebooks and terminals
 
         rows = [(part.path, part.objects, part.size) for part in self.parts] + [("total", self.objects, self.size)]
         return Table(

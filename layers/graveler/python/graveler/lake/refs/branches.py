@@ -31,10 +31,10 @@ from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.lake.settings.rules import READ_ONLY, Intent
 from graveler.lake.stopped import StoppedError
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
-from graveler.random_bytes import random_bytes
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
-from graveler.storage.tables import Check, ConditionFailedError, Item, Key, Matches, Tables, Value, Write
+from graveler.storage.tables.port import Check, ConditionFailedError, Item, Key, Matches, Tables, Value, Write
+from graveler.system.random_bytes import random_bytes
 
 RENAME_LEASE: Final = 6.0
 """Seconds for which a branch that is being renamed stays closed after the renaming process's last sign of life."""

@@ -15,7 +15,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent
 from graveler.model import Branch, CommitID
 from graveler.requests.refs import HardReset, Undo
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.tables.port import ConditionFailedError
 
 _ROWS = 100
 """The number of rows of the reference log in which to look for the newest move. Rows that moved nothing (resets) may precede it,

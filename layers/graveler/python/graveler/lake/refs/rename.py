@@ -37,7 +37,7 @@ from graveler.lake.settings.rules import Intent
 from graveler.model import Branch
 from graveler.requests.refs import RenameBranch
 from graveler.staging.tokens import TokenState
-from graveler.storage.tables import Absent, Check, ConditionFailedError, Write
+from graveler.storage.tables.port import Absent, Check, ConditionFailedError, Write
 
 
 def rename(repository: RepositoryParts, request: RenameBranch, context: Context) -> Branch:

@@ -33,7 +33,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
 from graveler.model import Settings
 from graveler.requests import settings as requests
-from graveler.storage.tables import ConditionFailedError, Item, Matches, Value
+from graveler.storage.tables.port import ConditionFailedError, Item, Matches, Value
 
 _PAGE = 1000
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from graveler.errors import UNREADABLE, CorruptError, InvalidError, ProtectedBranchError, ReadOnlyRepositoryError
 from graveler.lake.text import utf8
 from graveler.model import RetentionRules, Settings
-from graveler.storage.tables import Item, Value
+from graveler.storage.tables.port import Item, Value
 
 READ_ONLY: Final = "read_only"
 METADATA: Final = "metadata"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
-from graveler.locations import KEY_ID, LOGIN, SECRET, TOKEN, ServedLake
-from graveler.secret_variables import handed_on
+from graveler.location.environment import KEY_ID, LOGIN, SECRET, TOKEN, ServedLake
 from graveler.spark.jobs.frame import location_arguments, reported, session_of
 from graveler.spark.locations import LOCATION_OPTIONS, served_location_of
+from graveler.system.secret_variables import handed_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

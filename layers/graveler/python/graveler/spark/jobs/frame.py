@@ -31,7 +31,7 @@ from graveler.errors import (
 )
 from graveler.lake.opening.location import LakeLocation, open_at
 from graveler.lake.repository import OpenRepository
-from graveler.locations import ServedLake
+from graveler.location.environment import ServedLake
 from graveler.spark.locations import location_of, s3_settings, served_location_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,288 @@
+"""Comparing rows in DuckDB.
+
+Only files that differ are read for their rows: equal ones contribute the same rows to both sides (:meth:`Sides.differing`). With
+keys, this holds as long as each key stands once on each side, which is checked over all files: then a row of an equal file has no
+other row with its key. Both sides are cast to the same columns and types before anything is compared.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from shutil import rmtree
+from typing import Final
+
+from graveler.errors import InvalidError
+from graveler.model import CommitID
+from graveler.remote.any_repository import AnyLake
+from graveler.sdk.lake import Lake
+from graveler.sdk.row_differences import ColumnDifference
+from graveler.sdk.rows import SORTED, RowDiff
+from graveler.sql.rowdiff.reading import Columns, Part, Reading, Side, columns_of, compared, select
+from graveler.sql.rowdiff.tables import Format, Sides, sides_of
+from graveler.sql.rowdiff.types import Kind, Struct, cast, quoted_name, sql, with_all_digits
+from graveler.sql.session import Session
+from graveler.system.temporary_files import own_path
+
+_OF_A_THREAD: Final = 128_000_000
+"""Bytes of memory that a thread needs: it pins blocks while it sorts, and fails if there is no room for them."""
+_OF_A_COLUMN: Final = 200_000
+"""Bytes that a thread needs for each column, of which it holds 2,048 values in several places."""
+
+_PASSES: Final = (1, 4, 16)
+"""The numbers of passes to try, one after the other."""
+_MOST_PASSES: Final = 64
+"""Those to make if memory is not enough for any of these."""
+
+Aliases = dict[str, tuple[str, Kind]]
+"""Columns by name: a short name that needs no quotes, and the type to compare in."""
+
+
+def row_diff(
+    lake: AnyLake, repository: str, left: CommitID, right: CommitID, path: str, keys: Sequence[str], memory_limit: str
+) -> RowDiff:
+    """Compare the table at ``path`` of two commits; :meth:`Reference.diff_rows` says how, and which errors there are."""
+    if len({key.lower() for key in keys}) < len(keys):
+        raise InvalidError(f"a key column is named twice: {', '.join(map(repr, keys))}")
+    sides = sides_of(lake.repository(repository), left, right, path)
+    opened = Lake(lake)
+    session = Session(opened)
+    folder = own_path()
+
+    def close() -> None:
+        session.close()
+        rmtree(folder, ignore_errors=True)
+
+    try:
+        with session.explained():
+            session.connection.execute("SET temp_directory = $1", [str(folder)])
+            session.connection.execute("SET preserve_insertion_order = false")
+        with session.explained(lambda _, text: InvalidError(f"memory_limit {memory_limit!r} is no size: {text}")):
+            session.connection.execute("SET memory_limit = $1", [memory_limit])
+            session.connection.execute(_fewer_threads(_OF_A_THREAD))
+        reading = Reading(session, opened.repository(repository), sides, memory_limit, str(folder))
+        comparison = _Comparison(reading, Side("left", left), Side("right", right), sides, tuple(keys))
+        return session.interruptibly(partial(comparison.run, close))
+    except BaseException:
+        close()
+        raise
+
+
+class _Comparison:
+    def __init__(self, reading: Reading, left: Side, right: Side, sides: Sides, keys: tuple[str, ...]) -> None:
+        self._reading = reading
+        self._left = left
+        self._right = right
+        self._sides = sides
+        self._keys = keys
+
+    def run(self, close: Callable[[], None]) -> RowDiff:
+        differing = self._sides.differing()
+        changes: tuple[ColumnDifference, ...] = ()
+        kinds: Columns = {}
+        left: tuple[Part, ...] = ()
+        right: tuple[Part, ...] = ()
+        if differing.left or differing.right:
+            changes = self._column_differences(differing)
+            if self._keys:
+                differing = self._pruned_for_keys(differing)
+            left, right = self._parts(differing)
+            kinds = compared(columns_of((*left, *right)))
+        else:
+            self._check_named_keys()
+        if kinds:
+            self._reading.execute(_fewer_threads(_OF_A_COLUMN * len(kinds)))
+            self._make_differences(left, right, _aliases(kinds))
+        elif self._has_rows(left) or self._has_rows(right):
+            self._reading.execute(f"CREATE TABLE differences AS {_without_columns(left, right)}")
+        else:
+            no_key = "NULL AS key, " if self._keys else ""
+            self._reading.execute(
+                f"CREATE TABLE differences AS SELECT '' AS type, {no_key}NULL AS before, NULL AS after LIMIT 0"
+            )
+        counts: dict[str, int] = dict(self._reading.rows("SELECT type, count(*) FROM differences GROUP BY type"))
+        order = f" ORDER BY {'d.key' if self._keys else 'coalesce(d.before, d.after)'}, d.type"
+        source = f"differences AS d{order if sum(counts.values()) <= SORTED else ''}"
+        return RowDiff(
+            self._reading,
+            f"SELECT * FROM {source}",
+            f"SELECT {self._for_python(kinds)} FROM {source}",
+            counts,
+            changes,
+            is_json=self._sides.format is Format.JSON,
+            close=close,
+        )
+
+    def _for_python(self, kinds: Columns) -> str:
+        """Return the columns of the differences, in types whose values Python has."""
+        columns = {"before": kinds, "after": kinds}
+        if self._keys:
+            named = {name.lower(): (name, kind) for name, kind in kinds.items()}
+            columns = {"key": dict(named[key.lower()] for key in self._keys if key.lower() in named), **columns}
+        found = ["d.type"]
+        for name, each in columns.items():
+            struct = Struct(tuple(each.items()))
+            found.append(f"{cast(f'd.{name}', struct, with_all_digits(struct))} AS {name}")
+        return ", ".join(found)
+
+    def _parts(self, files: Sides) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+        return self._reading.parts(self._left, files.left), self._reading.parts(self._right, files.right)
+
+    def _make_differences(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases) -> None:
+        """Make the table of differences. If memory is not enough for all rows at once, in several passes over the files, each of
+        which compares those rows whose hashes have the same remainder."""
+        for passes in _PASSES:
+            self._reading.execute("DROP TABLE IF EXISTS differences")
+            if all(self._reading.fits(each) for each in self._statements(left, right, columns, passes)):
+                return
+        self._reading.execute("DROP TABLE IF EXISTS differences")
+        for each in self._statements(left, right, columns, _MOST_PASSES):
+            self._reading.execute(each)
+
+    def _statements(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases, passes: int) -> Iterator[str]:
+        for number in range(passes):
+            into = "INSERT INTO differences" if number else "CREATE TABLE differences AS"
+            yield f"{into} {self._compared(left, right, columns, passes, number)}"
+
+    def _compared(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases, passes: int, number: int) -> str:
+        """Return the query of one of several passes."""
+        names = ", ".join(alias for alias, _ in columns.values())
+        hashed = ", ".join(alias for alias, _ in self._named_keys(columns).values()) or names
+        some = "" if passes == 1 else f" WHERE hash({hashed}) % {passes} = {number}"
+        if not self._keys:
+            row = _struct(columns)
+            return f"""
+                WITH counted AS (
+                    SELECT {names}, sum(one)::BIGINT AS surplus
+                    FROM ({select(left, columns, "-1 AS one")} UNION ALL {select(right, columns, "1 AS one")}){some}
+                    GROUP BY {names} HAVING surplus <> 0
+                ), repeated AS (SELECT *, unnest(range(abs(surplus))) AS nth FROM counted)
+                SELECT CASE WHEN surplus > 0 THEN 'added' ELSE 'removed' END AS type,
+                    CASE WHEN surplus < 0 THEN {row} END AS before,
+                    CASE WHEN surplus > 0 THEN {row} END AS after
+                FROM repeated"""
+        keys = self._named_keys(columns)
+        values = [alias for name, (alias, _) in columns.items() if name not in keys]
+        joined = " AND ".join(f"l.{alias} IS NOT DISTINCT FROM r.{alias}" for alias, _ in keys.values())
+        unequal = "".join(f" OR l.{alias} IS DISTINCT FROM r.{alias}" for alias in values)
+        key = ", ".join(
+            f"{quoted_name(name)} := CASE WHEN l.here THEN l.{alias} ELSE r.{alias} END"
+            for name, (alias, _) in keys.items()
+        )
+        return f"""
+            WITH l AS (FROM ({select(left, columns, "true AS here")}){some}),
+                r AS (FROM ({select(right, columns, "true AS here")}){some})
+            SELECT CASE WHEN l.here IS NULL THEN 'added' WHEN r.here IS NULL THEN 'removed' ELSE 'changed' END AS type,
+                struct_pack({key}) AS key,
+                CASE WHEN l.here THEN {_struct(columns, "l.")} END AS before,
+                CASE WHEN r.here THEN {_struct(columns, "r.")} END AS after
+            FROM l FULL JOIN r ON {joined}
+            WHERE l.here IS NULL OR r.here IS NULL{unequal}"""
+
+    def _column_differences(self, differing: Sides) -> tuple[ColumnDifference, ...]:
+        """Return how the columns differ, if there is a table on both sides. Files that are equal have a part in it only if those
+        that differ have other columns."""
+        if not self._sides.left or not self._sides.right:
+            return ()
+        before, after = (_by_name(parts) for parts in self._parts(differing))
+        if _types(before) == _types(after):
+            return ()
+        before, after = (_by_name(parts) for parts in self._parts(self._sides))
+        names = {key: name for key, (name, _) in (after | before).items()}
+        types, others = _types(before), _types(after)
+        return tuple(
+            ColumnDifference(names[key], types.get(key), others.get(key))
+            for key in before | after
+            if types.get(key) != others.get(key)
+        )
+
+    def _check_named_keys(self) -> None:
+        """Check that a table without differences has the key columns. Reads one file's schema; all of them, if that lacks one."""
+        files = self._sides.left
+        if not self._keys or not files:
+            return
+        first = min(files)
+        if self._missing(columns_of(self._reading.parts(self._left, {first: files[first]}))):
+            self._check_keys(self._left, self._reading.parts(self._left, files))
+
+    def _check_keys(self, side: Side, parts: Sequence[Part]) -> None:
+        """Check that a side has the key columns. JSON without a record has no columns, and needs none."""
+        columns = columns_of(parts)
+        missing = self._missing(columns)
+        if missing and (columns or self._has_rows(parts)):
+            names = f"; its columns are {', '.join(map(repr, columns))}" if columns else ", and no other one"
+            raise InvalidError(f"the {side.name} side has no column {missing[0]!r}{names}")
+
+    def _has_rows(self, parts: Sequence[Part]) -> bool:
+        """Return whether any of these files has a row."""
+        return bool(self._reading.rows(f"FROM ({select(parts, {}, '1 AS one')}) LIMIT 1"))
+
+    def _missing(self, columns: Columns) -> list[str]:
+        names = {name.lower() for name in columns}
+        return [key for key in self._keys if key.lower() not in names]
+
+    def _named_keys(self, columns: Aliases) -> Aliases:
+        """Return the key columns, in the order of the keys."""
+        by_name = {name.lower(): name for name in columns}
+        return {by_name[key.lower()]: columns[by_name[key.lower()]] for key in self._keys}
+
+    def _pruned_for_keys(self, differing: Sides) -> Sides:
+        """Check the keys over all files, and return the files to compare: all, if the keys' types depend on equal ones."""
+        left, right = self._parts(self._sides)
+        for side, parts in ((self._left, left), (self._right, right)):
+            self._check_keys(side, parts)
+        columns = compared(columns_of((*left, *right)))
+        if not columns:
+            return differing
+        keys = self._named_keys(_aliases(columns))
+        for on_left, *values in self._reading.rows(
+            f"FROM ({select(left, keys, 'true AS on_left')} UNION ALL {select(right, keys, 'false AS on_left')})"
+            f" SELECT on_left, {', '.join(alias for alias, _ in keys.values())} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+        ):
+            found = ", ".join(f"{key} = {value}" for key, value in zip(self._keys, values, strict=True))
+            raise InvalidError(
+                f"several rows of the {'left' if on_left else 'right'} side have the key {found}; "
+                "name more columns, or compare whole rows"
+            )
+        of_some = {name.lower(): kind for name, kind in _kinds(self._parts(differing)).items()}
+        same_types = all(of_some.get(name.lower()) == kind for name, (_, kind) in keys.items())
+        return differing if same_types else self._sides
+
+
+def _without_columns(left: Sequence[Part], right: Sequence[Part]) -> str:
+    """Return the query of the differences between rows without columns, as JSON's ``{}``: which side has how many more. As DuckDB
+    has no struct without fields, a row is a map without entries."""
+    row = "map([]::VARCHAR[], []::JSON[])"
+    return f"""
+        WITH counted AS (
+            SELECT coalesce(sum(one), 0)::BIGINT AS surplus
+            FROM ({select(left, {}, "-1 AS one")} UNION ALL {select(right, {}, "1 AS one")})
+        ), repeated AS (SELECT surplus, unnest(range(abs(surplus))) AS nth FROM counted)
+        SELECT CASE WHEN surplus > 0 THEN 'added' ELSE 'removed' END AS type,
+            CASE WHEN surplus < 0 THEN {row} END AS before,
+            CASE WHEN surplus > 0 THEN {row} END AS after
+        FROM repeated"""
+
+
+def _fewer_threads(size: int) -> str:
+    """Return a statement that leaves as many threads as memory is enough for, if each needs ``size`` bytes."""
+    enough = f"parse_formatted_bytes(current_setting('memory_limit')) // {size}"
+    return f"SET threads = least(current_setting('threads'), greatest(1, {enough}))"
+
+
+def _kinds(sides: Iterable[Sequence[Part]]) -> Columns:
+    return compared(columns_of(part for parts in sides for part in parts))
+
+
+def _aliases(columns: Columns) -> Aliases:
+    return {name: (f"c{at}", kind) for at, (name, kind) in enumerate(columns.items())}
+
+
+def _by_name(parts: Iterable[Part]) -> dict[str, tuple[str, Kind]]:
+    return {name.lower(): (name, kind) for name, kind in columns_of(parts).items()}
+
+
+def _types(columns: Mapping[str, tuple[str, Kind]]) -> dict[str, str]:
+    return {key: sql(kind) for key, (_, kind) in columns.items()}
+
+
+def _struct(columns: Aliases, of: str = "") -> str:
+    return f"struct_pack({', '.join(f'{quoted_name(name)} := {of}{alias}' for name, (alias, _) in columns.items())})"

@@ -1,0 +1,1 @@
+"""The port *objects* and its adapters: a folder, S3, memory; a cache of immutable files."""

@@ -1,0 +1,112 @@
+"""The immutable files of a tree (ranges and metaranges) in the object store, behind a cache of copies.
+
+A name pins a file's contents, so a copy is never out of date. A copy does not tell whether the store still has the file: after
+half the garbage collector's grace period the store is asked.
+"""
+
+import time
+from collections.abc import Callable
+from hashlib import sha256
+
+from graveler.errors import AnswerLostError, InvalidError
+from graveler.storage.objects.cache import Cache
+from graveler.storage.objects.port import NotSyncedError, ObjectConditionError, ObjectMissingError, Objects
+from graveler.system.pauses import expect_at_hand
+
+FOLDER = "_graveler"
+KINDS = frozenset(("ranges", "metaranges"))
+
+
+class ImmutableFiles:
+    """The files ``_graveler/<kind>/<name>`` of ``objects``, where ``kind`` is ``ranges`` or ``metaranges``.
+
+    ``grace_seconds`` is the garbage collector's grace period: no file younger than it is swept. Give ``cache`` half of it as
+    ``recheck_after_seconds``. ``clock`` returns Unix seconds, and agrees with the store's clock to within the skew that the grace
+    period allows for.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        cache: Cache | None,
+        grace_seconds: float = 86400,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._grace = grace_seconds
+        self._clock = clock
+        # Copies of several namespaces may lie in one cache, and one may lack what another has.
+        self._cached_as = sha256(objects.namespace.encode()).hexdigest()[:12]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ImmutableFiles, (self._objects, self._cache, self._grace, self._clock)
+
+    def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
+        """Return the file's bytes; with ``fresh`` from the store itself, and the cached copy is replaced.
+
+        Raises ObjectMissingError. Cost: nothing if cached; one head if the copy is due for a check; otherwise one object read.
+        """
+        key = self._key(kind, name)
+        expect_at_hand()
+        if self._cache is None:
+            return self._objects.get(key)
+        entry = f"{self._cached_as}-{kind}-{name}"
+        if fresh:
+            self._cache.drop(entry)
+        else:
+            copy = self._cache.get(entry)
+            if copy is not None and not copy.due:
+                return copy.data
+            if copy is not None:
+                try:
+                    self._objects.head(key)
+                except ObjectMissingError:
+                    self._cache.drop(entry)
+                    raise
+                self._cache.confirm(entry)
+                return copy.data
+        data = self._objects.get(key)
+        self._cache.put(entry, data)
+        return data
+
+    def get_part(self, kind: str, name: str, start: int, length: int) -> bytes:
+        """Return some of the file's bytes, from the store itself: fewer at its end. Raises ObjectMissingError. One object
+        read."""
+        return self._objects.get_range(self._key(kind, name), start, length)
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        """Make the file durable under this name. An existing one stays, and is made young if it is older than half the grace
+        period, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it existed, or if the
+        response was lost; a second write if it was old; three more if that has the old one's ETag."""
+        key = self._key(kind, name)
+        try:
+            self._objects.put(key, data, if_absent=True)
+        except NotSyncedError:  # it is there, and must not be built on
+            raise
+        except (ObjectConditionError, AnswerLostError):  # a file of this name has these contents, whoever put it
+            self._make_young(key, data)
+        if self._cache is not None:
+            self._cache.put(f"{self._cached_as}-{kind}-{name}", data)
+
+    def _make_young(self, key: str, data: bytes) -> None:
+        """Put a file again that is older than half the grace period. It then has a new ETag, by which a sweep that has seen the
+        old one recognises it. (S3's ETag is a digest of the contents, except for an object uploaded in parts, even one part: then
+        it is a digest of the parts' digests.)"""
+        try:
+            found = self._objects.head(key)
+        except ObjectMissingError:  # swept since we found it
+            self._objects.put(key, data)
+            return
+        if self._clock() - found.modified <= self._grace / 2 or self._objects.put(key, data).etag != found.etag:
+            return
+        upload = self._objects.create_multipart(key)
+        part = self._objects.put_part(key, upload, 1, data)
+        self._objects.complete_multipart(key, upload, [(1, part)])
+
+    def _key(self, kind: str, name: str) -> str:
+        if kind not in KINDS or not name or "/" in name:
+            raise InvalidError(
+                f"no file of a tree can be called {kind}/{name}; the kinds are {', '.join(sorted(KINDS))}"
+            )
+        return f"{FOLDER}/{kind}/{name}"

@@ -1,0 +1,1 @@
+"""The port *tables* and its adapters: SQLite, DynamoDB, memory."""

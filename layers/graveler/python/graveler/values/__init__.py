@@ -1,0 +1,1 @@
+"""Plain values and the rules about them: addresses, error codes, names of data files, ignored files."""
