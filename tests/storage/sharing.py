@@ -29,7 +29,8 @@ import pytest
 
 from graveler.errors import BusyError, UnavailableError
 from graveler.storage import file_locks
-from graveler.storage.tables.port import Key, sqlite_files
+from graveler.storage.tables import sqlite_files
+from graveler.storage.tables.port import Key
 from graveler.storage.tables.sqlite import SqliteTables
 from tests.support.patience import PATIENCE
 

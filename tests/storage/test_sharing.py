@@ -17,7 +17,8 @@ import pytest
 from graveler.errors import UnavailableError
 from graveler.storage.file_locks import AVAILABLE, ByteRange
 from graveler.storage.limits import encode_item
-from graveler.storage.tables.port import Key, sqlite_files
+from graveler.storage.tables import sqlite_files
+from graveler.storage.tables.port import Key
 from graveler.storage.tables.rows import encode_row
 from graveler.storage.tables.sqlite import SqliteTables
 from tests.support.patience import PATIENCE
