@@ -730,7 +730,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "system/temporary_files.py",
         "if status.st_uid == os.geteuid() and try_lock(descriptor) is True:",
         "if status.st_uid == os.geteuid():",
-        "test_temporary.py::test_what_a_killed_process_left_goes_at_the_next_start_and_a_living_ones_stays[folder]",
+        "test_temporary_files.py::test_what_a_killed_process_left_goes_at_the_next_start_and_a_living_ones_stays[folder]",
     ),
     Mutation(
         "C5",
@@ -738,7 +738,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "system/temporary_files.py",
         "return os.path.samestat(os.fstat(descriptor), os.lstat(path))",
         "return True",
-        "test_temporary.py::test_who_is_swept_before_it_could_lock_begins_again[folder]",
+        "test_temporary_files.py::test_who_is_swept_before_it_could_lock_begins_again[folder]",
     ),
     Mutation(
         "C5",
