@@ -34,6 +34,8 @@ class Scripted:
     def __init__(self) -> None:
         self.replies: list[Reply] = []
         self.asked: list[Asked] = []
+        self.otherwise: Callable[[Asked], Reply] | None = None
+        """Makes the answer once ``replies`` is empty."""
         self.url = ""
 
     def will(self, *replies: Reply) -> None:
@@ -48,12 +50,15 @@ def scripted(prepare: Callable[[ThreadingHTTPServer], None] = lambda _: None) ->
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet: otherwise the client's delayed acknowledgement takes 40 ms
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             named = {name.lower(): value for name, value in self.headers.items()}
-            script.asked.append(Asked(self.command, self.path, named, body))
-            reply = script.replies.pop(0)
+            request = Asked(self.command, self.path, named, body)
+            script.asked.append(request)
+            otherwise = script.otherwise
+            reply = script.replies.pop(0) if script.replies or otherwise is None else otherwise(request)
             if not reply.status:
                 self.close_connection = True
                 return

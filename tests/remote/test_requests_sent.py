@@ -1,0 +1,358 @@
+"""The HTTP requests of each verb and each of its options are those in ``tests/golden/http/requests.json``, byte for byte.
+
+Published servers and proxies have seen them. ``python -m tests.remote.test_requests_sent`` writes the file again.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from graveler.errors import GravelerError
+from graveler.lake.context import Context
+from graveler.model import (
+    Application,
+    CommitID,
+    MergeStrategies,
+    MergeStrategy,
+    MetarangeID,
+    MetarangeName,
+    ObjectEntry,
+    RetentionRules,
+    SplitParameters,
+    Totals,
+)
+from graveler.operations.store import OperationState
+from graveler.remote.connection import Connection
+from graveler.remote.repository import RemoteRepository
+from graveler.requests import committing, importing, merging, refs, settings, staging
+from graveler.requests.base import CommitInfo, Request
+from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, ListingOptions
+from graveler.wire import config, differences, documents, imports, objects, operations
+from graveler.wire.documents import Pagination
+from graveler.wire.refs import MergeBase, MergeResult, Reflog, WrittenVersion
+from tests.remote.scripted import Asked, Reply, Scripted, scripted
+
+GOLDEN: Final = Path(__file__).resolve().parents[1] / "golden" / "http" / "requests.json"
+
+ID = CommitID("c" * 64)
+PARENT = CommitID("d" * 64)
+INFO = CommitInfo("why é", "me", {"k": "v"}, None, "request-1")
+DATED = msgspec.structs.replace(INFO, created=7)
+STRATEGIES = MergeStrategies(MergeStrategy.DEST_WINS, (("a/", MergeStrategy.SOURCE_WINS),))
+ENTRY = ObjectEntry("a/é b", "s3://b/x", 3, "0" * 32, 1_700_000_000, "text/plain", {"k": "v"})
+OTHER = ObjectEntry("b", "s3://b/y", 4, "1" * 32, 1_700_000_001)
+COMMIT = documents.Commit(ID, [PARENT], "me", "m", 1_700_000_000, MetarangeID("e" * 64), {}, 2)
+FORCE: Final = {"force": True}
+IMPORT: Final[dict[str, Any]] = {"info": INFO, "force": True, "allow_empty": True, "dry_run": True}
+REPLAY: Final[dict[str, Any]] = {
+    "parent_number": 2,
+    "info": INFO,
+    "strategies": STRATEGIES,
+    "allow_empty": True,
+    "force": True,
+}
+
+VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
+    (committing.Commit(branch="b"), {"info": DATED, "allow_empty": True, "force": True}),
+    (
+        committing.CommitMetarange(branch="b", metarange=MetarangeName("m")),
+        {"parent": PARENT, "info": DATED, "allow_empty": True, "force": True},
+    ),
+    (committing.Rewrite(branch="b", split=SplitParameters(1, 2, 3)), {"info": INFO, "force": True}),
+    (
+        merging.Merge(source="a/s~1", destination="d"),
+        {
+            "info": INFO,
+            "strategies": STRATEGIES,
+            "squash": True,
+            "allow_empty": True,
+            "force": True,
+            "unchanged_prefixes": ("a/", "é'\""),
+            "application": Application("app", 3),
+            "beside_uncommitted": True,
+            "expected_head": ID,
+            "expected_destination": PARENT,
+        },
+    ),
+    (merging.Revert(branch="b", ref="a/r"), REPLAY),
+    (merging.CherryPick(branch="b", ref="a/r"), REPLAY),
+    (refs.CreateBranch(name="n", source="main~2"), {"hidden": True, "owner": "o", "force": True}),
+    (refs.RenewBranch(name="n", owner="o"), {}),
+    (refs.ReleaseBranch(name="n", owner="o p"), {}),
+    (refs.DeleteBranch(name="n"), {"at": ID, "force": True}),
+    (refs.RenameBranch(old="a", new="b"), FORCE),
+    (refs.HardReset(branch="b", ref="a/r~1"), {"request_id": "request-1", "force": True}),
+    (refs.Undo(branch="b"), {"request_id": "request-1", "force": True}),
+    (refs.CreateTag(name="t/é", ref="main"), FORCE),
+    (refs.DeleteTag(name="t/é"), FORCE),
+    (settings.SetMetadata(metadata={"k": "é"}), FORCE),
+    (settings.DeleteMetadata(keys=("k", "l")), FORCE),
+    (settings.SetProtection(patterns=("a", "b*", "a")), {"if_match": "etag", "force": True}),
+    (settings.Protect(patterns=("a", "c")), FORCE),
+    (settings.Unprotect(patterns=("main",)), FORCE),
+    (settings.SetRetention(rules=RetentionRules(7, {"main": 9})), FORCE),
+    (settings.DeleteRetention(), FORCE),
+    (settings.SetImportSources(prefixes=("s3://b/",)), {"prefixes": None, "force": True}),
+    (settings.SetReadOnly(read_only=True), {"read_only": False}),
+    (
+        staging.Upload(branch="b", path="a/é b"),
+        {"content_type": "text/plain", "metadata": {"k": "v"}, "if_absent": True, "force": True},
+    ),
+    (staging.Link(branch="b", entry=ENTRY), {"if_absent": True, "force": True}),
+    (staging.LinkMany(branch="b", entries=(ENTRY, OTHER)), FORCE),
+    (staging.Delete(branch="b", objects=("a", "b", "a")), {"objects": (), "force": True}),
+    (
+        staging.Copy(branch="b", source_path="a/é b", destination_path="c d"),
+        {"source_ref": "other", "force": True},
+    ),
+    (
+        staging.CopyPrefix(branch="b", source_prefix="a/", destination_prefix="c/"),
+        {"source_ref": "other", "force": True},
+    ),
+    (staging.Move(branch="b", source_path="a", destination_path="c"), FORCE),
+    (staging.MovePrefix(branch="b", source_prefix="a/", destination_prefix="c/"), FORCE),
+    (staging.UpdateMetadata(branch="b", path="a/é b", metadata={"k": "v"}), FORCE),
+    (staging.Reset(branch="b"), {"path": "a/é b", "prefix": "a/", "force": True}),
+    (
+        importing.ImportAddresses(
+            branch="b",
+            sources=(
+                ImportAddress(AddressType.OBJECT, "s3://b/x", "in/x"),
+                ImportAddress(AddressType.COMMON_PREFIX, "s3://b/y/", "in/"),
+            ),
+        ),
+        {**IMPORT, "trust_mtime": True, "folders": True, "exclude": ("*.tmp", "x"), "ignore": True},
+    ),
+    (
+        importing.ImportFolder(branch="b", folder=Path("/data/in")),
+        {**IMPORT, "destination": "in/", "trust_mtime": True, "exclude": ("*.tmp",), "ignore": True},
+    ),
+    (
+        importing.ImportListing(branch="b", listing=(Path("listing.csv"),), options=ListingOptions(base="s3://b/")),
+        {**IMPORT, "options": ListingOptions(destination="in/", base="s3://b/")},
+    ),
+]
+"""Each request that works behind a server, and a value for each of its options."""
+
+READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
+    "repository": lambda repository: repository.repository,
+    "branch": lambda repository: repository.branch("b"),
+    "branches": lambda repository: repository.branches("p", "a", 2000),
+    "branches hidden": lambda repository: repository.branches(show_hidden=True),
+    "tag": lambda repository: repository.tag("t/é"),
+    "tags": lambda repository: repository.tags("p", "a", 5),
+    "reflog": lambda repository: repository.reflog("b", 5),
+    "commit_of": lambda repository: repository.commit_of("a/r~1"),
+    "stat": lambda repository: repository.stat("a/r", "a/é b"),
+    "stat_many": lambda repository: repository.stat_many("r", ["a", "b"]),
+    "list_objects": lambda repository: repository.list_objects("r", prefix="p", after="a", delimiter="/", amount=5),
+    "objects": lambda repository: list(repository.objects("r", "p")),
+    "view": lambda repository: list(repository.view("r").objects("p")),
+    "du": lambda repository: repository.du("r", "p", "/"),
+    "native": lambda repository: repository.native("r", ENTRY),
+    "uncommitted": lambda repository: repository.uncommitted("b", prefix="p", after="a", delimiter="/", amount=5),
+    "uncommitted_summary": lambda repository: repository.uncommitted_summary("b", prefix="p", delimiter="/"),
+    "diff": lambda repository: repository.diff("a/l", "r", prefix="p", after="a", delimiter="/", amount=5),
+    "compare": lambda repository: repository.compare("l", "a/r", prefix="p"),
+    "diff_summary": lambda repository: repository.diff_summary("l", "r", prefix="p", delimiter="/"),
+    "compare_summary": lambda repository: repository.compare_summary("l", "r"),
+    "merge_base": lambda repository: repository.merge_base("l", "a/r"),
+    "preview_merge": lambda repository: repository.preview_merge("s", "d", MergeStrategy.DEST_WINS),
+    "preview_merge by prefix": lambda repository: repository.preview_merge("s", "d", STRATEGIES),
+    "log": lambda repository: repository.log("r"),
+    "log options": lambda repository: repository.log(
+        "r",
+        after=ID,
+        amount=5,
+        first_parent=True,
+        since=7,
+        stop_at="s",
+        paths=("a", "é"),
+        prefixes=("p/",),
+        limit=True,
+    ),
+    "blame": lambda repository: repository.blame("r", "a/é b"),
+    "annotate": lambda repository: repository.annotate("r", prefix="p", after="a", delimiter="/", amount=5),
+    "written_by": lambda repository: repository.written_by("b", Application("app", 3)),
+    "expect_upload": lambda repository: repository.expect_upload("b", "a/é b"),
+}
+
+
+def variants() -> Iterator[tuple[str, Request[Any]]]:
+    """Yield each request with its defaults, with each option alone, and with all options."""
+    for request, options in VERBS:
+        name = type(request).__name__
+        yield name, request
+        for option, value in options.items():
+            yield f"{name} {option}", msgspec.structs.replace(request, **{option: value})
+        if len(options) > 1:
+            yield f"{name} everything", msgspec.structs.replace(request, **options)
+
+
+def server(script: Scripted) -> Callable[[Asked], Reply]:
+    """Return a server that is satisfied with every request."""
+    page = Pagination(False, "", 2)
+    address = objects.StagingLocation("s3://b/new", f"{script.url}/store/new", 9_999_999_999)
+    store = config.StorageConfig("local", "", "", True, False, True, "", False, "")
+    stats = objects.object_document(ENTRY)
+    shown = msgspec.structs.replace(
+        stats, physical_address=f"{script.url}/store/x", physical_address_expiry=9_999_999_999
+    )
+    changes = ImportChanges(1, 3)
+    operation = operations.OperationDocument(
+        "op", "import", OperationState.COMPLETED, 1, 2, 1, ID, ID, "", changes=changes
+    )
+    answers: list[tuple[str, int, Any]] = [
+        ("GET config", 200, config.Config(config.VersionConfig(), store)),
+        ("PUT /store/.*", 200, ""),
+        ("GET repo", 200, documents.Repository("repo", 1, "main", "s3://b/repo")),
+        ("GET repo/metadata", 200, {"k": "v"}),
+        ("GET repo/settings/branch_protection", 200, [{"pattern": "main"}]),
+        ("GET repo/settings/gc_rules", 200, {"default_retention_days": 7, "branches": []}),
+        ("GET repo/settings/import_sources", 200, {"prefixes": None}),
+        ("GET repo/(branches|tags)", 200, documents.RefList(page, [documents.Ref("b", ID)])),
+        ("GET repo/branches/[^/]+", 200, documents.Ref("b", ID)),
+        ("GET repo/tags/[^/]+", 200, documents.Ref("t", ID)),
+        ("GET repo/commits/[^/]+", 200, COMMIT),
+        ("GET repo/branches/[^/]+/reflog", 200, Reflog([])),
+        ("GET repo/branches/[^/]+/written", 200, WrittenVersion(ID)),
+        ("GET repo/refs/[^/]+/objects/stat.*presign=true", 200, shown),
+        ("GET repo/refs/[^/]+/objects/stat", 200, stats),
+        ("POST repo/refs/[^/]+/objects/stats", 200, objects.StatsOfMany([stats], [])),
+        ("GET repo/refs/[^/]+/objects/ls", 200, objects.ObjectStatsList(page, [stats, objects.object_document(OTHER)])),
+        ("GET repo/refs/[^/]+/usage", 200, differences.UsageDocument(1, 2, [])),
+        ("GET .*/summary", 200, differences.SummaryDocument(Totals(), [])),
+        ("GET .*/diff(/[^/]+)?", 200, differences.DiffList(page, [differences.Diff("changed", "a/é b", "object")])),
+        ("GET repo/refs/[^/]+/merge/[^/]+", 200, MergeBase(ID, ID, PARENT)),
+        ("GET .*/preview", 200, differences.MergePreview(ID, Totals(), 0, page, [])),
+        ("GET repo/refs/[^/]+/commits", 200, documents.CommitList(page, [COMMIT])),
+        ("GET repo/refs/[^/]+/blame", 200, COMMIT),
+        ("GET repo/refs/[^/]+/annotate", 200, {"pagination": page, "results": []}),
+        ("GET .*/staging/backing", 200, address),
+        ("PUT .*/staging/backing", 200, stats),
+        ("POST .*/staging/links", 200, {"results": []}),
+        ("POST .*/objects/delete", 200, objects.ObjectErrorList([])),
+        ("POST .*/objects/copy", 201, stats),
+        ("POST repo/branches", 201, None),
+        ("POST .*/merge/[^/]+", 200, MergeResult(ID)),
+        ("POST .*/revert", 204, ""),
+        ("POST .*/(rename|undo)|POST repo/tags", 200, documents.Ref("b", ID)),
+        ("POST .*/import(/listing)?(/dry-run)?", 202, imports.ImportCreationResponse("op")),
+        ("GET .*/import", 200, imports.ImportStatus(True, "", 1, commit=COMMIT, changes=changes)),
+        ("GET repo/operations/op", 200, operation),
+        ("POST .*", 201, COMMIT),
+        ("(PUT|DELETE) .*", 204, ""),
+    ]
+    patterns = [(re.compile(pattern), status, document) for pattern, status, document in answers]
+
+    def answer(request: Asked) -> Reply:
+        path, _, query = request.target.partition("?")
+        shown = path.removeprefix("/api/v1/").removeprefix("repositories/")
+        for pattern, status, document in patterns:
+            where = f"{request.method} {shown}?{query}" if "=" in pattern.pattern else f"{request.method} {shown}"
+            if pattern.fullmatch(where) or ("=" in pattern.pattern and pattern.match(where)):
+                body = ID.encode() if document is None else b"" if document == "" else msgspec.json.encode(document)
+                return Reply(status, body, {"etag": '"7"'} if "protection" in path else {})
+        raise AssertionError(f"no answer to {request.method} {request.target}")
+
+    return answer
+
+
+def refused(script: Scripted) -> Callable[[Asked], Reply]:
+    """Return a server that finds a conflict in every merge, and otherwise is satisfied."""
+    satisfied = server(script)
+    conflict = {"message": "conflict", "code": "merge_conflict", "fields": {"source": "s", "destination": "d"}}
+
+    def answer(request: Asked) -> Reply:
+        path = request.target.partition("?")[0]
+        if request.method == "POST" and re.search(r"/merge/|/revert$|/cherry-pick$", path):
+            return Reply(409, msgspec.json.encode(conflict))
+        return satisfied(request)
+
+    return answer
+
+
+def sent(script: Scripted, work: Callable[[RemoteRepository], object], answer: Callable[[Asked], Reply]) -> Any:
+    """Return the requests of a call, and the name of its error."""
+    script.otherwise = answer
+    script.asked.clear()
+    connection = Connection(script.url, "key", "secret")
+    error = ""
+    try:
+        outcome = work(RemoteRepository(connection, "repo"))
+        if isinstance(outcome, Iterator):
+            list(outcome)
+    except GravelerError as raised:
+        error = type(raised).__name__
+    finally:
+        connection.close()
+    return [[*map(line, script.asked)], *([error] if error else [])]
+
+
+HEADERS: Final = ("content-type", "if-match", "if-none-match", "prefer", "range")
+
+
+def line(request: Asked) -> str:
+    """Return one request as text, with the headers that the verb decides."""
+    named = [f"{name}: {request.headers[name]}" for name in HEADERS if name in request.headers]
+    key = request.headers.get("idempotency-key")
+    if key is not None:
+        named.append(f"idempotency-key: {'(random)' if re.fullmatch('[0-9a-f]{32}', key) else key}")
+    body = request.body if not request.target.startswith("/store/") else b"(bytes)"
+    return "\n".join([f"{request.method} {request.target}", *named, *([body.decode()] if body else [])])
+
+
+def run(request: Request[Any]) -> Callable[[RemoteRepository], object]:
+    """Return what runs a request."""
+    return lambda repository: repository.run(request, Context(body=b"abc"))
+
+
+def everything() -> dict[str, Any]:
+    """All requests of all cases, by the case's name."""
+    conflicts = [request for request, _ in VERBS if isinstance(request, merging.Merge | merging.Replay)]
+    with scripted() as script:
+        satisfied, conflicting = server(script), refused(script)
+        golden = {name: sent(script, run(request), satisfied) for name, request in variants()}
+        golden |= {f"read {name}": sent(script, work, satisfied) for name, work in READS.items()}
+        for request in conflicts:
+            golden[f"{type(request).__name__} in conflict"] = sent(script, run(request), conflicting)
+    return golden
+
+
+@pytest.fixture
+def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_listing(tmp_path)
+
+
+def write_listing(folder: Path) -> None:
+    """Write the listing that a case imports."""
+    text = "Key,Size,ETag,LastModifiedDate\nx,3,00000000000000000000000000000000,2024-01-01T00:00:00Z\n"
+    (folder / "listing.csv").write_text(text)
+
+
+@pytest.mark.usefixtures("listing")
+def test_each_verb_sends_the_requests_that_it_always_sent() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    now = everything()
+    assert now.keys() == golden.keys()
+    for name, requests in golden.items():
+        assert now[name] == requests, name
+
+
+if __name__ == "__main__":
+    import os
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        write_listing(Path(folder))
+        here = Path.cwd()
+        os.chdir(folder)
+        GOLDEN.parent.mkdir(parents=True, exist_ok=True)
+        GOLDEN.write_text(json.dumps(everything(), indent=1, ensure_ascii=False) + "\n")
+        os.chdir(here)
