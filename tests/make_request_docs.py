@@ -18,7 +18,6 @@ import graveler.sdk
 from graveler import requests
 from graveler.api.resources import GROUPS
 from graveler.cli.app import app
-from graveler.lake.repository import FUNCTIONS
 from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
 from graveler.requests.base import Repetition, Request
 from graveler.requests.merging import Replay
@@ -116,6 +115,7 @@ def _calls(function: Callable[..., Any], room: str, seen: frozenset[object] = fr
                 found |= _calls(helper, room, seen | {function, helper})
         if isinstance(node, ast.Call):
             named = [each.id for each in (node.func, *node.args) if isinstance(each, ast.Name)]
+            named += [each.attr for each in (node.func, *node.args) if isinstance(each, ast.Attribute)]
             found |= {methods[name] for name in named if name in methods and not seen}
         if isinstance(node, ast.Attribute) and _is_repository(node.value):
             found.add(node.attr)
@@ -141,7 +141,7 @@ def page() -> str:
             ", ".join(f"`{name}`" for name in kind.changes),
             "yes" if kind.can_be_long else "",
             "" if kind.repetition is Repetition.HARMLESS else kind.repetition.value,
-            f"`lake/{FUNCTIONS[kind.__name__].replace('.', '/').replace(':', '.py` `')}`",
+            f"`lake/{kind.implementation.replace('.', '/').replace(':', '.py` `')}`",
             ", ".join(f"`{name}`" for name in over_http.get(kind, ())),
             "yes" if kind in BEHIND_A_SERVER else "",
             ", ".join(f"`{name}`" for name in handles.get(method, ())),

@@ -15,7 +15,7 @@ from graveler.lake.context import Context
 from graveler.lake.in_parts.pinned import LongRequest
 from graveler.lake.methods import RequestMethods
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.repository import FUNCTIONS, function_of
+from graveler.lake.repository import function_of
 from graveler.operations.parted import KINDS
 from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
 from graveler.requests.base import Permission, Repetition, Request
@@ -59,7 +59,6 @@ def _result(request_type: type[Request[Any]]) -> Any:
 
 
 def test_every_request_is_done_here_and_behind_a_server() -> None:
-    assert sorted(FUNCTIONS) == [kind.__name__ for kind in every_request()]
     assert set(every_request()) - set(BEHIND_A_SERVER) == {Duplicate}
 
 

@@ -4,7 +4,9 @@ first time. Elsewhere a verb loads its own modules when it is first called, so t
 from importlib import import_module
 from typing import Final
 
-from graveler.lake.repository import FUNCTIONS
+from graveler import requests
+from graveler.lake.repository import function_of
+from graveler.requests.base import Request
 
 _BESIDES: Final = (
     "lake.in_parts.opening",
@@ -25,7 +27,9 @@ _BESIDES: Final = (
 
 def load_verbs() -> None:
     """Load what verbs load when they are first called, but for RocksDB (13 ms), which the first commit of many records loads."""
-    for function in FUNCTIONS.values():
-        import_module(f"graveler.lake.{function.partition(':')[0]}")
+    for module in requests.__all__:
+        for kind in vars(import_module(f"{requests.__name__}.{module}")).values():
+            if isinstance(kind, type) and issubclass(kind, Request) and hasattr(kind, "implementation"):
+                function_of(kind)
     for name in _BESIDES:
         import_module(f"graveler.{name}")

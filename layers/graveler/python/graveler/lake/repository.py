@@ -40,50 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FUNCTIONS: Final[Mapping[str, str]] = {
-    "Commit": "committing.commit:commit",
-    "CommitMetarange": "committing.commit_metarange:commit_metarange",
-    "Rewrite": "committing.rewrite:rewrite",
-    "Export": "exporting.export:export_here",
-    "ImportAddresses": "importing.imports:import_addresses",
-    "ImportFolder": "importing.imports:import_folder",
-    "ImportListing": "importing.imports:import_listing",
-    "CherryPick": "merging.replay:cherry_pick",
-    "Merge": "merging.merge:merge",
-    "Revert": "merging.replay:revert",
-    "CreateBranch": "refs.create_delete:create_branch",
-    "CreateTag": "refs.create_delete:create_tag",
-    "DeleteBranch": "refs.create_delete:delete_branch",
-    "DeleteTag": "refs.create_delete:delete_tag",
-    "HardReset": "refs.move:hard_reset",
-    "ReleaseBranch": "refs.create_delete:release_branch",
-    "RenameBranch": "refs.rename:rename",
-    "RenewBranch": "refs.create_delete:renew_branch",
-    "Undo": "refs.move:undo",
-    "DeleteMetadata": "settings.change:delete_metadata",
-    "DeleteRetention": "settings.change:delete_retention",
-    "Protect": "settings.change:protect",
-    "SetImportSources": "settings.change:set_import_sources",
-    "SetMetadata": "settings.change:set_metadata",
-    "SetProtection": "settings.change:set_protection",
-    "SetReadOnly": "settings.change:set_read_only",
-    "SetRetention": "settings.change:set_retention",
-    "Unprotect": "settings.change:unprotect",
-    "Copy": "objects.copying:copy",
-    "CopyPrefix": "objects.copying:copy_prefix",
-    "Delete": "objects.linking:delete",
-    "Duplicate": "objects.copying:duplicate",
-    "Link": "objects.linking:link",
-    "LinkMany": "objects.linking:link_many",
-    "Move": "objects.copying:move",
-    "MovePrefix": "objects.copying:move_prefix",
-    "Reset": "objects.reset:reset",
-    "UpdateMetadata": "objects.copying:update_metadata",
-    "Upload": "objects.uploads:upload",
-}
-"""The function that does each request, as ``module:name`` within this package, by the name of the request's class. Modules of
-both are loaded on first use."""
-
 _loaded: dict[type[Request[Any]], Callable[..., Any]] = {}
 
 _SHARED_PART: Final = 4_000_000
@@ -91,8 +47,8 @@ _SHARED_PART: Final = 4_000_000
 
 
 def function_of(kind: type[Request[Any]]) -> Callable[..., Any]:
-    """Return the function that does requests of a type. It takes a repository's parts, the request and a context."""
-    module, _, name = FUNCTIONS[kind.__name__].partition(":")
+    """Return the function that runs requests of a type. It takes a repository's parts, the request and a context."""
+    module, _, name = kind.implementation.partition(":")
     function: Callable[..., Any] = getattr(import_module(f"graveler.lake.{module}"), name)
     _loaded[kind] = function
     return function

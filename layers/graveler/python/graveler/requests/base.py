@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -33,6 +33,43 @@ class Repetition(Enum):
     """The API returns the first one's response, which the table holds under the key."""
 
 
+Function = Literal["read", "write", "commit", "merge", "diff"]
+"""A function on Lambda that answers operations of the HTTP API, each with rights of its own."""
+
+
+class Field(Struct, frozen=True):
+    """The words of the interfaces for a field of a request, in its ``Annotated`` type.
+
+    ``help`` is the help of its command-line option; a field without it has no option. ``option`` names the option if that is not
+    the field's name with hyphens, and ``metavar`` its value. ``wire`` is the field's name in the HTTP API, if that has another.
+    """
+
+    help: str = ""
+    wire: str = ""
+    option: str = ""
+    metavar: str = ""
+
+
+class Endpoint(Struct, frozen=True):
+    """The operation of the HTTP API that runs a request.
+
+    Fields whose wire names stand in ``template`` are parameters of the path; those in ``query``, or all others if there is no
+    body, are parameters of the query. The others are the JSON document ``body``, which ``meaning`` describes in the OpenAPI
+    document: optional fields may be null or missing, except for those in ``needed``. ``info`` is the shape of a commit's
+    information: ``plain`` (message and metadata), ``dated`` (also a date), or ``overrides`` (of another commit's).
+    """
+
+    method: str
+    template: str
+    operation: str
+    function: Function = "write"
+    body: str = ""
+    meaning: str = ""
+    query: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
+    info: Literal["plain", "dated", "overrides"] = "plain"
+
+
 class CommitInfo(Struct, frozen=True, omit_defaults=True):
     """The information in a new commit, including its author. ``created`` (Unix seconds, from 1970 to a day from now) overrides
     the time. A repeated request with the same ``request_id`` returns the commit of the first one (promise C4).
@@ -46,9 +83,9 @@ class CommitInfo(Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         # Type checkers do not see all programs.
-        for name, given in (("message", self.message), ("author", self.author)):
-            if not isinstance(given, str):
-                raise InvalidError(f"the {name} of the commit is {given!r}; give a text")
+        for name, text in (("message", self.message), ("author", self.author)):
+            if not isinstance(text, str):
+                raise InvalidError(f"the {name} of the commit is {text!r}; give a text")
         if not isinstance(self.metadata, Mapping):
             raise InvalidError(f"the metadata of the commit are {self.metadata!r}; give a dictionary of texts")
         for text in (*self.metadata, *self.metadata.values()):
@@ -71,3 +108,8 @@ class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=Tr
     """Whether the request may become an operation."""
     repetition: ClassVar[Repetition] = Repetition.HARMLESS
     """What a repeated request does."""
+    implementation: ClassVar[str]
+    """The function that runs the request, ``module:name`` within :mod:`graveler.lake`. It takes a repository's parts, the
+    request and a context. The module is loaded on first use."""
+    endpoint: ClassVar[Endpoint | None] = None
+    """The operation of the HTTP API that runs the request; None for a request that is several operations, or none."""

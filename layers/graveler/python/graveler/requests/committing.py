@@ -1,10 +1,10 @@
 """Requests that make commits from what a branch or a repository already holds."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from graveler import model
 from graveler.model import CommitID, MetarangeName, SplitParameters
-from graveler.requests.base import CommitInfo, Permission, Repetition, Request
+from graveler.requests.base import CommitInfo, Endpoint, Field, Permission, Repetition, Request
 
 
 class Commit(Request[model.Commit], frozen=True, kw_only=True):
@@ -22,10 +22,21 @@ class Commit(Request[model.Commit], frozen=True, kw_only=True):
     changes: ClassVar = ("branch",)
     can_be_long: ClassVar = True
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "committing.commit:commit"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/branches/{branch}/commits",
+        "commit",
+        "commit",
+        "CommitCreation",
+        "The commit to create. ``date`` (Unix seconds, from 1970 to a day from now) overrides the current time.",
+        needed=("message",),
+        info="dated",
+    )
 
     branch: str
     info: CommitInfo = CommitInfo()
-    allow_empty: bool = False
+    allow_empty: Annotated[bool, Field("Commit even if nothing changed.")] = False
     force: bool = False
 
 
@@ -48,9 +59,21 @@ class CommitMetarange(Request[model.Commit], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "committing.commit_metarange:commit_metarange"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/branches/{branch}/commits",
+        "commit",
+        "commit",
+        "CommitCreation",
+        Commit.endpoint.meaning,
+        query=("metarange", "parent"),
+        needed=("message",),
+        info="dated",
+    )
 
     branch: str
-    metarange: MetarangeName
+    metarange: Annotated[MetarangeName, Field(wire="source_metarange")]
     parent: CommitID | None = None
     info: CommitInfo = CommitInfo()
     allow_empty: bool = False
@@ -74,6 +97,16 @@ class Rewrite(Request[model.Commit], frozen=True, kw_only=True):
     changes: ClassVar = ("branch",)
     can_be_long: ClassVar = True
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "committing.rewrite:rewrite"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/branches/{branch}/rewrite",
+        "rewriteBranch",
+        "merge",
+        "RewriteCreation",
+        """The split parameters of the new tree: a range ends once it has ``max_size`` bytes of keys (plus 32 per key), or
+        ``min_size`` bytes and a key whose hash is divisible by ``raggedness``.""",
+    )
 
     branch: str
     split: SplitParameters

@@ -48,6 +48,7 @@ class Export(Request[ExportReport], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.READ
     refs: ClassVar = ("ref",)
+    implementation: ClassVar = "exporting.export:export_here"
 
     ref: str
     folder: Path

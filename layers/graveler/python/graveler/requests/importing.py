@@ -117,6 +117,7 @@ class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
     changes: ClassVar = ("branch",)
     can_be_long: ClassVar = True
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "importing.imports:import_addresses"
 
     branch: str
     sources: tuple[ImportAddress, ...]
@@ -180,6 +181,7 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "importing.imports:import_folder"
 
     branch: str
     folder: Path
@@ -210,6 +212,7 @@ class ImportListing(Request[Imported], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "importing.imports:import_listing"
 
     branch: str
     listing: tuple[Path, ...]

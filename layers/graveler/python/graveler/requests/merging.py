@@ -1,10 +1,12 @@
 """Requests that bring commits from elsewhere into a branch: three-way merges."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Final
 
 from graveler import model
 from graveler.model import Application, CommitID, MergeStrategies
-from graveler.requests.base import CommitInfo, Permission, Repetition, Request
+from graveler.requests.base import CommitInfo, Endpoint, Field, Permission, Repetition, Request
+
+_ALLOW_EMPTY: Final = Field("Commit even if nothing changes.")
 
 
 class Merge(Request[model.Commit], frozen=True, kw_only=True):
@@ -38,19 +40,45 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     refs: ClassVar = ("source",)
     can_be_long: ClassVar = True
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "merging.merge:merge"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/refs/{source}/merge/{destination}",
+        "mergeIntoBranch",
+        "merge",
+        "Merge",
+        """The options of a merge. Graveler's own are: ``strategies``, by prefix, with ``strategy`` for all other paths;
+        ``untouched``, prefixes below which the destination must be unchanged since the base, else 409; and ``application``: a
+        version that the destination already has is not merged again. With ``beside_uncommitted``, uncommitted changes of the
+        destination block the merge only if it would change the same objects, or if they are below ``untouched``.
+        ``expected_head`` and ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit,
+        412.""",
+    )
 
     source: str
     destination: str
     info: CommitInfo = CommitInfo()
     strategies: MergeStrategies = MergeStrategies()
-    squash: bool = False
-    allow_empty: bool = False
     force: bool = False
-    unchanged_prefixes: tuple[str, ...] = ()
+    allow_empty: Annotated[bool, _ALLOW_EMPTY] = False
+    squash: Annotated[bool, Field("Create a commit with one parent.", wire="squash_merge")] = False
+    unchanged_prefixes: Annotated[tuple[str, ...], Field(wire="untouched")] = ()
     application: Application | None = None
-    beside_uncommitted: bool = False
-    expected_head: CommitID | None = None
-    expected_destination: CommitID | None = None
+    beside_uncommitted: Annotated[
+        bool, Field("Keep BRANCH's uncommitted changes; fail only if the merge changes the same objects.")
+    ] = False
+    expected_head: Annotated[
+        CommitID | None,
+        Field(
+            "Merge this commit of SOURCE only; fail if SOURCE is at another one.",
+            option="--expect-head",
+            metavar="COMMIT",
+        ),
+    ] = None
+    expected_destination: Annotated[
+        CommitID | None,
+        Field("Fail if BRANCH is at another commit than this one.", option="--expect-destination", metavar="COMMIT"),
+    ] = None
 
 
 class Replay(Request[model.Commit], frozen=True, kw_only=True):
@@ -66,11 +94,13 @@ class Replay(Request[model.Commit], frozen=True, kw_only=True):
 
     branch: str
     ref: str
-    parent_number: int = 0
+    parent_number: Annotated[
+        int, Field("For a merge commit: use its changes relative to its Nth parent.", option="--parent", metavar="N")
+    ] = 0
     info: CommitInfo = CommitInfo()
     strategies: MergeStrategies = MergeStrategies()
-    allow_empty: bool = False
     force: bool = False
+    allow_empty: Annotated[bool, _ALLOW_EMPTY] = False
 
 
 class Revert(Replay, frozen=True, kw_only=True):
@@ -81,8 +111,34 @@ class Revert(Replay, frozen=True, kw_only=True):
     :class:`BusyError`.
     """
 
+    implementation: ClassVar = "merging.replay:revert"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/branches/{branch}/revert",
+        "revertBranch",
+        "merge",
+        "RevertCreation",
+        """The commit to revert. ``parent_number`` (from 1) selects the parent against which a merge is reverted; 0 is the only
+        parent of an ordinary commit. Graveler's own are ``strategy`` and ``strategies``, as in a merge whose source is the state
+        before the commit.""",
+        needed=("parent_number",),
+        info="overrides",
+    )
+
 
 class CherryPick(Replay, frozen=True, kw_only=True):
     """Apply to a branch what one commit changed elsewhere, as a commit with its message and metadata, unless ``info`` overrides
     them. Cost and errors as :class:`Revert`.
     """
+
+    implementation: ClassVar = "merging.replay:cherry_pick"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/branches/{branch}/cherry-pick",
+        "cherryPick",
+        "merge",
+        "CherryPickCreation",
+        """The commit to apply to the branch. ``parent_number`` is as for a revert; null means 0. Graveler's own are ``strategy``
+        and ``strategies``, as in a merge whose source is the commit.""",
+        info="overrides",
+    )

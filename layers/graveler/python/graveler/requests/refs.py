@@ -20,6 +20,7 @@ class CreateBranch(Request[Branch], frozen=True, kw_only=True):
     changes: ClassVar = ("name",)
     refs: ClassVar = ("source",)
     repetition: ClassVar = Repetition.RESPONSE
+    implementation: ClassVar = "refs.create_delete:create_branch"
 
     name: str
     source: str
@@ -34,6 +35,7 @@ class RenewBranch(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
+    implementation: ClassVar = "refs.create_delete:renew_branch"
 
     name: str
     owner: str
@@ -44,6 +46,7 @@ class ReleaseBranch(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
+    implementation: ClassVar = "refs.create_delete:release_branch"
 
     name: str
     owner: str
@@ -58,6 +61,7 @@ class DeleteBranch(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
+    implementation: ClassVar = "refs.create_delete:delete_branch"
 
     name: str
     at: CommitID | None = None
@@ -77,6 +81,7 @@ class RenameBranch(Request[Branch], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("old", "new")
     repetition: ClassVar = Repetition.RESPONSE
+    implementation: ClassVar = "refs.rename:rename"
 
     old: str
     new: str
@@ -98,6 +103,7 @@ class HardReset(Request[Branch], frozen=True, kw_only=True):
     changes: ClassVar = ("branch",)
     refs: ClassVar = ("ref",)
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "refs.move:hard_reset"
 
     branch: str
     ref: str
@@ -117,6 +123,7 @@ class Undo(Request[Branch], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "refs.move:undo"
 
     branch: str
     request_id: str = ""
@@ -129,6 +136,7 @@ class CreateTag(Request[Tag], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     refs: ClassVar = ("ref",)
     repetition: ClassVar = Repetition.RESPONSE
+    implementation: ClassVar = "refs.create_delete:create_tag"
 
     name: str
     ref: str
@@ -139,6 +147,7 @@ class DeleteTag(Request[None], frozen=True, kw_only=True):
     """Remove a tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
 
     permission: ClassVar = Permission.WRITE
+    implementation: ClassVar = "refs.create_delete:delete_tag"
 
     name: str
     force: bool = False

@@ -15,6 +15,7 @@ class SetMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
     """Add to the repository's metadata; an existing key gets the new value. Returns all of the metadata afterwards."""
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:set_metadata"
 
     metadata: Mapping[str, str]
     force: bool = False
@@ -24,6 +25,7 @@ class DeleteMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
     """Remove keys from the repository's metadata; a missing one is not an error. Returns the remaining metadata."""
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:delete_metadata"
 
     keys: tuple[str, ...]
     force: bool = False
@@ -39,6 +41,7 @@ class SetProtection(Request[str], frozen=True, kw_only=True):
     """
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:set_protection"
 
     patterns: tuple[str, ...]
     if_match: str | None = None
@@ -49,6 +52,7 @@ class Protect(Request[tuple[str, ...]], frozen=True, kw_only=True):
     """Add patterns to those of :class:`SetProtection`. Returns all patterns afterwards. Cost and errors as there."""
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:protect"
 
     patterns: tuple[str, ...]
     force: bool = False
@@ -59,6 +63,7 @@ class Unprotect(Request[tuple[str, ...]], frozen=True, kw_only=True):
     that is not among them."""
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:unprotect"
 
     patterns: tuple[str, ...]
     force: bool = False
@@ -68,6 +73,7 @@ class SetRetention(Request[None], frozen=True, kw_only=True):
     """Set the rules for how long commits are kept."""
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:set_retention"
 
     rules: RetentionRules
     force: bool = False
@@ -77,6 +83,7 @@ class DeleteRetention(Request[None], frozen=True, kw_only=True):
     """Remove the rules for how long commits are kept."""
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:delete_retention"
 
     force: bool = False
 
@@ -87,6 +94,7 @@ class SetImportSources(Request[None], frozen=True, kw_only=True):
     repository). None removes the restriction."""
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:set_import_sources"
 
     prefixes: tuple[str, ...] | None
     force: bool = False
@@ -99,5 +107,6 @@ class SetReadOnly(Request[None], frozen=True, kw_only=True):
     """
 
     permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.change:set_read_only"
 
     read_only: bool

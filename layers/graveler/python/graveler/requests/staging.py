@@ -18,6 +18,7 @@ class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     paths: ClassVar = ("path",)
+    implementation: ClassVar = "objects.uploads:upload"
 
     branch: str
     path: str
@@ -42,6 +43,7 @@ class Link(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    implementation: ClassVar = "objects.linking:link"
 
     branch: str
     entry: ObjectEntry
@@ -56,6 +58,7 @@ class LinkMany(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    implementation: ClassVar = "objects.linking:link_many"
 
     branch: str
     entries: tuple[ObjectEntry, ...]
@@ -71,6 +74,7 @@ class Delete(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    implementation: ClassVar = "objects.linking:delete"
 
     branch: str
     objects: tuple[str, ...]
@@ -88,6 +92,7 @@ class Copy(Request[ObjectEntry], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     paths: ClassVar = ("destination_path",)
+    implementation: ClassVar = "objects.copying:copy"
 
     branch: str
     source_path: str
@@ -104,6 +109,8 @@ class Duplicate(Copy, frozen=True, kw_only=True):
     Cost: a stat, a copy within the store, and :class:`Link`. Errors as :class:`Copy`, and :class:`BytesGoneError`.
     """
 
+    implementation: ClassVar = "objects.copying:duplicate"
+
 
 class CopyPrefix(Request[Iterator[ObjectEntry]], frozen=True, kw_only=True):
     """Copy all objects whose path begins with ``source_prefix``, as :class:`Copy`; ``destination_prefix`` replaces it.
@@ -116,6 +123,7 @@ class CopyPrefix(Request[Iterator[ObjectEntry]], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     paths: ClassVar = ("destination_prefix",)
+    implementation: ClassVar = "objects.copying:copy_prefix"
 
     branch: str
     source_prefix: str
@@ -134,6 +142,7 @@ class Move(Request[ObjectEntry], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     paths: ClassVar = ("source_path", "destination_path")
+    implementation: ClassVar = "objects.copying:move"
 
     branch: str
     source_path: str
@@ -151,6 +160,7 @@ class MovePrefix(Request[Iterator[tuple[str, ObjectEntry]]], frozen=True, kw_onl
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     paths: ClassVar = ("source_prefix", "destination_prefix")
+    implementation: ClassVar = "objects.copying:move_prefix"
 
     branch: str
     source_prefix: str
@@ -169,6 +179,7 @@ class UpdateMetadata(Request[ObjectEntry], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
     paths: ClassVar = ("path",)
+    implementation: ClassVar = "objects.copying:update_metadata"
 
     branch: str
     path: str
@@ -191,6 +202,7 @@ class Reset(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
+    implementation: ClassVar = "objects.reset:reset"
 
     branch: str
     path: str | None = None
