@@ -27,8 +27,9 @@ ROOMS ?= tests/tree tests/history tests/staging tests/lake
 ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
+WRITE ?=
 
-.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
+.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -202,13 +203,17 @@ soak-mutations: setup spark-tools  ## of it: lines that keep promises, each remo
 openapi: setup  ## write docs/openapi.json again, from the routes
 	@$(BIN)/python -m graveler.api.openapi docs/openapi.json
 
-check: setup spark-tools  ## formatting, lint, strict types, import rules, patterns that take long
+check: setup spark-tools  ## formatting, lint, strict types, import rules, counts of the code, patterns that take long
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(SPARK_VENV)/bin/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.count_house --check
 	@$(BIN)/python -m graveler.api.openapi --check docs/openapi.json
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/security/test_patterns.py
+
+count: setup  ## counts of the code beside the wanted figures; WRITE=1 writes those that only may fall to tests/house.toml
+	@$(BIN)/python -m tests.count_house $(if $(WRITE),--write)
 
 format: setup  ## mend formatting and what ruff can mend
 	@$(BIN)/ruff format .
