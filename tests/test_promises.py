@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations import MUTATIONS, PACKAGE, ROOT, Mutation, is_sparks, missing
+from tests.mutations import MUTATIONS, ON_SPARK, PACKAGE, ROOT, Mutation, is_sparks, missing
 
 DOCUMENT = (ROOT / "docs/faults.md").read_text()
 
@@ -27,7 +27,10 @@ def test_the_test_is_there_and_the_document_names_both(mutation: Mutation) -> No
     assert f"| {mutation.promise} | {mutation.rule} | `{mutation.file}` | `{name}" in DOCUMENT
 
 
-@pytest.mark.parametrize("sparks", [False, pytest.param(True, marks=pytest.mark.ci)])
+NEEDS_SPARK = pytest.mark.skipif(not ON_SPARK.exists(), reason="`make spark-tools` makes their environment")
+
+
+@pytest.mark.parametrize("sparks", [False, pytest.param(True, marks=[pytest.mark.ci, NEEDS_SPARK])])
 def test_the_tests_are_there_with_their_parameters(sparks: bool) -> None:
     assert missing(sorted({mutation.test for mutation in MUTATIONS if is_sparks(mutation.test) == sparks})) == ""
 
