@@ -95,8 +95,8 @@ def test_of_two_blocks_with_the_same_keys_only_records_that_differ_are_found(pla
         changed[place] = value
         found = different(encode(keys, values), encode(keys, changed))
         assert found is not None
-        assert found.one == ([keys[place]], [values[place]])
-        assert found.other == ([keys[place]], [value])
+        assert found.records == ([keys[place]], [values[place]])
+        assert found.other_records == ([keys[place]], [value])
         assert found.looked_at == 320
 
 
@@ -105,13 +105,13 @@ def test_blocks_of_other_stretches_are_not_compared() -> None:
     values = [b"%d" % n * 9 for n in range(160)]
     same = different(encode(keys, values), encode(keys, values))
     assert same is not None
-    assert same.one == same.other == ([], [])
+    assert same.records == same.other_records == ([], [])
     assert different(encode(keys, values), encode(keys[1:], values[1:])) is None
     assert different(encode(keys, values), encode(keys[:-16], values[:-16])) is None
     shorter = different(encode(keys, values), encode(keys[:-1], values[:-1]))
     assert shorter is not None
-    assert shorter.one == (keys[-1:], values[-1:])
-    assert shorter.other == ([], [])
+    assert shorter.records == (keys[-1:], values[-1:])
+    assert shorter.other_records == ([], [])
 
 
 @settings(LAW, max_examples=examples(300))
@@ -132,9 +132,9 @@ def test_what_two_blocks_do_not_show_of_each_other_is_the_same_in_both(
     found = different(*blocks) if len(blocks) == 2 else None
     if found is None:
         return
-    shown = [dict(zip(*records, strict=True)) for records in (found.one, found.other)]
+    shown = [dict(zip(*records, strict=True)) for records in (found.records, found.other_records)]
     for (keys, _), (mine, all_mine) in zip(
-        (found.one, found.other), zip(shown, (one, other), strict=True), strict=True
+        (found.records, found.other_records), zip(shown, (one, other), strict=True), strict=True
     ):
         assert keys == sorted(mine)
         assert mine.items() <= all_mine.items()

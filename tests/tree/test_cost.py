@@ -174,7 +174,7 @@ def test_a_copy_opens_only_the_ranges_that_reach_over_its_bounds_and_what_it_tak
 ) -> None:
     files, store = watched()
     tree = cold(build_tree(store, contents, split), files)
-    writer = TreeWriter(tree.store, split, known=(tree,))
+    writer = TreeWriter(tree.store, split, existing=(tree,))
     writer.copy(tree, after, upto)
     result = writer.finish()
     opened = set(files.read)

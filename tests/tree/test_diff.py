@@ -102,7 +102,7 @@ def walk(cursor: Cursor) -> list[bytes]:
     found = []
     while (key := cursor.key) is not None:
         cursor.load()
-        assert cursor.keys[cursor.at] == key
+        assert cursor.keys[cursor.position] == key
         found.append(key)
         cursor.advance(1)
     return found

@@ -228,7 +228,7 @@ def test_a_change_that_changes_nothing_writes_nothing(watched: Watched) -> None:
 def test_what_comes_back_is_not_written_again(watched: Watched) -> None:
     tree = tree_of(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0))
     changed = apply(tree, [(KEYS[5], new(1))], SPLIT)
-    writer = TreeWriter(tree.store, SPLIT, known=(tree,))
+    writer = TreeWriter(tree.store, SPLIT, existing=(tree,))
     assert writer.patch(changed, 0, [(KEYS[5], new(0))])
     writer.take(tree, 1)
     assert same_tree(writer.finish(), tree)
@@ -507,4 +507,4 @@ def test_cursors_find_record_ids_in_files_of_copied_blocks() -> None:
             cursor = Cursor(each, start)
             cursor.load()
             place = sorted([*KEYS, KEYS[700] + b"+"]).index(start) * 32
-            assert cursor.ids(cursor.at + 1) == note.ids[place : place + 32]
+            assert cursor.ids(cursor.position + 1) == note.ids[place : place + 32]

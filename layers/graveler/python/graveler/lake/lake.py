@@ -411,7 +411,7 @@ class Lake:
             reads_at_once=self._reads_at_once,
         )
         part = files.get_part if self._on_disk else None
-        store = TreeStore(files, runtime, notes=notes, found=self._found_open, part=part)
+        store = TreeStore(files, runtime, notes=notes, on_hit=self._found_open, part=part)
         if self._memory is not None:
             store.limit(self._memory)
         opened = OpenRepository(

@@ -45,14 +45,14 @@ def apply(
     Cost: reads t ranges, writes those that come out different. The metarange is not written yet; ``settle`` as for
     :meth:`TreeWriter.finish`. :class:`StoppedError` at the end of a range, or of a worker's share, once ``stop`` returns True.
     """
-    writer = TreeWriter(tree.store, split, known=(tree,), stop=stop)
+    writer = TreeWriter(tree.store, split, existing=(tree,), stop=stop)
     if tree.store.workers > 1:
         shares = _shares(tree, _ascending(changes))
-        first, records = [], 0
+        gathered, records = [], 0
         while records < ENOUGH and (share := next(shares, None)) is not None:
-            first.append(share)
+            gathered.append(share)
             records += share.records
-        shares = chain(first, shares)
+        shares = chain(gathered, shares)
         if records >= ENOUGH and (crew := tree.store.crew()) is not None:
             _apply_in_parallel(writer, crew, tree, shares, split)
             return writer.finish(settle=settle)
@@ -73,28 +73,28 @@ class _Share(msgspec.Struct, frozen=True):
 def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
     """Cut changes into shares of some :data:`TASK` records, after the last key of a range where possible."""
     after: bytes | None = None
-    mine: list[Change] = []
+    pending: list[Change] = []
     done = count = begin = 0
     """Work of this share's ranges before the one that the last change belongs to; records of that one, and its first change."""
     upto: bytes | None = b""
     """Last key of the range that the last change belongs to; None behind all ranges."""
     for change in changes:
         key = change[0]
-        if upto is not None and (key > upto or not mine):
-            done += _work(count, len(mine) - begin)
+        if upto is not None and (key > upto or not pending):
+            done += _work(count, len(pending) - begin)
             if done >= TASK:
-                yield _Share((after, upto), mine, done)
-                after, mine, done = upto, [], 0
+                yield _Share((after, upto), pending, done)
+                after, pending, done = upto, [], 0
             number = bisect_left(tree.lasts, key)
             upto = None if number == len(tree) else tree.lasts[number]
-            count, begin = 0 if upto is None else tree.info(number).count, len(mine)
-        elif len(mine) >= TASK:  # very many in one place: accept a seam
-            last = mine[-1][0]
-            yield _Share((after, last), mine, done + _work(count, len(mine) - begin))
-            after, mine, done, begin = last, [], 0, 0
-        mine.append(change)
-    if mine:
-        yield _Share((after, upto), mine, done + _work(count, len(mine) - begin))
+            count, begin = 0 if upto is None else tree.info(number).count, len(pending)
+        elif len(pending) >= TASK:  # very many in one place: accept a seam
+            last = pending[-1][0]
+            yield _Share((after, last), pending, done + _work(count, len(pending) - begin))
+            after, pending, done, begin = last, [], 0, 0
+        pending.append(change)
+    if pending:
+        yield _Share((after, upto), pending, done + _work(count, len(pending) - begin))
 
 
 def _work(records: int, changes: int) -> int:
@@ -112,9 +112,9 @@ def _apply_in_parallel(
         nonlocal upto
         for share in shares:
             after, upto = share.interval
-            first = 0 if after is None else bisect_right(tree.lasts, after)
+            start = 0 if after is None else bisect_right(tree.lasts, after)
             stop = len(tree) if upto is None else bisect_left(tree.lasts, upto) + 1
-            part = tree.lasts[first:stop], tree.packed[first:stop]
+            part = tree.lasts[start:stop], tree.packed[start:stop]
             yield tree.store, part, share.changes, share.interval, split
 
     for lasts, packed in crew.run(_apply_share, tasks()):
@@ -133,7 +133,7 @@ def _apply_share(
 ) -> tuple[list[bytes], list[bytes]]:
     """Apply one share, in a worker."""
     tree = Tree(store, *part)
-    writer = TreeWriter(store, split, known=(tree,))
+    writer = TreeWriter(store, split, existing=(tree,))
     _apply_ascending(writer, tree, iter(changes), interval)
     done = writer.finish()
     return done.lasts, done.packed
@@ -155,7 +155,7 @@ def reapply(
     interval, and they are applied again. (Merging the finished tree instead would lose changes that equal the old head.) ``stop``
     and ``settle`` as for :func:`apply`; ``old_result`` must be settled.
     """
-    writer = TreeWriter(new_head.store, split, known=(new_head, old_result), stop=stop)
+    writer = TreeWriter(new_head.store, split, existing=(new_head, old_result), stop=stop)
     for interval, same in aligned(old_head, new_head):
         if same:
             writer.copy(old_result, *interval)
@@ -164,46 +164,46 @@ def reapply(
     return writer.finish(settle=settle)
 
 
-def aligned(left: Tree, right: Tree) -> Iterator[tuple[Interval, bool]]:
+def aligned(old: Tree, new: Tree) -> Iterator[tuple[Interval, bool]]:
     """Cut the whole key space into intervals in which both trees have exactly the same ranges, and intervals in which they do
     not. These alternate, so that one call serves a whole stretch of different ranges."""
     after: bytes | None = None
     reached: bytes | None = None
     """The last key where both have a cut; from ``after`` up to it they differ."""
     i = j = 0
-    while i < len(left) and j < len(right):
-        run = common_run(left, i, right, j)
+    while i < len(old) and j < len(new):
+        run = common_run(old, i, new, j)
         if run:
             if reached != after:
                 yield (after, reached), False
-            after, reached = reached, left.lasts[i + run - 1]
+            after, reached = reached, old.lasts[i + run - 1]
             yield (after, reached), True
             after, i, j = reached, i + run, j + run
             continue
         # Different: go on to the next key where both have a cut.
-        while i < len(left) and j < len(right) and left.lasts[i] != right.lasts[j]:
-            if left.lasts[i] < right.lasts[j]:
+        while i < len(old) and j < len(new) and old.lasts[i] != new.lasts[j]:
+            if old.lasts[i] < new.lasts[j]:
                 i += 1
             else:
                 j += 1
-        if i < len(left) and j < len(right):
-            reached, i, j = left.lasts[i], i + 1, j + 1
-    same = i == len(left) and j == len(right)
+        if i < len(old) and j < len(new):
+            reached, i, j = old.lasts[i], i + 1, j + 1
+    same = i == len(old) and j == len(new)
     if same and reached != after:
         yield (after, reached), False
         after = reached
     yield (after, None), same
 
 
-def common_run(left: Tree, i: int, right: Tree, j: int) -> int:
+def common_run(old: Tree, i: int, new: Tree, j: int) -> int:
     """Return the number of ranges from ``i`` and ``j`` on that are the same, file names included. Compares in steps that
     double."""
-    longest = min(len(left) - i, len(right) - j)
+    longest = min(len(old) - i, len(new) - j)
     run, step = 0, 1
     while run < longest:
         step = min(step, longest - run)
-        if left.packed[i + run : i + run + step] == right.packed[j + run : j + run + step] and (
-            left.lasts[i + run : i + run + step] == right.lasts[j + run : j + run + step]
+        if old.packed[i + run : i + run + step] == new.packed[j + run : j + run + step] and (
+            old.lasts[i + run : i + run + step] == new.lasts[j + run : j + run + step]
         ):
             run += step
             step *= 2
@@ -221,11 +221,13 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
 
 def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], interval: Interval) -> None:
     """Do the work of :func:`apply_between` for changes whose order was checked."""
-    with tree.store.reading_ahead() as ahead:
-        _apply(writer, tree, _Ahead(changes), interval, ahead)
+    with tree.store.reading_ahead() as read_ahead:
+        _apply(writer, tree, _PendingChanges(changes), interval, read_ahead)
 
 
-def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval, ahead: "ReadAhead | None") -> None:
+def _apply(
+    writer: TreeWriter, tree: Tree, source: "_PendingChanges", interval: Interval, read_ahead: "ReadAhead | None"
+) -> None:
     after, upto = interval
     change = next(source, None)
     is_first = True
@@ -233,8 +235,8 @@ def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval,
         if not is_first:  # make some progress before stopping
             writer.stop_if_asked(after)
         is_first = False
-        if ahead is not None and ahead.wants_more():
-            ahead.expect(tree.ranges_of([change[0], *source.next_keys(_LOOKED_AT)]))
+        if read_ahead is not None and read_ahead.wants_more():
+            read_ahead.expect(tree.ranges_of([change[0], *source.next_keys(_LOOKED_AT)]))
         # A change belongs to the first range whose last key is not below it; after all of them, to the end.
         number = bisect_left(tree.lasts, change[0])
         before = tree.lasts[number - 1] if number else None
@@ -253,11 +255,11 @@ def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval,
             return
         last = tree.lasts[number] if upto is None else min(upto, tree.lasts[number])
         if after == before and last == tree.lasts[number]:
-            mine = [change, *source.take(last, tree.info(number).count // _FEW)]
-            if not source.has(last) and writer.patch(tree, number, mine):
+            range_changes = [change, *source.take(last, tree.info(number).count // _FEW)]
+            if not source.has(last) and writer.patch(tree, number, range_changes):
                 after, change = last, next(source, None)
                 continue
-            source.give_back(mine)
+            source.give_back(range_changes)
             change = next(source, None)
             assert change is not None
         in_step = writer.at_cut and after == before
@@ -301,24 +303,24 @@ def _add_changed(
     last, done = keys[-1], 0
     while change is not None and change[0] <= last:
         key, value = change
-        at = bisect_left(keys, key, done)
-        new_keys += keys[done:at]
-        new_packed += packed[done:at]
-        present = keys[at] == key
+        position = bisect_left(keys, key, done)
+        new_keys += keys[done:position]
+        new_packed += packed[done:position]
+        present = keys[position] == key
         inside_range = inside_range and present is (value is not None)
-        kept = at
+        ids_end = position
         if value is not None:
             new_keys.append(key)
-            if present and identity(packed[at]) == identity(value):
-                kept = at + 1
-                new_packed.append(packed[at])
+            if present and identity(packed[position]) == identity(value):
+                ids_end = position + 1
+                new_packed.append(packed[position])
             else:
                 new_packed.append(value)
         if ids is not None:
-            new_ids.append(ids[done * ID_BYTES : kept * ID_BYTES])
-            if value is not None and kept == at:
+            new_ids.append(ids[done * ID_BYTES : ids_end * ID_BYTES])
+            if value is not None and ids_end == position:
                 new_ids.append(record_ids((key,), (value,)))
-        done = at + 1 if present else at
+        done = position + 1 if present else position
         if len(new_keys) >= BATCH:
             writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside_range=inside_range)
             new_keys, new_packed, new_ids = [], [], []
@@ -331,44 +333,44 @@ def _add_changed(
     return change, inside_range
 
 
-class _Ahead(Iterator[Change]):
+class _PendingChanges(Iterator[Change]):
     """Changes that can be looked at before they are taken."""
 
     def __init__(self, changes: Iterator[Change]) -> None:
         self._changes = changes
-        self._seen: deque[Change] = deque()
+        self._queued: deque[Change] = deque()
 
     def __next__(self) -> Change:
-        return self._seen.popleft() if self._seen else next(self._changes)
+        return self._queued.popleft() if self._queued else next(self._changes)
 
     def take(self, last: bytes, most: int) -> list[Change]:
         """Take the next changes up to the key ``last``, at most ``most``."""
-        taken: list[Change] = []
-        while len(taken) < most and (change := next(self, None)) is not None:
+        batch: list[Change] = []
+        while len(batch) < most and (change := next(self, None)) is not None:
             if change[0] > last:
-                self._seen.appendleft(change)
+                self._queued.appendleft(change)
                 break
-            taken.append(change)
-        return taken
+            batch.append(change)
+        return batch
 
     def next_keys(self, amount: int) -> list[bytes]:
         """Return the keys of the next ``amount`` changes, or of all that are left."""
-        self._seen.extend(islice(self._changes, max(0, amount - len(self._seen))))
-        return [key for key, _ in islice(self._seen, amount)]
+        self._queued.extend(islice(self._changes, max(0, amount - len(self._queued))))
+        return [key for key, _ in islice(self._queued, amount)]
 
     def has(self, last: bytes) -> bool:
         """Return whether the next change belongs to a key up to ``last``."""
-        if not self._seen:
-            self._seen.extend(islice(self._changes, 1))
-        return bool(self._seen) and self._seen[0][0] <= last
+        if not self._queued:
+            self._queued.extend(islice(self._changes, 1))
+        return bool(self._queued) and self._queued[0][0] <= last
 
     def rest(self) -> Iterator[Change]:
         """Return all changes that are left, for a caller that takes them one by one without looking ahead."""
-        return chain(self._seen, self._changes)
+        return chain(self._queued, self._changes)
 
     def give_back(self, changes: Sequence[Change]) -> None:
         """Put changes back, to be taken again before all others."""
-        self._seen.extendleft(reversed(changes))
+        self._queued.extendleft(reversed(changes))
 
 
 def _ascending(changes: Iterable[Change]) -> Iterator[Change]:

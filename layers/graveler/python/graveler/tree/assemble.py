@@ -67,12 +67,12 @@ class Assembler:
         self._extents: list[tuple[int, int]] = []
         self._end = 0
 
-    def copy(self, table: Table, first: int, stop: int, counts: Sequence[int]) -> None:
-        """Append blocks of another file as they are, from ``first`` up to, not including, ``stop``. Their checksums, which the
+    def copy(self, table: Table, start: int, stop: int, counts: Sequence[int]) -> None:
+        """Append blocks of another file as they are, from ``start`` up to, not including, ``stop``. Their checksums, which the
         table verified when it was opened, are copied too."""
-        data, extents = table.stored(first, stop)
+        data, extents = table.stored(start, stop)
         self._parts.append(data)
-        self._bounds += table.bounds[first:stop]
+        self._bounds += table.bounds[start:stop]
         self._extents += [(self._end + offset, size) for offset, size in extents]
         self._end += len(data)
         self.counts += counts
@@ -130,9 +130,9 @@ def table_file(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scr
     and errors as for :func:`graveler.tree.sstable.write_table`."""
     if not fit_one_block(keys, packed):
         return labelled(write_table(keys, packed, scratch), label)
-    made = Assembler()
-    made.add(keys, packed)
-    return made.finish(sum(map(len, keys)), sum(map(len, packed)), label)[0]
+    assembler = Assembler()
+    assembler.add(keys, packed)
+    return assembler.finish(sum(map(len, keys)), sum(map(len, packed)), label)[0]
 
 
 def fit_one_block(keys: Sequence[bytes], packed: Sequence[bytes]) -> bool:

@@ -18,9 +18,9 @@ def is_canonical(tree: Tree, split: SplitParameters, like: Tree | None = None) -
     """
     if not ends_by(tree, split):
         return False
-    known = set() if like is None else set(like.packed)
+    accepted = set() if like is None else set(like.packed)
     return not any(
-        packed not in known and _may_end_earlier(tree.info(number), split) and _ends_earlier(tree, number, split)
+        packed not in accepted and _may_end_earlier(tree.info(number), split) and _ends_earlier(tree, number, split)
         for number, packed in enumerate(tree.packed)
     )
 
@@ -28,7 +28,9 @@ def is_canonical(tree: Tree, split: SplitParameters, like: Tree | None = None) -
 def ends_by(tree: Tree, split: SplitParameters) -> bool:
     """Return whether ranges end only where these parameters may end one, by their descriptions. No request; 2 µs a range."""
     infos = map(tree.info, range(len(tree)))
-    return all(cuts_after(split, one.size, one.last) and one.last < other.first for one, other in pairwise(infos))
+    return all(
+        cuts_after(split, info.size, info.last) and info.last < following.first for info, following in pairwise(infos)
+    )
 
 
 def _may_end_earlier(info: RangeInfo, split: SplitParameters) -> bool:

@@ -11,7 +11,7 @@ from graveler.tree.tree import Tree
 class Cursor:
     """A position before a range that is not opened yet, before a block of an open one, inside a block, or at the end.
 
-    ``number`` is the range; ``keys``, ``packed`` and ``at`` the block and the position in it (empty while none is read).
+    ``number`` is the range; ``keys``, ``packed`` and ``position`` the block and the position in it (empty while none is read).
     """
 
     __slots__ = (
@@ -22,10 +22,10 @@ class Cursor:
         "_info",
         "_pending",
         "_table",
-        "at",
         "keys",
         "number",
         "packed",
+        "position",
         "records_read",
         "tree",
     )
@@ -35,7 +35,7 @@ class Cursor:
         self.number = 0
         self.keys: list[bytes] = []
         self.packed: list[bytes] = []
-        self.at = 0
+        self.position = 0
         self.records_read = 0
         """Number of records that this cursor has read so far."""
         self._table: Table | None = None
@@ -63,7 +63,7 @@ class Cursor:
     @property
     def at_block(self) -> bool:
         """True before a whole block that is not read yet; before a range's first one also if the range is not opened yet."""
-        return self.at >= len(self.keys) and not self._pending and self.number < len(self.tree)
+        return self.position >= len(self.keys) and not self._pending and self.number < len(self.tree)
 
     @property
     def info(self) -> RangeInfo:
@@ -75,18 +75,18 @@ class Cursor:
     @property
     def key(self) -> bytes | None:
         """The next key, or None at the end. Opens nothing where the range's description has it."""
-        if self.at < len(self.keys):
-            return self.keys[self.at]
+        if self.position < len(self.keys):
+            return self.keys[self.position]
         if self.number == len(self.tree):
             return None
         if self.at_start:
             return self.info.first
         self.load()
-        return self.keys[self.at] if self.at < len(self.keys) else self.key
+        return self.keys[self.position] if self.position < len(self.keys) else self.key
 
     def load(self) -> None:
         """Make the next records available in ``keys`` and ``packed``; opens the range if necessary. At the end, none."""
-        while self.at >= len(self.keys) and self.number < len(self.tree):
+        while self.position >= len(self.keys) and self.number < len(self.tree):
             table, pending = self._open(), self._pending
             if pending:
                 self._pending = b""
@@ -104,7 +104,7 @@ class Cursor:
             self._before = self._after
             if self._after >= 0:
                 self._after += len(self.keys)
-            self.at = bisect_left(self.keys, pending) if pending else 0
+            self.position = bisect_left(self.keys, pending) if pending else 0
 
     def load_different(self, other: "Cursor") -> bool:
         """Load the records of the blocks ahead of both cursors, without most of those that both share. Returns False, and does
@@ -116,14 +116,14 @@ class Cursor:
         if self._table.bounds[self._block] != other._table.bounds[other._block]:  # they do not even end together
             return False
         try:
-            found = self._table.read_different(self._block, other._table, other._block)
+            differing = self._table.read_different(self._block, other._table, other._block)
         except MalformedTableError:
             return False  # reading each block finds out whose it is
-        if found is None:
+        if differing is None:
             return False
-        self.records_read += found.looked_at
-        for cursor, (keys, packed) in ((self, found.one), (other, found.other)):
-            cursor.keys, cursor.packed, cursor.at = keys, packed, 0
+        self.records_read += differing.looked_at
+        for cursor, (keys, packed) in ((self, differing.records), (other, differing.other_records)):
+            cursor.keys, cursor.packed, cursor.position = keys, packed, 0
             cursor._block += 1
             cursor._before = cursor._after = -1
             cursor.advance(0)
@@ -131,8 +131,8 @@ class Cursor:
 
     def advance(self, records: int) -> None:
         """Skip records of the current block."""
-        self.at += records
-        if self.at >= len(self.keys) and self._table is not None and self._block >= len(self._table):
+        self.position += records
+        if self.position >= len(self.keys) and self._table is not None and self._block >= len(self._table):
             self._enter(self.number + 1)
 
     def ids(self, stop: int) -> bytes | None:
@@ -147,15 +147,15 @@ class Cursor:
         if self._before < 0:
             self._before = self._open().start(self._block - 1)
             self._after = self._before + len(self.keys)
-        return self._ids[(self._before + self.at) * ID_BYTES : (self._before + stop) * ID_BYTES]
+        return self._ids[(self._before + self.position) * ID_BYTES : (self._before + stop) * ID_BYTES]
 
     def same_blocks(self, other: "Cursor") -> int:
         """Return the number of consecutive equal blocks ahead of both, in the ranges that they stand in. Opens both ranges. 1 µs
         a block."""
-        one, two = self._open(), other._open()
-        longest = min(len(one) - self._block, len(two) - other._block)
+        table, other_table = self._open(), other._open()
+        longest = min(len(table) - self._block, len(other_table) - other._block)
         run = 0
-        while run < longest and one.same_block(self._block + run, two, other._block + run):
+        while run < longest and table.same_block(self._block + run, other_table, other._block + run):
             run += 1
         return run
 
@@ -163,14 +163,14 @@ class Cursor:
         """Return the checksums of the range's blocks: equal blocks have equal ones. Opens the range."""
         return self._open().checksums()
 
-    def bound(self, ahead: int) -> bytes:
-        """Return a key that is not below the last one of the block ``ahead`` blocks on, and below whatever comes next in this
+    def bound(self, blocks: int) -> bytes:
+        """Return a key that is not below the last one of the block ``blocks`` blocks on, and below whatever comes next in this
         tree."""
-        return min(self._open().bounds[self._block + ahead], self.info.last)
+        return min(self._open().bounds[self._block + blocks], self.info.last)
 
     def skip_blocks(self, blocks: int) -> None:
         """Skip whole blocks of the open range; the cursor must stand before one."""
-        self.keys, self.packed, self.at = [], [], 0
+        self.keys, self.packed, self.position = [], [], 0
         self._block += blocks
         self._after = -1
         if self._block >= len(self._open()):
@@ -183,9 +183,9 @@ class Cursor:
     def skip_upto(self, key: bytes) -> None:
         """Skip all records up to ``key``, inclusive. Opens nothing."""
         if self.keys and key < self.keys[-1]:
-            self.at = max(self.at, bisect_right(self.keys, key))
+            self.position = max(self.position, bisect_right(self.keys, key))
         elif self._table is not None and key < self.info.last:
-            self.keys, self.packed, self.at = [], [], 0
+            self.keys, self.packed, self.position = [], [], 0
             self._pending = max(self._pending, key + b"\0")
         else:
             self._to(key + b"\0")
@@ -211,7 +211,7 @@ class Cursor:
 
     def _enter(self, number: int) -> None:
         self.number = number
-        self.keys, self.packed, self.at = [], [], 0
+        self.keys, self.packed, self.position = [], [], 0
         self._table = self._info = self._ids = None
         self._block = self._after = 0
         self._pending = b""

@@ -23,24 +23,24 @@ Difference = tuple[bytes, bytes | None, bytes | None]
 
 
 def diff(
-    left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None, most: int | None = None
+    old: Tree, new: Tree, start: bytes = b"", end: bytes | None = None, most: int | None = None
 ) -> Iterator[Difference]:
     """Yield the differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming.
 
     Begins directly at ``start``: opens nothing before it, and reads at most one unnecessary block of the range that ``start``
     lies in. Pass ``most`` to take no more than that many differences: then no thread works ahead on what comes behind them.
     """
-    with left.store.reading_ahead() as ahead:
-        yield from _diff(left, right, start, end, most, ahead)
+    with old.store.reading_ahead() as read_ahead:
+        yield from _diff(old, new, start, end, most, read_ahead)
 
 
 def _diff(
-    left: Tree, right: Tree, start: bytes, end: bytes | None, most: int | None, ahead: "ReadAhead | None"
+    old: Tree, new: Tree, start: bytes, end: bytes | None, most: int | None, read_ahead: "ReadAhead | None"
 ) -> Iterator[Difference]:
-    coming = differing(left, right, start, end)
-    a, b = Cursor(left, start), Cursor(right, start)
-    sharing = left.store.workers > 1
-    found = 0
+    coming = differing(old, new, start, end)
+    a, b = Cursor(old, start), Cursor(new, start)
+    sharing = old.store.workers > 1
+    yielded = 0
     while True:
         # Both stand before the same key, also where ``start`` lies inside a range: nothing before it was skipped unopened.
         if a.unopened and b.unopened:
@@ -48,9 +48,9 @@ def _diff(
                 a.skip_ranges(run)
                 b.skip_ranges(run)
                 continue
-            expect_next(ahead, coming)
-        if sharing and a.at_start and worth_sharing((a, b)) and _much_left(most, found, (a, b)):
-            if (crew := left.store.crew()) is not None:
+            expect_next(read_ahead, coming)
+        if sharing and a.at_start and worth_sharing((a, b)) and _much_left(most, yielded, (a, b)):
+            if (crew := old.store.crew()) is not None:
                 yield from _diff_in_parallel(crew, a, b, end)
                 return
             sharing = False
@@ -68,43 +68,48 @@ def _diff(
         if key_a == key_b:
             a.load()
             b.load()
-            both = min(len(a.keys) - a.at, len(b.keys) - b.at)
-            keys = a.keys[a.at : a.at + both]
-            if keys == b.keys[b.at : b.at + both]:
-                for key, x, y in zip(keys, a.packed[a.at : a.at + both], b.packed[b.at : b.at + both], strict=True):
+            both = min(len(a.keys) - a.position, len(b.keys) - b.position)
+            keys = a.keys[a.position : a.position + both]
+            if keys == b.keys[b.position : b.position + both]:
+                for key, x, y in zip(
+                    keys,
+                    a.packed[a.position : a.position + both],
+                    b.packed[b.position : b.position + both],
+                    strict=True,
+                ):
                     if x != y and identity(x) != identity(y):
                         if end is not None and key >= end:
                             return
                         yield key, x, y
-                        found += 1
+                        yielded += 1
                 a.advance(both)
                 b.advance(both)
                 continue
             same = common_records(a, b)
             if not same:
-                x, y = a.packed[a.at], b.packed[b.at]
+                x, y = a.packed[a.position], b.packed[b.position]
                 if identity(x) != identity(y):
                     yield smallest, x, y
-                    found += 1
+                    yielded += 1
                 same = 1
             a.advance(same)
             b.advance(same)
         elif smallest == key_a:
             a.load()
-            yield smallest, a.packed[a.at], None
-            found += 1
+            yield smallest, a.packed[a.position], None
+            yielded += 1
             a.advance(1)
         else:
             b.load()
-            yield smallest, None, b.packed[b.at]
-            found += 1
+            yield smallest, None, b.packed[b.position]
+            yielded += 1
             b.advance(1)
 
 
-def _much_left(most: int | None, found: int, cursors: tuple[Cursor, Cursor]) -> bool:
+def _much_left(most: int | None, yielded: int, cursors: tuple[Cursor, Cursor]) -> bool:
     """Return whether the differences still wanted of ``most`` need enough reading that sharing it pays, assuming that the rest is
     as dense as what was read until now."""
-    return most is None or (most - found) * sum(cursor.records_read for cursor in cursors) >= ENOUGH * found
+    return most is None or (most - yielded) * sum(cursor.records_read for cursor in cursors) >= ENOUGH * yielded
 
 
 def _diff_in_parallel(crew: "Crew", a: Cursor, b: Cursor, end: bytes | None) -> Iterator[Difference]:
@@ -114,13 +119,13 @@ def _diff_in_parallel(crew: "Crew", a: Cursor, b: Cursor, end: bytes | None) -> 
         for of_a, of_b in stretches((a.tree, b.tree), (a.number, b.number))
         if end is None or of_a[0] == len(a.tree) or a.tree.info(of_a[0]).first < end
     )
-    for found in crew.run(_diff_stretch, tasks):
-        yield from found
+    for differences in crew.run(_diff_stretch, tasks):
+        yield from differences
 
 
-def _diff_stretch(left: Tree, right: Tree, end: bytes | None) -> list[Difference]:
+def _diff_stretch(old: Tree, new: Tree, end: bytes | None) -> list[Difference]:
     """Return the differences of one stretch, in a worker."""
-    return list(diff(left, right, end=end))
+    return list(diff(old, new, end=end))
 
 
 def equal_ids(a: Cursor, b: Cursor) -> int:
@@ -145,11 +150,11 @@ def equal_blocks(a: Cursor, b: Cursor) -> int:
 def common_records(a: Cursor, b: Cursor) -> int:
     """Return the number of records from here on that are the same to the byte in both blocks. Compares slices in steps that
     double."""
-    longest = min(len(a.keys) - a.at, len(b.keys) - b.at)
+    longest = min(len(a.keys) - a.position, len(b.keys) - b.position)
     run, step = 0, 1
     while run < longest:
         step = min(step, longest - run)
-        i, j = a.at + run, b.at + run
+        i, j = a.position + run, b.position + run
         if a.keys[i : i + step] == b.keys[j : j + step] and a.packed[i : i + step] == b.packed[j : j + step]:
             run += step
             step *= 2

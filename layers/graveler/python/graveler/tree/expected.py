@@ -22,26 +22,26 @@ Span = tuple[bytes, bytes]
 """The keys from the first one to the last one, both included."""
 
 
-def expect_next(ahead: "ReadAhead | None", ranges: Iterator[RangeInfo]) -> None:
+def expect_next(read_ahead: "ReadAhead | None", ranges: Iterator[RangeInfo]) -> None:
     """Announce the next ranges, if it is time."""
-    if ahead is not None and ahead.wants_more():
-        ahead.expect(islice(ranges, _SAID_AT_ONCE))
+    if read_ahead is not None and read_ahead.wants_more():
+        read_ahead.expect(islice(ranges, _SAID_AT_ONCE))
 
 
-def differing(left: Tree, right: Tree, start: bytes, end: bytes | None) -> Iterator[RangeInfo]:
+def differing(old: Tree, new: Tree, start: bytes, end: bytes | None) -> Iterator[RangeInfo]:
     """Yield the ranges between these keys that the two trees do not have in common. 1 µs a range."""
-    i, j = bisect_left(left.lasts, start), bisect_left(right.lasts, start)
-    while i < len(left) or j < len(right):
-        of_left = j >= len(right) or (i < len(left) and left.lasts[i] <= right.lasts[j])
-        if of_left and i < len(left) and j < len(right) and left.lasts[i] == right.lasts[j]:
-            if left.range_id(i) != right.range_id(j):
-                if _is_behind(left, i, end):
+    i, j = bisect_left(old.lasts, start), bisect_left(new.lasts, start)
+    while i < len(old) or j < len(new):
+        of_left = j >= len(new) or (i < len(old) and old.lasts[i] <= new.lasts[j])
+        if of_left and i < len(old) and j < len(new) and old.lasts[i] == new.lasts[j]:
+            if old.range_id(i) != new.range_id(j):
+                if _is_behind(old, i, end):
                     return
-                yield left.info(i)
-                yield right.info(j)
+                yield old.info(i)
+                yield new.info(j)
             i, j = i + 1, j + 1
             continue
-        tree, number = (left, i) if of_left else (right, j)
+        tree, number = (old, i) if of_left else (new, j)
         if _is_behind(tree, number, end):
             return
         yield tree.info(number)
@@ -57,9 +57,9 @@ def contested(base: Tree, source: Tree, destination: Tree) -> Iterator[RangeInfo
     of_source, of_destination = _changed(base, source), _changed(base, destination)
     ours, theirs = next(of_source, None), next(of_destination, None)
     while ours is not None and theirs is not None:
-        first, last = max(ours[0], theirs[0]), min(ours[1], theirs[1])
-        if first <= last:
-            yield from _within((base, source, destination), (first, last))
+        first_key, last_key = max(ours[0], theirs[0]), min(ours[1], theirs[1])
+        if first_key <= last_key:
+            yield from _within((base, source, destination), (first_key, last_key))
         if ours[1] <= theirs[1]:
             ours = next(of_source, None)
         else:
@@ -83,17 +83,19 @@ def _changed(base: Tree, side: Tree) -> Iterator[Span]:
 
 
 def _within(trees: tuple[Tree, ...], span: Span) -> Iterator[RangeInfo]:
-    first, last = span
-    found = [_overlapping(tree, number, first, last) for number, tree in enumerate(trees)]
-    yield from (info for _, _, info in merge(*found))
+    first_key, last_key = span
+    overlapping = [_overlapping(tree, number, first_key, last_key) for number, tree in enumerate(trees)]
+    yield from (info for _, _, info in merge(*overlapping))
 
 
-def _overlapping(tree: Tree, which: int, first: bytes, last: bytes) -> Iterator[tuple[bytes, int, RangeInfo]]:
-    for number in range(bisect_left(tree.lasts, first), len(tree)):
+def _overlapping(
+    tree: Tree, tree_number: int, first_key: bytes, last_key: bytes
+) -> Iterator[tuple[bytes, int, RangeInfo]]:
+    for number in range(bisect_left(tree.lasts, first_key), len(tree)):
         info = tree.info(number)
-        if info.first > last:
+        if info.first > last_key:
             return
-        yield info.last, which, info
+        yield info.last, tree_number, info
 
 
 def listed(tree: Tree, prefix: bytes, after: bytes, delimiter: bytes, amount: int) -> Iterator[RangeInfo]:
@@ -108,13 +110,13 @@ def listed(tree: Tree, prefix: bytes, after: bytes, delimiter: bytes, amount: in
         if end is not None and info.first >= end:
             return
         yield info
-        found = info.last.find(delimiter, len(prefix)) if delimiter and info.last.startswith(prefix) else -1
-        if found < 0:
+        position = info.last.find(delimiter, len(prefix)) if delimiter and info.last.startswith(prefix) else -1
+        if position < 0:
             results += 1 if delimiter or info.first < start else info.count
             number += 1
             continue
         results += 1
-        beyond = prefix_end(info.last[: found + len(delimiter)])
+        beyond = prefix_end(info.last[: position + len(delimiter)])
         if beyond is None:
             return
         number = max(number + 1, bisect_left(tree.lasts, beyond))

@@ -8,40 +8,38 @@ from graveler.tree.key_range import KeyRange
 from graveler.tree.tree import Tree
 
 
-def differ(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> bool:
+def differ(old: Tree, new: Tree, start: bytes = b"", end: bytes | None = None) -> bool:
     """Return whether the trees hold different records with ``start <= key < end``.
 
     Opens nothing if the ranges that cover the interval are the same on both sides; otherwise some of those that differ.
     """
-    if _cover(left, start, end) == _cover(right, start, end):
+    if _cover(old, start, end) == _cover(new, start, end):
         return False
-    return next(diff(left, right, start, end), None) is not None
+    return next(diff(old, new, start, end), None) is not None
 
 
-def differ_anywhere(left: Tree, right: Tree, key_ranges: Sequence[KeyRange]) -> bool:
+def differ_anywhere(old: Tree, new: Tree, key_ranges: Sequence[KeyRange]) -> bool:
     """Return whether the trees differ in any of the key ranges. Opens as :func:`differ`, up to the first that does."""
-    return _differ_between(left, right, key_ranges) and any(
-        differ(left, right, keys.start, keys.end) for keys in key_ranges
-    )
+    return _differ_between(old, new, key_ranges) and any(differ(old, new, keys.start, keys.end) for keys in key_ranges)
 
 
-def where_equal(left: Tree, right: Tree, key_ranges: Sequence[KeyRange]) -> list[bool]:
+def where_equal(old: Tree, new: Tree, key_ranges: Sequence[KeyRange]) -> list[bool]:
     """Return for each key range whether the trees are equal there. Opens as :func:`differ`."""
-    if not _differ_between(left, right, key_ranges):
+    if not _differ_between(old, new, key_ranges):
         return [True] * len(key_ranges)
-    return [not differ(left, right, keys.start, keys.end) for keys in key_ranges]
+    return [not differ(old, new, keys.start, keys.end) for keys in key_ranges]
 
 
-def _differ_between(left: Tree, right: Tree, key_ranges: Sequence[KeyRange]) -> bool:
+def _differ_between(old: Tree, new: Tree, key_ranges: Sequence[KeyRange]) -> bool:
     """Return whether a range differs between the beginning of the first key range and the end of the last. Opens nothing."""
     start = min((keys.start for keys in key_ranges), default=b"")
     ends = [keys.end for keys in key_ranges if keys.end is not None]
     end = max(ends) if ends and len(ends) == len(key_ranges) else None
-    return _cover(left, start, end) != _cover(right, start, end)
+    return _cover(old, start, end) != _cover(new, start, end)
 
 
 def _cover(tree: Tree, start: bytes, end: bytes | None) -> list[bytes]:
     """Return the IDs of the ranges that may hold keys of the interval."""
-    first = bisect_left(tree.lasts, start)
+    begin = bisect_left(tree.lasts, start)
     stop = len(tree) if end is None else min(bisect_left(tree.lasts, end) + 1, len(tree))
-    return [tree.range_id(number) for number in range(first, stop)]
+    return [tree.range_id(number) for number in range(begin, stop)]

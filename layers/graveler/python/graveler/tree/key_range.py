@@ -32,8 +32,8 @@ class KeyRange(Struct, frozen=True):
         """Return the ranges of a tree that may hold such keys."""
         if self.empty:
             return range(0)
-        first = bisect_left(tree.lasts, self.start)
+        begin = bisect_left(tree.lasts, self.start)
         if self.end is None:
-            return range(first, len(tree))
-        stop = bisect_left(tree.lasts, self.end, first)
-        return range(first, stop + 1 if stop < len(tree) and tree.info(stop).first < self.end else stop)
+            return range(begin, len(tree))
+        stop = bisect_left(tree.lasts, self.end, begin)
+        return range(begin, stop + 1 if stop < len(tree) and tree.info(stop).first < self.end else stop)

@@ -50,14 +50,14 @@ def list_page(
     """
     end = prefix_end(prefix)
     start = max(prefix, after + b"\0", start) if after else max(prefix, start)
-    if delimiter and after.startswith(prefix) and (found := after.find(delimiter, len(prefix))) >= 0:
+    if delimiter and after.startswith(prefix) and (position := after.find(delimiter, len(prefix))) >= 0:
         # Keys with the same common prefix would be rolled up into it, and it is not greater than ``after``.
-        beyond = prefix_end(after[: found + len(delimiter)])
+        beyond = prefix_end(after[: position + len(delimiter)])
         if beyond is None:
             return ListedPage([], [], more=False)
         start = beyond
-    found_keys: list[bytes] = []
-    found_packed: list[bytes | None] = []
+    page_keys: list[bytes] = []
+    page_packed: list[bytes | None] = []
     while end is None or start < end:
         for keys, packed in run(start, end):
             # Otherwise this loop, or the caller's loop over pages, might never end.
@@ -65,43 +65,43 @@ def list_page(
                 raise out_of_order(start, keys[0], keys[-1])
             following = keys[-1] + b"\0"
             if not delimiter:
-                left = amount - len(found_keys)
-                found_keys += keys[:left]
-                found_packed += packed[:left]
-                if len(keys) > left:
-                    return ListedPage(found_keys, found_packed, more=True)
+                room = amount - len(page_keys)
+                page_keys += keys[:room]
+                page_packed += packed[:room]
+                if len(keys) > room:
+                    return ListedPage(page_keys, page_packed, more=True)
                 start = following
                 continue
-            at = 0
-            while at < len(keys):
-                if len(found_keys) == amount:
-                    return ListedPage(found_keys, found_packed, more=True)
-                key = keys[at]
-                found = key.find(delimiter, len(prefix))
-                if found < 0:
-                    found_keys.append(key)
-                    found_packed.append(packed[at])
-                    at += 1
+            index = 0
+            while index < len(keys):
+                if len(page_keys) == amount:
+                    return ListedPage(page_keys, page_packed, more=True)
+                key = keys[index]
+                position = key.find(delimiter, len(prefix))
+                if position < 0:
+                    page_keys.append(key)
+                    page_packed.append(packed[index])
+                    index += 1
                     continue
-                common = key[: found + len(delimiter)]
-                found_keys.append(common)
-                found_packed.append(None)
+                common = key[: position + len(delimiter)]
+                page_keys.append(common)
+                page_packed.append(None)
                 beyond = prefix_end(common)
                 if beyond is None:
-                    return ListedPage(found_keys, found_packed, more=False)
-                at = bisect_left(keys, beyond, at)
+                    return ListedPage(page_keys, page_packed, more=False)
+                index = bisect_left(keys, beyond, index)
                 start = beyond
             if start > following:
                 break  # and go on there: what is between need not be read
             start = following
         else:
             break
-    return ListedPage(found_keys, found_packed, more=False)
+    return ListedPage(page_keys, page_packed, more=False)
 
 
-def out_of_order(start: bytes, first: bytes, last: bytes) -> CorruptError:
+def out_of_order(start: bytes, first_key: bytes, last_key: bytes) -> CorruptError:
     """Return the error for records that do not lie in order from ``start`` on."""
     return CorruptError(
-        f"a read of the records from {start!r} on returned those from {first!r} to {last!r}. That is out of order, and the "
-        "listing might never end. `graveler fsck` finds what is damaged"
+        f"a read of the records from {start!r} on returned those from {first_key!r} to {last_key!r}. That is out of order, "
+        "and the listing might never end. `graveler fsck` finds what is damaged"
     )

@@ -37,14 +37,14 @@ class CachedBlock:
 
     def keep(self, number: int, block: bytes) -> bytes:
         """Keep stretch ``number`` of the block, and return it."""
-        known = sum(stretch is not None for stretch in self.stretches)
-        for at in range(len(self.keys)) if known + 1 >= _MANY else (number,):
-            if self.stretches[at] is None:
-                self.stretches[at] = block[self._offsets[at] : self._offsets[at + 1]]
-                self.size += self._offsets[at + 1] - self._offsets[at]
-        found = self.stretches[number]
-        assert found is not None
-        return found
+        missing = self.stretches.count(None)
+        for index in range(len(self.keys)) if len(self.keys) - missing + 1 >= _MANY else (number,):
+            if self.stretches[index] is None:
+                self.stretches[index] = block[self._offsets[index] : self._offsets[index + 1]]
+                self.size += self._offsets[index + 1] - self._offsets[index]
+        stretch = self.stretches[number]
+        assert stretch is not None
+        return stretch
 
 
 class _UsedLast(Generic[K, V]):

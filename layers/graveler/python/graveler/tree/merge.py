@@ -27,7 +27,7 @@ from graveler.tree.patch import Change, patch_work, worth_copying
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
-from graveler.tree.writer import Stop, Told, TreeWriter
+from graveler.tree.writer import Progress, Stop, TreeWriter
 
 if TYPE_CHECKING:
     from graveler.tree.reads import ReadAhead
@@ -66,15 +66,15 @@ def merge(
     split: SplitParameters,
     strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE,
     stop: Stop | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> MergeResult:
     """Merge what ``source`` changed since ``base`` into ``destination``.
 
     Cost: reads the ranges that both sides changed, and seams; writes the ranges that are new. Finds all conflicts; with any, the
     result has no tree. The metarange is not written yet. :class:`StoppedError` at the end of a range, or of a worker's share,
-    once ``stop`` returns True, as long as no conflict was found. ``told`` is called at the end of ranges.
+    once ``stop`` returns True, as long as no conflict was found. ``progress`` is called at the end of ranges.
     """
-    writer = TreeWriter(destination.store, split, known=(destination, source), stop=stop, told=told)
+    writer = TreeWriter(destination.store, split, existing=(destination, source), stop=stop, progress=progress)
     conflicts = tuple(_Merge(base, source, destination, split, strategy, writer).run())
     return MergeResult(None, conflicts) if conflicts else MergeResult(writer.finish())
 
@@ -131,10 +131,10 @@ class _Merge:
         self.writer: TreeWriter | None = writer
 
     def run(self) -> Iterator[TreeConflict]:
-        with self.destination.tree.store.reading_ahead() as ahead:
-            yield from self._run(ahead)
+        with self.destination.tree.store.reading_ahead() as read_ahead:
+            yield from self._run(read_ahead)
 
-    def _run(self, ahead: "ReadAhead | None") -> Iterator[TreeConflict]:
+    def _run(self, read_ahead: "ReadAhead | None") -> Iterator[TreeConflict]:
         base, source, destination = self.base, self.source, self.destination
         sharing = destination.tree.store.workers > 1
         coming = contested(base.tree, source.tree, destination.tree)
@@ -148,7 +148,7 @@ class _Merge:
                     yield from self._in_parallel(crew)
                     return
                 sharing = False
-            expect_next(ahead, coming)
+            expect_next(read_ahead, coming)
             if self._patched():
                 self._stop_if_asked()
                 continue
@@ -194,22 +194,22 @@ class _Merge:
             else:
                 b.skip_upto(last)
             return True
-        for one, other in ((s, d), (d, s)):
-            if b.at_start and one.at_start and (run := equal_ids(b, one)):
-                last = _end_of_run(b, one, run)
+        for cursor, other in ((s, d), (d, s)):
+            if b.at_start and cursor.at_start and (run := equal_ids(b, cursor)):
+                last = _end_of_run(b, cursor, run)
                 b.skip_ranges(run)
-                one.skip_ranges(run)
+                cursor.skip_ranges(run)
                 self._take_upto(other, last)
                 return True
-        for one, others in ((s, (b, d)), (d, (b, s)), (b, (s, d))):
-            if one.at_start:
-                ahead = [key for other in others if (key := other.key) is not None]
-                if not ahead or one.info.last < min(ahead):
-                    stop = bisect_left(one.tree.lasts, min(ahead)) if ahead else len(one.tree)
-                    if one is b:
-                        one.skip_ranges(stop - one.number)
+        for cursor, rest in ((s, (b, d)), (d, (b, s)), (b, (s, d))):
+            if cursor.at_start:
+                next_keys = [key for other in rest if (key := other.key) is not None]
+                if not next_keys or cursor.info.last < min(next_keys):
+                    stop = bisect_left(cursor.tree.lasts, min(next_keys)) if next_keys else len(cursor.tree)
+                    if cursor is b:
+                        cursor.skip_ranges(stop - cursor.number)
                     else:
-                        self._take(one, stop)
+                        self._take(cursor, stop)
                     return True
         return False
 
@@ -226,11 +226,11 @@ class _Merge:
             return False
         start = d.tree.lasts[d.number - 1] + b"\0" if d.number else b""
         last = d.info.last
-        found = list(diff(b.tree, s.tree, start, last + b"\0"))
-        present = d.tree.get_many([key for key, _, _ in found])
+        differences = list(diff(b.tree, s.tree, start, last + b"\0"))
+        in_destination = d.tree.get_many([key for key, _, _ in differences])
         changes: list[Change] = []
-        for (key, before, after), here in zip(found, present, strict=True):
-            side = self._choose(key, before, after, here)
+        for (key, before, after), destination in zip(differences, in_destination, strict=True):
+            side = self._choose(key, before, after, destination)
             if side is None:
                 return False
             if side is _Side.SOURCE:
@@ -264,11 +264,11 @@ class _Merge:
             else:
                 b.skip_upto(last)
             return True
-        for one, other in ((s, d), (d, s)):
-            if run := equal_blocks(b, one):
-                last = min(b.bound(run - 1), one.bound(run - 1))
+        for cursor, other in ((s, d), (d, s)):
+            if run := equal_blocks(b, cursor):
+                last = min(b.bound(run - 1), cursor.bound(run - 1))
                 b.skip_blocks(run)
-                one.skip_blocks(run)
+                cursor.skip_blocks(run)
                 self._take_upto(other, last)
                 return True
         return False
@@ -296,9 +296,9 @@ class _Merge:
                     self._take(cursor, stop)
                     continue
             cursor.load()
-            end = len(cursor.keys) if last is None else bisect_right(cursor.keys, last, cursor.at)
-            self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end], cursor.ids(end))
-            cursor.advance(end - cursor.at)
+            end = len(cursor.keys) if last is None else bisect_right(cursor.keys, last, cursor.position)
+            self.writer.add(cursor.keys[cursor.position : end], cursor.packed[cursor.position : end], cursor.ids(end))
+            cursor.advance(end - cursor.position)
 
     def _records(self, key: bytes) -> TreeConflict | None:
         """Decide the records at ``key``, and those after it that are the same in all three."""
@@ -306,7 +306,7 @@ class _Merge:
         for cursor in (self.base, self.source, self.destination):
             if cursor.key == key:
                 cursor.load()
-                sides.append(cursor.packed[cursor.at])
+                sides.append(cursor.packed[cursor.position])
             else:
                 sides.append(None)
         b, s, d = sides
@@ -315,8 +315,10 @@ class _Merge:
             if run:
                 cursor = self.destination
                 if self.writer is not None:
-                    end = cursor.at + run
-                    self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end], cursor.ids(end))
+                    end = cursor.position + run
+                    self.writer.add(
+                        cursor.keys[cursor.position : end], cursor.packed[cursor.position : end], cursor.ids(end)
+                    )
                 for cursor in (self.base, self.source, self.destination):
                     cursor.advance(run)
                 return None
@@ -336,12 +338,12 @@ class _Merge:
         return min(run, common_records(self.source, self.destination)) if run else 0
 
 
-def _end_of_run(one: Cursor, other: Cursor, run: int) -> bytes | None:
+def _end_of_run(cursor: Cursor, other: Cursor, run: int) -> bytes | None:
     """Return the last key of equal ranges ahead of both; None if both trees end with it, so that everything behind belongs to the
     third."""
-    if one.number + run == len(one.tree) and other.number + run == len(other.tree):
+    if cursor.number + run == len(cursor.tree) and other.number + run == len(other.tree):
         return None
-    return one.tree.lasts[one.number + run - 1]
+    return cursor.tree.lasts[cursor.number + run - 1]
 
 
 def _decide(base: bytes | None, source: bytes | None, destination: bytes | None) -> _Side | None:

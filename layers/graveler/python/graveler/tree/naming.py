@@ -25,7 +25,7 @@ _ENDS: Final = re.compile(b"[\x00-\x07]")
 def chunk_ends(ids: bytes) -> list[int]:
     """Return the number of records after which each chunk ends. ``ids`` are the range's concatenated record IDs. 5 ns a
     record."""
-    ends = [found.end() for found in _ENDS.finditer(ids[::DIGEST_BYTES])]
+    ends = [match.end() for match in _ENDS.finditer(ids[::DIGEST_BYTES])]
     records = len(ids) // DIGEST_BYTES
     if records and (not ends or ends[-1] != records):
         ends.append(records)

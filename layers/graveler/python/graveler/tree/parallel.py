@@ -22,12 +22,12 @@ def build_parallel(
     """
     crew = store.crew() if len(parts) > 1 else None
     if crew is None:
-        return join(store, split, _told((build(store, split, part()) for part in parts), built))
+        return join(store, split, _reported((build(store, split, part()) for part in parts), built))
     results = crew.run(_build_part, ((store, split, part) for part in parts))
-    return join(store, split, _told((Tree(store, lasts, packed) for lasts, packed in results), built))
+    return join(store, split, _reported((Tree(store, lasts, packed) for lasts, packed in results), built))
 
 
-def _told(trees: Iterable[Tree], built: Callable[[Tree], None]) -> Iterator[Tree]:
+def _reported(trees: Iterable[Tree], built: Callable[[Tree], None]) -> Iterator[Tree]:
     for tree in trees:
         built(tree)
         yield tree

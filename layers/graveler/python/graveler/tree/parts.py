@@ -59,8 +59,8 @@ def merge_points(base: Tree, source: Tree, destination: Tree) -> list[Point]:
     """
     trees = base, source, destination
     intervals = _different(base, source)
-    for left, right in ((base, destination), (source, destination)):
-        intervals = _intersection(intervals, _different(left, right))
+    for side in (base, source):
+        intervals = _intersection(intervals, _different(side, destination))
     points: list[Point] = []
     for interval in intervals:
         ranges = sorted(
@@ -87,16 +87,16 @@ def apply_points(tree: Tree, changes: Iterable[tuple[bytes, int]]) -> list[Point
     points: list[Point] = []
     number = -1
     for key, weight in changes:
-        at = bisect_left(tree.lasts, key)
-        if at == len(tree):
+        position = bisect_left(tree.lasts, key)
+        if position == len(tree):
             points.append(Point(key, Load(weight)))
-        elif at == number:
+        elif position == number:
             before = points.pop()
             points.append(Point(before.key, before.load + Load(weight)))
         else:
-            info = tree.info(at)
+            info = tree.info(position)
             points.append(Point(info.last, Load(info.count + weight, 1, info.size)))
-        number = at
+        number = position
     return points
 
 
@@ -128,12 +128,12 @@ def cut_at(points: Sequence[Point], keys: Sequence[bytes]) -> list[Piece]:
     """Return the parts that end with these ascending keys, and the rest: for work that was cut before, on an older head."""
     pieces: list[Piece] = []
     after: bytes | None = None
-    at = 0
+    index = 0
     for key in (*keys, None):
         load = Load()
-        while at < len(points) and (key is None or points[at].key <= key):
-            load += points[at].load
-            at += 1
+        while index < len(points) and (key is None or points[index].key <= key):
+            load += points[index].load
+            index += 1
         pieces.append(Piece((after, key), load))
         after = key
     return pieces
@@ -174,21 +174,21 @@ def clip(tree: Tree, interval: Interval, split: SplitParameters) -> Tree:
     the tree, or lie between two ranges; otherwise some ranges at each bound are read and rewritten, and are garbage
     afterwards."""
     after, upto = interval
-    first = 0 if after is None else bisect_right(tree.lasts, after)
+    begin = 0 if after is None else bisect_right(tree.lasts, after)
     stop = len(tree) if upto is None else bisect_right(tree.lasts, upto)
-    begins_inside = after is not None and first < len(tree) and tree.info(first).first <= after
+    begins_inside = after is not None and begin < len(tree) and tree.info(begin).first <= after
     ends_inside = upto is not None and stop < len(tree) and tree.info(stop).first <= upto
     if begins_inside or ends_inside:
-        writer = TreeWriter(tree.store, split, known=(tree,))
+        writer = TreeWriter(tree.store, split, existing=(tree,))
         writer.copy(tree, after, upto)
         return writer.finish()
-    return Tree(tree.store, tree.lasts[first:stop], tree.packed[first:stop])
+    return Tree(tree.store, tree.lasts[begin:stop], tree.packed[begin:stop])
 
 
-def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], known: Sequence[Tree] = ()) -> Tree:
+def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], existing: Sequence[Tree] = ()) -> Tree:
     """Return the tree of several parts over adjacent, ascending intervals. Opens under two ranges a seam on average; ranges of
-    ``known`` trees are not written again."""
-    writer = TreeWriter(store, split, known=known)
+    ``existing`` trees are not written again."""
+    writer = TreeWriter(store, split, existing=existing)
     for part in parts:
         writer.take(part)
     return writer.finish()
@@ -196,15 +196,15 @@ def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], 
 
 def moved(pairs: Iterable[tuple[Tree, Tree]]) -> list[Interval]:
     """Return the intervals where the two trees of any pair differ, in ascending order; no two of them touch. Opens nothing."""
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     different = [interval for before, after in pairs for interval in _different(before, after)]
     for after, upto in sorted(different, key=lambda interval: interval[0] or b""):  # no key is empty
-        last = found[-1][1] if found else None
-        if found and (after is None or last is None or after <= last):
-            found[-1] = (found[-1][0], None if upto is None or last is None else max(upto, last))
+        last = intervals[-1][1] if intervals else None
+        if intervals and (after is None or last is None or after <= last):
+            intervals[-1] = (intervals[-1][0], None if upto is None or last is None else max(upto, last))
         else:
-            found.append((after, upto))
-    return found
+            intervals.append((after, upto))
+    return intervals
 
 
 def load_in(trees: Iterable[Tree], intervals: Sequence[Interval]) -> Load:
@@ -222,11 +222,11 @@ def redone(
     intervals: Sequence[Interval],
     make: Callable[[Interval], Tree],
     split: SplitParameters,
-    known: Sequence[Tree] = (),
+    existing: Sequence[Tree] = (),
 ) -> Tree:
     """Return ``old`` with ``intervals``, which ascend and do not touch, replaced: ``make`` returns the tree of each. Opens what
     ``make`` does, and under four ranges for each interval on average."""
-    writer = TreeWriter(old.store, split, known=(old, *known))
+    writer = TreeWriter(old.store, split, existing=(old, *existing))
     done: bytes | None = None
     for after, upto in intervals:
         if after is not None:
@@ -247,43 +247,43 @@ def digest(trees: Sequence[Tree], interval: Interval) -> bytes:
     for bound in interval:
         hashed.update(b"\0" if bound is None else b"\1" + len(bound).to_bytes(4) + bound)
     for tree in trees:
-        first = 0 if after is None else bisect_right(tree.lasts, after)
+        begin = 0 if after is None else bisect_right(tree.lasts, after)
         stop = len(tree) if upto is None else min(bisect_left(tree.lasts, upto) + 1, len(tree))
-        hashed.update(max(stop - first, 0).to_bytes(8))
-        for last, packed in zip(tree.lasts[first:stop], tree.packed[first:stop], strict=True):
+        hashed.update(max(stop - begin, 0).to_bytes(8))
+        for last, packed in zip(tree.lasts[begin:stop], tree.packed[begin:stop], strict=True):
             hashed.update(len(last).to_bytes(4) + last + len(packed).to_bytes(4) + packed)
     return hashed.digest()
 
 
-def _different(left: Tree, right: Tree) -> list[Interval]:
-    return [interval for interval, same in aligned(left, right) if not same]
+def _different(tree: Tree, other: Tree) -> list[Interval]:
+    return [interval for interval, same in aligned(tree, other) if not same]
 
 
-def _intersection(ones: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+def _intersection(intervals: Sequence[Interval], other_intervals: Sequence[Interval]) -> list[Interval]:
     """Return the intersection of two ascending lists of intervals; None is no bound."""
-    found: list[Interval] = []
+    common: list[Interval] = []
     i = j = 0
-    while i < len(ones) and j < len(others):
-        (after, upto), (other_after, other_upto) = ones[i], others[j]
+    while i < len(intervals) and j < len(other_intervals):
+        (after, upto), (other_after, other_upto) = intervals[i], other_intervals[j]
         begin = after if other_after is None or (after is not None and after > other_after) else other_after
         end = upto if other_upto is None or (upto is not None and upto < other_upto) else other_upto
         if begin is None or end is None or begin < end:
-            found.append((begin, end))
+            common.append((begin, end))
         if end == upto:
             i += 1
         if end == other_upto:
             j += 1
-    return found
+    return common
 
 
 def _ranges_in(tree: Tree, interval: Interval) -> range:
     """Return the numbers of the ranges that overlap an interval."""
     after, upto = interval
-    first = 0 if after is None else bisect_right(tree.lasts, after)
+    begin = 0 if after is None else bisect_right(tree.lasts, after)
     if upto is None:
-        return range(first, len(tree))
+        return range(begin, len(tree))
     stop = bisect_left(tree.lasts, upto)
-    return range(first, stop + 1 if stop < len(tree) and tree.info(stop).first <= upto else stop)
+    return range(begin, stop + 1 if stop < len(tree) and tree.info(stop).first <= upto else stop)
 
 
 _Range = tuple[bytes, bytes, int, int]
@@ -294,11 +294,11 @@ def _overlapping(ranges: Iterable[_Range]) -> Iterator[list[_Range]]:
     """Yield ranges, which come in order of their first keys, in groups that do not overlap each other."""
     group: list[_Range] = []
     end = b""
-    for one in ranges:
-        if group and one[0] > end:
+    for bounds in ranges:
+        if group and bounds[0] > end:
             yield group
             group = []
-        group.append(one)
-        end = max(end, one[1]) if len(group) > 1 else one[1]
+        group.append(bounds)
+        end = max(end, bounds[1]) if len(group) > 1 else bounds[1]
     if group:
         yield group

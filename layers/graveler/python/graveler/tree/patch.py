@@ -126,8 +126,8 @@ class Patch:
             table.tell(note.layout, note.counts)
             patch = cls(tree, number, note, table, split)
             everywhere = not worth_copying(len(touched), len(table))
-            for tried, (block, mine) in enumerate(touched, 1):
-                if not patch._change(block, mine):
+            for tried, (block, block_changes) in enumerate(touched, 1):
+                if not patch._change(block, block_changes):
                     return None
                 if patch._rebuilt > _TRIED and not worth_copying(patch._rebuilt, tried if everywhere else len(table)):
                     return None
@@ -145,12 +145,12 @@ class Patch:
         old_values: list[bytes] = []
         values: list[bytes] = []
         for key, value in changes:
-            found = splice.find(key)
-            if found is None and value is None:
+            match = splice.find(key)
+            if match is None and value is None:
                 continue
-            if found is None or value is None:  # other keys: the block has to be taken apart
+            if match is None or value is None:  # other keys: the block has to be taken apart
                 return self._rebuild(number, entries(block, SEQUENCE_SIZE), changes)
-            record, old = found
+            record, old = match
             if same_identity(old, value):
                 continue
             positions.append(start + record)
@@ -166,8 +166,8 @@ class Patch:
             return False
         ids = record_ids(keys, values)
         self._edits += [
-            _Edit(position, position + 1, ids[at : at + ID_BYTES])
-            for position, at in zip(positions, count(0, ID_BYTES), strict=False)
+            _Edit(position, position + 1, ids[offset : offset + ID_BYTES])
+            for position, offset in zip(positions, count(0, ID_BYTES), strict=False)
         ]
         self._value_bytes += sum(map(len, values)) - sum(map(len, old_values))
         self._total += sum(map(object_size, values)) - sum(map(object_size, old_values))
@@ -186,30 +186,30 @@ class Patch:
         new_packed: list[bytes] = []
         done = edits = 0
         for key, value in changes:
-            at = bisect_left(keys, key, done)
-            present = at < len(keys) and keys[at] == key
+            position = bisect_left(keys, key, done)
+            present = position < len(keys) and keys[position] == key
             if present:
-                old = packed[at]
+                old = packed[position]
                 if value is not None and same_identity(old, value):
                     continue
-                if not self._is_noted(start + at, key, old):
+                if not self._is_noted(start + position, key, old):
                     return False
                 self._value_bytes -= len(old)
                 self._total -= object_size(old)
             elif value is None:
                 continue
-            new_keys += keys[done:at]
-            new_packed += packed[done:at]
-            done = at + present
+            new_keys += keys[done:position]
+            new_packed += packed[done:position]
+            done = position + present
             if value is None:
                 self._grown -= len(key) + IDENTITY_OVERHEAD
-                self._edits.append(_Edit(start + at, start + done, b""))
+                self._edits.append(_Edit(start + position, start + done, b""))
             else:
                 new_keys.append(key)
                 new_packed.append(value)
                 self._value_bytes += len(value)
                 self._total += object_size(value)
-                self._edits.append(_Edit(start + at, start + done, record_ids((key,), (value,))))
+                self._edits.append(_Edit(start + position, start + done, record_ids((key,), (value,))))
                 if not present:
                     if is_candidate(self._split, key):
                         return False
@@ -241,13 +241,13 @@ class Patch:
             return False
         self._ids = b"".join(self._spliced_ids())
         self._digests = b"".join(self._spliced_digests())
-        first = old.first
+        first_key = old.first
         if 0 in self._blocks:
-            first = next(keys[0] for keys, _ in map(self._records, range(len(self._table))) if keys)
+            first_key = next(keys[0] for keys, _ in map(self._records, range(len(self._table))) if keys)
         self.info = RangeInfo(
             last=old.last,
             id=sha256(self._ids).digest(),
-            first=first,
+            first=first_key,
             count=len(self._ids) // ID_BYTES,
             size=size,
             total=total,
@@ -319,23 +319,23 @@ class Patch:
 
     def assemble(self) -> tuple[bytes, RangeNote]:
         """Return the file, and its note."""
-        made = Assembler()
-        self._assemble(made)
+        assembler = Assembler()
+        self._assemble(assembler)
         info = self.info
         key_bytes = info.size - IDENTITY_OVERHEAD * info.count
         value_bytes = self._table.value_bytes + self._value_bytes
-        data, layout = made.finish(key_bytes, value_bytes, Label.of(RANGES, info.name))
+        data, layout = assembler.finish(key_bytes, value_bytes, Label.of(RANGES, info.name))
         note = self._note
-        left = max(0, note.slack - self._added) if note.split == self._split else 0
-        return data, RangeNote(self._ids, self._digests, layout, made.counts, self._split, left)
+        slack = max(0, note.slack - self._added) if note.split == self._split else 0
+        return data, RangeNote(self._ids, self._digests, layout, assembler.counts, self._split, slack)
 
-    def _assemble(self, made: Assembler) -> None:
+    def _assemble(self, assembler: Assembler) -> None:
         blocks = len(self._table)
         copied = 0
         for number in sorted(self._blocks):
             if number < copied:  # it was joined with the one before
                 continue
-            self._copy(made, copied, number)
+            self._copy(assembler, copied, number)
             block = self._blocks[number]
             copied = number + 1
             while len(block.encoded) < _SMALLEST and block.count and copied < blocks:
@@ -344,19 +344,19 @@ class Patch:
                 block = _Changed(block.count + len(more_keys), records=(keys + more_keys, packed + more_packed))
                 copied += 1
             if block.count:  # what lies up to the old bound was changed here, so the next block is behind it
-                _add(made, block, self._table.bounds[copied - 1])
-        self._copy(made, copied, blocks)
+                _add(assembler, block, self._table.bounds[copied - 1])
+        self._copy(assembler, copied, blocks)
 
-    def _copy(self, made: Assembler, first: int, stop: int) -> None:
-        if first < stop:
-            made.copy(self._table, first, stop, [self._count(block) for block in range(first, stop)])
+    def _copy(self, assembler: Assembler, start: int, stop: int) -> None:
+        if start < stop:
+            assembler.copy(self._table, start, stop, [self._count(block) for block in range(start, stop)])
 
 
-def _add(made: Assembler, block: _Changed, bound: bytes) -> None:
+def _add(assembler: Assembler, block: _Changed, bound: bytes) -> None:
     """Append the records of ``block``, in several blocks of about equal size if they are too many for one."""
     size = len(block.encoded)
     if size <= _LARGEST or block.count == 1:
-        made.add_encoded(block.encoded, bound, block.count)
+        assembler.add_encoded(block.encoded, bound, block.count)
         return
     keys, packed = block.records
     parts = min(-(-size // BLOCK_SIZE), len(keys))
@@ -365,7 +365,7 @@ def _add(made: Assembler, block: _Changed, bound: bytes) -> None:
     for part in range(1, parts + 1):
         end = max(begin + 1, bisect_left(sizes, sizes[-1] * part // parts))
         end = len(keys) if part == parts else min(end, len(keys) - (parts - part))
-        made.add(keys[begin:end], packed[begin:end], bound if part == parts else None)
+        assembler.add(keys[begin:end], packed[begin:end], bound if part == parts else None)
         begin = end
 
 

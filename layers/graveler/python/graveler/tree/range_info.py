@@ -42,13 +42,13 @@ class RangeInfo(msgspec.Struct, frozen=True):
         label."""
         if table.label is not None:
             return
-        first, last = table.ends()
+        first_key, last_key = table.ends()
         count, key_bytes = table.measures()
-        found = {"first": first, "last": last, "count": count, "size": key_bytes + IDENTITY_OVERHEAD * count}
+        actual = {"first": first_key, "last": last_key, "count": count, "size": key_bytes + IDENTITY_OVERHEAD * count}
         wrong = [
-            f"{what} is {value!r}, where {getattr(self, what)!r} belongs"
-            for what, value in found.items()
-            if value != getattr(self, what)
+            f"{field} is {value!r}, where {getattr(self, field)!r} belongs"
+            for field, value in actual.items()
+            if value != getattr(self, field)
         ]
         if wrong:
             raise OtherFileError(f"contains another range: {'; '.join(wrong)}")
@@ -60,5 +60,5 @@ class RangeInfo(msgspec.Struct, frozen=True):
     @classmethod
     def unpack(cls, last: bytes, packed: bytes) -> "RangeInfo":
         """Return the description from its packed bytes: the inverse of :meth:`pack`."""
-        first, count, size, total, suffix = _unpack(packed[_PREFIX:])
-        return cls(last, packed[ID], first, count, size, total, suffix)
+        first_key, count, size, total, suffix = _unpack(packed[_PREFIX:])
+        return cls(last, packed[ID], first_key, count, size, total, suffix)

@@ -53,7 +53,7 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuv"
 _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
 
 T = TypeVar("T")
-Made = Callable[[str, str, int, str, int, str, Mapping[str, str]], T]
+MakeEntry = Callable[[str, str, int, str, int, str, Mapping[str, str]], T]
 """Makes a value from the fields of an :class:`ObjectEntry`, in their order."""
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -78,10 +78,10 @@ def identity(packed: bytes) -> bytes:
     return packed[2 : 2 + (packed[0] << 8 | packed[1])]
 
 
-def same_identity(one: bytes, other: bytes) -> bool:
+def same_identity(packed: bytes, other: bytes) -> bool:
     """Return whether two records of a key stand for the same object."""
-    end = 2 + (one[0] << 8 | one[1])
-    return one[:end] == other[:end]
+    end = 2 + (packed[0] << 8 | packed[1])
+    return packed[:end] == other[:end]
 
 
 def object_size(packed: bytes) -> int:
@@ -210,11 +210,11 @@ class RecordCodec:
         record."""
         return self.decode_as(ObjectEntry, key, packed, path)
 
-    def decode_many(self, make: Made[T], records: Iterable[tuple[bytes, bytes]]) -> list[T]:
+    def decode_many(self, make: MakeEntry[T], records: Iterable[tuple[bytes, bytes]]) -> list[T]:
         """Return the result of :meth:`decode_as` for each of these records. Takes 0.6 µs for one outside the namespace with
         nothing but an MD5 and a time, as most of an import are; for others 0.3 µs more than :meth:`decode_as`."""
-        made: list[T] = []
-        add, outside, timed = made.append, _OUTSIDE.unpack_from, _TIMED.unpack_from
+        decoded: list[T] = []
+        add, outside, timed = decoded.append, _OUTSIDE.unpack_from, _TIMED.unpack_from
         for key, record in records:
             try:
                 length, size, mark, checksum, kind = outside(record)
@@ -226,24 +226,24 @@ class RecordCodec:
             except (StructError, UnicodeDecodeError):
                 pass  # shorter than such a record, or damaged, which decode_as reports
             add(self.decode_as(make, key, record))
-        return made
+        return decoded
 
-    def decode_as(self, make: Made[T], key: bytes, packed: bytes, path: str = "") -> T:
+    def decode_as(self, make: MakeEntry[T], key: bytes, packed: bytes, path: str = "") -> T:
         """Return what ``make`` makes of the fields of an :class:`ObjectEntry`; see :meth:`decode`."""
         try:
             length, size, mark = _HEAD.unpack_from(packed)
             end = 2 + length
-            at = 11 + (mark & 127)
-            raw = packed[11:at]
+            position = 11 + (mark & 127)
+            raw = packed[11:position]
             checksum = raw.decode() if mark & _TEXT_CHECKSUM else raw.hex()
-            if at < end and packed[at] == _ATTRIBUTES:
-                at += 17
+            if position < end and packed[position] == _ATTRIBUTES:
+                position += 17
             rest = _unpack(packed[end:])
             count = len(rest)
             mtime = rest[0]
-            if at < end and packed[at] == _EXTERNAL:
-                address = packed[at + 1 : end].decode()
-            elif at != end:
+            if position < end and packed[position] == _EXTERNAL:
+                address = packed[position + 1 : end].decode()
+            elif position != end:
                 raise CorruptError(f"the record of {key!r} has an identity whose length is wrong")
             else:
                 location = rest[1] if count > 1 else None
@@ -289,9 +289,9 @@ def known_as(key: str) -> bytes | None:
         return name
     if key[_NAMED] != "/" or key.endswith("/"):
         return None
-    first = int.from_bytes(name, "big") >> 5 * _NAME_CHARS
+    high = int.from_bytes(name, "big") >> 5 * _NAME_CHARS
     digest = int.from_bytes(sha256(key.encode()).digest(), "big") >> 256 - 5 * _NAME_CHARS
-    return (first << 5 * _NAME_CHARS | digest).to_bytes(_NAME_BYTES, "big")
+    return (high << 5 * _NAME_CHARS | digest).to_bytes(_NAME_BYTES, "big")
 
 
 def data_path(name: bytes) -> str:

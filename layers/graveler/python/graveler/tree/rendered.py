@@ -28,7 +28,7 @@ from graveler.tree.block import zstd
 from graveler.tree.listing import out_of_order
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.range_notes import Notes
-from graveler.tree.record import Made, RecordCodec
+from graveler.tree.record import MakeEntry, RecordCodec
 from graveler.tree.sstable import Lookups, MalformedTableError, Records
 from graveler.tree.tree import Tree
 
@@ -42,7 +42,7 @@ _MAX_BYTES: Final = 4 << 20
 """Size of stretches in memory, the most recently used ones. The others are read from the notes."""
 _FEW_RANGES: Final = 8
 """A page that spans more ranges may take long."""
-_SEEN: Final = 10_000
+_REQUESTED: Final = 10_000
 """Number of stretches remembered as requested once."""
 _CHECKSUM_BYTES: Final = 16
 _LAYOUT: Final = 1
@@ -59,15 +59,15 @@ class Rendering(Generic[T]):
     :meth:`~graveler.tree.record.RecordCodec.decode_as`; ``encode`` returns the text of one such value, or, in brackets and with
     commas between, of a list of them."""
 
-    def __init__(self, make: Made[T], encode: Callable[[T | list[T]], bytes]) -> None:
+    def __init__(self, make: MakeEntry[T], encode: Callable[[T | list[T]], bytes]) -> None:
         self.make = make
         self.encode = encode
         # Renderings kept by another version are not found if that version rendered differently.
         self.name = xxh3_64_hexdigest(encode([make(*sample) for sample in _SAMPLES]))
 
-    def texts(self, made: list[T]) -> bytes:
+    def texts(self, values: list[T]) -> bytes:
         """Return the texts of some values, with commas between."""
-        return self.encode(made)[1:-1]
+        return self.encode(values)[1:-1]
 
 
 class RenderedPage(msgspec.Struct):
@@ -119,7 +119,7 @@ class Renderer:
         self._notes = notes
         self._expect_at_hand = expect_at_hand
         self._prefix = f"rendered-{_LAYOUT}-{sha256(namespace.encode()).hexdigest()[:32]}"
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._requested: OrderedDict[str, None] = OrderedDict()
         self._max_bytes = max_bytes
         self._least = least
         self._cached: OrderedDict[str, tuple[_Stretch, int]] = OrderedDict()
@@ -132,9 +132,9 @@ class Renderer:
         """Return the first ``amount`` records with ``start <= key < end``. Opens the ranges that they lie in. 0.4 µs a record of
         what is kept, otherwise 1.8. :class:`CorruptError` where the next page would not advance."""
         page = RenderedPage([])
-        first = bisect_left(tree.lasts, start)
-        for number in range(first, len(tree)):
-            if number == first + _FEW_RANGES:
+        begin = bisect_left(tree.lasts, start)
+        for number in range(begin, len(tree)):
+            if number == begin + _FEW_RANGES:
                 self._expect_at_hand()
             info = tree.info(number)
             if end is not None and info.first >= end:
@@ -163,29 +163,29 @@ class Renderer:
         page: RenderedPage,
     ) -> None:
         """Add the records of a range to a page, as far as it goes."""
-        block, at = (0, 0) if start <= info.first else table.position(start)
+        block, index = (0, 0) if start <= info.first else table.position(start)
         stop = (len(table), 0) if end is None or info.last < end else table.position(end)
         stretch: _Stretch | None = None
         number = -1
-        while page.count < amount and (block, at) < stop:
+        while page.count < amount and (block, index) < stop:
             if block // STRETCH != number:
                 number = block // STRETCH
                 stretch = self._stretch(rendering, table, info, number)
-            left = amount - page.count
+            room = amount - page.count
             if stretch is None:
                 keys, packed = _read(table, block)
                 count = len(keys)
-                upto = min(count if block < stop[0] else stop[1], at + left)
-                made = self._codec.decode_many(rendering.make, zip(keys[at:upto], packed[at:upto], strict=True))
-                page.pieces.append(rendering.texts(made))
+                upto = min(count if block < stop[0] else stop[1], index + room)
+                values = self._codec.decode_many(rendering.make, zip(keys[index:upto], packed[index:upto], strict=True))
+                page.pieces.append(rendering.texts(values))
             else:
                 count = stretch.counts[block % STRETCH]
-                upto = min(count if block < stop[0] else stop[1], at + left)
-                page.pieces.append(stretch.text(block % STRETCH, at, upto))
-            page.count += upto - at
+                upto = min(count if block < stop[0] else stop[1], index + room)
+                page.pieces.append(stretch.text(block % STRETCH, index, upto))
+            page.count += upto - index
             last = block, upto - 1
-            block, at = (block, upto) if upto < count else (block + 1, 0)
-        page.more = (block, at) < stop
+            block, index = (block, upto) if upto < count else (block + 1, 0)
+        page.more = (block, index) < stop
         if page.count == amount:
             page.last = table.key_at(*last)
 
@@ -200,27 +200,27 @@ class Renderer:
                 self._cached.move_to_end(name)
                 return cached[0]
         data = self._notes.get(name)
-        found = None if data is None else _read_note(name, data)
-        if data is None or found is None:
+        stretch = None if data is None else _read_note(name, data)
+        if data is None or stretch is None:
             if self._is_new(name):
                 return None
             self._expect_at_hand()
-            found = self._rendered(rendering, table, number)
-            noted = _encode(found)
+            stretch = self._rendered(rendering, table, number)
+            noted = _encode(stretch)
             data = _checksum(name, noted) + noted
             self._notes.put(name, data)
-        self._keep(name, found, len(data))
-        return found
+        self._keep(name, stretch, len(data))
+        return stretch
 
     def _is_new(self, name: str) -> bool:
         """Return whether this is the first known request for a stretch."""
         with self._lock:
-            if name in self._seen:
-                self._seen.move_to_end(name)
+            if name in self._requested:
+                self._requested.move_to_end(name)
                 return False
-            self._seen[name] = None
-            if len(self._seen) > _SEEN:
-                self._seen.popitem(last=False)
+            self._requested[name] = None
+            if len(self._requested) > _REQUESTED:
+                self._requested.popitem(last=False)
             return True
 
     def _rendered(self, rendering: Rendering[T], table: Lookups, number: int) -> _Stretch:
@@ -228,9 +228,9 @@ class Renderer:
         counts, blocks = [], []
         for block in range(number * STRETCH, min((number + 1) * STRETCH, len(table))):
             keys, packed = _read(table, block)
-            made = self._codec.decode_many(rendering.make, zip(keys, packed, strict=True))
+            values = self._codec.decode_many(rendering.make, zip(keys, packed, strict=True))
             counts.append(len(keys))
-            blocks.append(memoryview(zstd.compress(_block([rendering.encode(each) for each in made]))))
+            blocks.append(memoryview(zstd.compress(_block([rendering.encode(value) for value in values]))))
         return _Stretch(counts, blocks)
 
     def _keep(self, name: str, stretch: _Stretch, size: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
-Found = TypeVar("Found", covariant=True)
+Loaded = TypeVar("Loaded", covariant=True)
 
 Put = Callable[[str, str, bytes], None]
 """Writes a file (kind, name, contents); durable afterwards."""
@@ -40,7 +40,7 @@ class Writes(Protocol):
         ...
 
 
-class Read(Protocol[Found]):
+class Read(Protocol[Loaded]):
     """A read in another thread."""
 
     @property
@@ -48,7 +48,7 @@ class Read(Protocol[Found]):
         """True if this process is a fork of the one that started the read: then no thread here will ever finish it."""
         ...
 
-    def result(self) -> Found:
+    def result(self) -> Loaded:
         """Wait for the end of the read, and return its result or raise its error."""
         ...
 
@@ -92,6 +92,6 @@ class Runtime(Protocol):
         """Return a writer of many files, each of which ``put`` writes, in any thread."""
         ...
 
-    def read(self, load: Callable[..., T], *what: object) -> Read[T]:
+    def read(self, load: Callable[..., T], *arguments: object) -> Read[T]:
         """Start ``load(*what)`` in another thread."""
         ...

@@ -18,7 +18,7 @@ class Splice:
     """The edits of one block. :meth:`find` records by ascending keys, :meth:`replace` the value of the last one found, and
     :meth:`finish`. Raises ``IndexError`` or ``struct.error`` for bytes that are not a block."""
 
-    __slots__ = ("_block", "_edits", "_found", "_keys", "_next", "_offsets", "_stretch")
+    __slots__ = ("_block", "_edits", "_keys", "_match", "_next", "_offsets", "_stretch")
 
     def __init__(self, block: bytes) -> None:
         self._block = block
@@ -26,7 +26,7 @@ class Splice:
         self._stretch = -1
         self._next = 0, 0, b""
         """In the stretch that was searched last: where to continue, the number of the record there, and the key before it."""
-        self._found = _NOWHERE
+        self._match = _NOWHERE
         """Positions in the last record found: its value's length, the rest of its key, the beginning and the end of its value."""
         self._edits: list[tuple[int, int, bytes]] = []
         """Begin and end of the bytes to replace, and their replacement."""
@@ -41,18 +41,18 @@ class Splice:
             self._stretch = stretch
             self._next = self._offsets[stretch], stretch * RESTART_INTERVAL, b""
         block, end = self._block, self._offsets[stretch + 1]
-        at, record, current = self._next
-        while at < end:
+        position, record, current = self._next
+        while position < end:
             before = current
-            shared, unshared, length = block[at], block[at + 1], block[at + 2]
-            key_at = at + 2
+            shared, unshared, length = block[position], block[position + 1], block[position + 2]
+            key_at = position + 2
             if length < 128 and unshared < 128 and shared < 128:
-                rest = at + 3
-            elif unshared < 128 and shared < 128 and block[at + 3] < 128:
-                length += (block[at + 3] << 7) - 128
-                rest = at + 4
+                rest = position + 3
+            elif unshared < 128 and shared < 128 and block[position + 3] < 128:
+                length += (block[position + 3] << 7) - 128
+                rest = position + 4
             else:
-                shared, key_at = varint(block, at)
+                shared, key_at = varint(block, position)
                 unshared, key_at = varint(block, key_at)
                 length, rest = varint(block, key_at)
             stop = rest + unshared
@@ -60,20 +60,20 @@ class Splice:
                 current += SEQUENCE
             current = current[:shared] + block[rest : stop - SEQUENCE_SIZE]
             if current > key:
-                self._next = at, record, before
+                self._next = position, record, before
                 return None
-            at = stop + length
+            position = stop + length
             if current == key:
-                self._next = at, record + 1, current
-                self._found = key_at, rest, stop, at
-                return record, block[stop:at]
+                self._next = position, record + 1, current
+                self._match = key_at, rest, stop, position
+                return record, block[stop:position]
             record += 1
-        self._next = at, record, current
+        self._next = position, record, current
         return None
 
     def replace(self, value: bytes) -> None:
         """Replace the value of the last record found. Once per record."""
-        key_at, rest, stop, end = self._found
+        key_at, rest, stop, end = self._match
         if len(value) == end - stop:
             self._edits.append((stop, end, value))
         else:
@@ -91,12 +91,12 @@ class Splice:
         if all(end - begin == len(new) for begin, end, new in self._edits):
             return b"".join([*parts, block[done:]])
         restarts: list[int] = []
-        shift = at = 0
+        shift = number = 0
         for offset in self._offsets[:-1]:
-            while at < len(self._edits) and self._edits[at][0] < offset:
-                begin, end, new = self._edits[at]
+            while number < len(self._edits) and self._edits[number][0] < offset:
+                begin, end, new = self._edits[number]
                 shift += len(new) - (end - begin)
-                at += 1
+                number += 1
             restarts.append(offset + shift)
         parts.append(block[done : self._offsets[-1]])
         return b"".join(parts) + pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
@@ -107,21 +107,21 @@ def values_of(block: bytes) -> list[bytes]:
     _, end = restart_points(block)
     values: list[bytes] = []
     add = values.append
-    at = 0
-    while at < end:
-        unshared, length = block[at + 1], block[at + 2]
-        is_short = unshared < 128 and block[at] < 128
+    position = 0
+    while position < end:
+        unshared, length = block[position + 1], block[position + 2]
+        is_short = unshared < 128 and block[position] < 128
         if is_short and length < 128:
-            begin = at + 3 + unshared
-            at = begin + length
-        elif is_short and (more := block[at + 3]) < 128:
-            begin = at + 4 + unshared
-            at = begin + length + (more << 7) - 128
+            begin = position + 3 + unshared
+            position = begin + length
+        elif is_short and (more := block[position + 3]) < 128:
+            begin = position + 4 + unshared
+            position = begin + length + (more << 7) - 128
         else:
-            _, at = varint(block, at)
-            unshared, at = varint(block, at)
-            length, at = varint(block, at)
-            begin = at + unshared
-            at = begin + length
-        add(block[begin:at])
+            _, position = varint(block, position)
+            unshared, position = varint(block, position)
+            length, position = varint(block, position)
+            begin = position + unshared
+            position = begin + length
+        add(block[begin:position])
     return values

@@ -54,14 +54,14 @@ def slack(split: SplitParameters, keys: Sequence[bytes], begin: int = 0, size: i
     A key whose hash allows a cut did not become one because it came too early: the one closest to ``min_size`` decides.
     """
     window = slack_window(split)
-    found = window
+    spare = window
     for key in islice(keys, begin, None):
         size += len(key) + IDENTITY_OVERHEAD
         if size >= split.min_size:
             break
         if size >= split.min_size - window and is_candidate(split, key):
-            found = split.min_size - size
-    return found
+            spare = split.min_size - size
+    return spare
 
 
 def first_cut(split: SplitParameters, keys: Sequence[bytes]) -> int:

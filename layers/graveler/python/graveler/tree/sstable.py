@@ -133,18 +133,18 @@ class Lookups:
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the packed bytes of each of these ascending keys, or None. Looks into each block once."""
-        found: list[bytes | None] = []
-        while len(found) < len(keys):
-            number = bisect_left(self.bounds, keys[len(found)])
+        values: list[bytes | None] = []
+        while len(values) < len(keys):
+            number = bisect_left(self.bounds, keys[len(values)])
             if number == len(self.bounds):
-                found += [None] * (len(keys) - len(found))
+                values += [None] * (len(keys) - len(values))
                 break
-            here = keys[len(found) : bisect_right(keys, self.bounds[number], len(found))]
-            if len(here) < _WORTH_PARSING:
-                found += self._look_up(number, here)
+            block_keys = keys[len(values) : bisect_right(keys, self.bounds[number], len(values))]
+            if len(block_keys) < _WORTH_PARSING:
+                values += self._look_up(number, block_keys)
             else:
-                found += map(dict(zip(*self.read(number), strict=True)).get, here)
-        return found
+                values += map(dict(zip(*self.read(number), strict=True)).get, block_keys)
+        return values
 
     def _look_up(self, number: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the packed bytes of keys that belong to one block, or None. Caches what it decompresses."""
@@ -155,22 +155,22 @@ class Lookups:
             if cached is None:
                 block = self._block(number)
                 cached = CachedBlock(block)
-            found: list[bytes | None] = []
+            values: list[bytes | None] = []
             for key in keys:
-                at = bisect_right(cached.keys, key) - 1
-                if at < 0:
-                    found.append(None)
+                index = bisect_right(cached.keys, key) - 1
+                if index < 0:
+                    values.append(None)
                     continue
-                stretch = cached.stretches[at]
+                stretch = cached.stretches[index]
                 if stretch is None:
                     block = self._block(number) if block is None else block
-                    stretch = cached.keep(at, block)
-                found.append(find(stretch, key))
+                    stretch = cached.keep(index, block)
+                values.append(find(stretch, key))
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
         if block is not None and self._cache is not None:
             self._cache.put(position, cached)
-        return found
+        return values
 
     def position(self, key: bytes) -> tuple[int, int]:
         """Return the position of the first record not below ``key``: its block, and the number of records before it in that
@@ -182,21 +182,21 @@ class Lookups:
             block = self._block(number)
             keys, offsets = restart_keys(block)
             stretch = max(bisect_right(keys, key) - 1, 0)
-            here, _ = stretch_entries(block[offsets[stretch] : offsets[stretch + 1]])
+            stretch_keys, _ = stretch_entries(block[offsets[stretch] : offsets[stretch + 1]])
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
-        at = bisect_left(here, key)
-        if at == len(here) and stretch == len(keys) - 1:  # between the block's last key and its bound
+        index = bisect_left(stretch_keys, key)
+        if index == len(stretch_keys) and stretch == len(keys) - 1:  # between the block's last key and its bound
             return number + 1, 0
-        return number, stretch * RESTART_INTERVAL + at
+        return number, stretch * RESTART_INTERVAL + index
 
-    def key_at(self, number: int, at: int) -> bytes:
+    def key_at(self, number: int, index: int) -> bytes:
         """Return the key of a record, given its block and the number of records before it in that block. 25 µs."""
         try:
             block = self._block(number)
             _, offsets = restart_keys(block)
-            stretch, at = divmod(at, RESTART_INTERVAL)
-            return stretch_entries(block[offsets[stretch] : offsets[stretch + 1]])[0][at]
+            stretch, index = divmod(index, RESTART_INTERVAL)
+            return stretch_entries(block[offsets[stretch] : offsets[stretch + 1]])[0][index]
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
 
@@ -270,12 +270,12 @@ class Table(Lookups):
         data = self._data
         return [data[offset + size + 1 : offset + size + END_SIZE] for offset, size in self._handles]
 
-    def stored(self, first: int, stop: int) -> tuple[bytes, list[tuple[int, int]]]:
-        """Return the blocks from ``first`` up to, not including, ``stop`` as they are in the file, checksums included; and each
+    def stored(self, start: int, stop: int) -> tuple[bytes, list[tuple[int, int]]]:
+        """Return the blocks from ``start`` up to, not including, ``stop`` as they are in the file, checksums included; and each
         block's offset in these bytes and its size, without its trailer."""
-        begin = self._handles[first][0]
+        begin = self._handles[start][0]
         last, size = self._handles[stop - 1]
-        extents = [(offset - begin, size) for offset, size in self._handles[first:stop]]
+        extents = [(offset - begin, size) for offset, size in self._handles[start:stop]]
         return self._data[begin : last + size + END_SIZE], extents
 
     def start(self, number: int) -> int:
@@ -312,34 +312,34 @@ class Table(Lookups):
     def ends(self) -> tuple[bytes, bytes]:
         """Return the first and the last key, read from their blocks: 40 µs. :class:`MalformedTableError` if there is none."""
         try:
-            first, _ = restart_keys(self._block(0))
+            first_keys, _ = restart_keys(self._block(0))
             block = self._block(len(self._handles) - 1)
             _, offsets = restart_keys(block)
-            last, _ = stretch_entries(block[offsets[-2] : offsets[-1]])
-            return first[0], last[-1]
+            last_keys, _ = stretch_entries(block[offsets[-2] : offsets[-1]])
+            return first_keys[0], last_keys[-1]
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(f"its first or last key cannot be read: {error}") from None
 
-    def _measured(self, wanted: Sequence[bytes]) -> list[int]:
+    def _measured(self, properties: Sequence[bytes]) -> list[int]:
         """Return numbers from the file's properties."""
         try:
             names, values = entries(unstored(self._data, *self._properties), 0)
-            return [varint(values[names.index(name)], 0)[0] for name in wanted]
+            return [varint(values[names.index(name)], 0)[0] for name in properties]
         except (IndexError, StructError, ValueError) as error:
             raise MalformedTableError(f"its properties cannot be read: {error}") from None
 
     def blocks(self, start: bytes = b"") -> Iterator[Records]:
         """Yield the records from ``start`` on, a block at a time. About 0.3 µs a record."""
-        first = bisect_left(self.bounds, start) if start else 0
+        begin = bisect_left(self.bounds, start) if start else 0
         if (
-            self._lasts.get(first, start) < start
+            self._lasts.get(begin, start) < start
         ):  # between a block's last key and its bound: nothing to read there again
-            first += 1
-        for number in range(first, len(self._handles)):
+            begin += 1
+        for number in range(begin, len(self._handles)):
             keys, packed = self.read(number)
-            if start and number == first:
-                at = bisect_left(keys, start)
-                keys, packed = keys[at:], packed[at:]
+            if start and number == begin:
+                index = bisect_left(keys, start)
+                keys, packed = keys[index:], packed[index:]
                 if not keys:
                     continue
             yield keys, packed
@@ -351,24 +351,26 @@ class Table(Lookups):
             if end is not None and self.bounds[number] >= end:
                 return
 
-    def same_block(self, number: int, other: "Table", at: int) -> bool:
-        """Return whether a block's bytes in the file equal block ``at`` of another file, so that both hold equal records."""
-        (begin, size), (other_begin, other_size) = self._handles[number], other._handles[at]
+    def same_block(self, number: int, other: "Table", other_number: int) -> bool:
+        """Return whether a block's bytes in the file equal those of a block of another file, so both hold equal records."""
+        (begin, size), (other_begin, other_size) = self._handles[number], other._handles[other_number]
         if size != other_size:
             return False
         # The checksums of different blocks differ too, but for one in 4 billion.
         end, other_end = begin + size + END_SIZE, other_begin + size + END_SIZE
-        one, two = self._data, other._data
+        data, other_data = self._data, other._data
         return (
-            one[end - CHECKSUM_SIZE : end] == two[other_end - CHECKSUM_SIZE : other_end]
-            and one[begin:end] == two[other_begin:other_end]
+            data[end - CHECKSUM_SIZE : end] == other_data[other_end - CHECKSUM_SIZE : other_end]
+            and data[begin:end] == other_data[other_begin:other_end]
         )
 
-    def read_different(self, number: int, other: "Table", at: int) -> Differing | None:
-        """Return the records of a block and of block ``at`` of another file, without most of those that both share; None if all
-        have to be read."""
+    def read_different(self, number: int, other: "Table", other_number: int) -> Differing | None:
+        """Return the records of a block and of a block of another file, without most of those that both share; None if all have
+        to be read."""
         try:
-            return different(unstored(self._data, *self._handles[number]), unstored(other._data, *other._handles[at]))
+            return different(
+                unstored(self._data, *self._handles[number]), unstored(other._data, *other._handles[other_number])
+            )
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
 
@@ -422,15 +424,15 @@ def _index(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
     """
     _, end = restart_points(block)
     bounds, handles = [], []
-    at = 0
-    while at < end:
-        shared, at = varint(block, at)
-        unshared, at = varint(block, at)
-        bounds.append(block[at : at + unshared])
-        handle, at = read_handle(block, at + unshared)
+    position = 0
+    while position < end:
+        shared, position = varint(block, position)
+        unshared, position = varint(block, position)
+        bounds.append(block[position : position + unshared])
+        handle, position = read_handle(block, position + unshared)
         handles.append(handle)
         if shared:
             raise MalformedTableError("the index shares parts of its keys, which graveler never writes")
-    if at != end:
+    if position != end:
         raise MalformedTableError("the index does not end where its restart array begins")
     return bounds, handles

@@ -70,8 +70,8 @@ class TreeStore:
     ``max_block_bytes`` of records found and stretches decompressed by lookups of single records, half of that for each.
 
     ``runtime`` does the store's work; one with worker processes is only for ``files`` whose pickled copies read and write the
-    same. ``notes`` stores the notes that speed up rewriting a range; in this process's memory by default. ``found`` is called, in
-    any thread, whenever a wanted file is still open.
+    same. ``notes`` stores the notes that speed up rewriting a range; in this process's memory by default. ``on_hit`` is called,
+    in any thread, whenever a file is read that is still open.
 
     ``part`` reads some bytes of a file (kind, name, offset, length). Pass it if that is as cheap as from a disk: then the indexes
     of files that are closed to make room stay in memory, so that looking up a record anywhere reads a block and not its file.
@@ -85,13 +85,13 @@ class TreeStore:
         max_open_bytes: int = 128 << 20,
         max_block_bytes: int = 152 << 20,
         notes: Notes | None = None,
-        found: "Callable[[], None] | None" = None,
+        on_hit: "Callable[[], None] | None" = None,
         part: "Callable[[str, str, int, int], bytes] | None" = None,
     ) -> None:
         self._files = files
         self.runtime = runtime
         self._part = part
-        self._found = found
+        self._on_hit = on_hit
         self._max_open_bytes = max_open_bytes
         self._open: OrderedDict[tuple[str, str], Table] = OrderedDict()
         """By kind and name."""
@@ -103,7 +103,7 @@ class TreeStore:
         self._blocks = BlockCache(max_block_bytes // 2)
         self._records = RecordCache(max_block_bytes // 2)
         self._lock = new_lock()
-        self._ahead: list[ReadAhead] = []
+        self._read_aheads: list[ReadAhead] = []
         self._coming: dict[str, Read[Table]] = {}
         """The ranges that are being fetched ahead, by name."""
         self._can_send: bool | None = None
@@ -137,10 +137,10 @@ class TreeStore:
         """Return the worker processes, or None. The first call starts them."""
         if self.workers <= 1:
             return None
-        found = self.runtime.crew()
+        crew = self.runtime.crew()
         if self._can_send is None:
-            self._can_send = found.can(self)
-        return found if self._can_send else None
+            self._can_send = crew.can(self)
+        return crew if self._can_send else None
 
     def through(self, way: "Callable[[TreeFiles], TreeFiles]") -> "TreeStore":
         """Return a store of the same files, read and written through ``way``. It has caches of the same size, and shares none of
@@ -173,19 +173,19 @@ class TreeStore:
             return
         from graveler.tree.reads import ReadAhead
 
-        ahead = ReadAhead(self._fetch_ahead, at_once)
+        read_ahead = ReadAhead(self._fetch_ahead, at_once)
         with self._lock:
-            self._ahead = [*self._ahead, ahead]
+            self._read_aheads = [*self._read_aheads, read_ahead]
         try:
-            yield ahead
+            yield read_ahead
         finally:
             with self._lock:
-                self._ahead = [each for each in self._ahead if each is not ahead]
+                self._read_aheads = [other for other in self._read_aheads if other is not read_ahead]
 
     def _fetch_ahead(self, info: "RangeInfo") -> None:
         with self._lock:
-            known = (RANGES, info.name) in self._open or info.name in self._closed
-            if not known and self._being_fetched(info.name) is None:
+            at_hand = (RANGES, info.name) in self._open or info.name in self._closed
+            if not at_hand and self._being_fetched(info.name) is None:
                 self._coming[info.name] = self.runtime.read(self._arrive, info)
 
     def _arrive(self, info: "RangeInfo") -> Table:
@@ -206,8 +206,8 @@ class TreeStore:
         :class:`DamagedFileError` if the store's own file is missing, damaged, or another one than its name says (law F5), judged
         by its label and by ``expected``.
         """
-        for ahead in self._ahead:
-            ahead.opening(name)
+        for read_ahead in self._read_aheads:
+            read_ahead.opening(name)
         with self._lock:
             table = self._still_open(kind, name)
         return self._fetched_or_coming(kind, name, expected) if table is None else table
@@ -216,8 +216,8 @@ class TreeStore:
         """Return the packed record of ``key`` in the range with this description, if it was looked up lately
         (:meth:`remember`)."""
         record = self._records.get((description, key))
-        if record is not None and self._found is not None:
-            self._found()
+        if record is not None and self._on_hit is not None:
+            self._on_hit()
         return record
 
     def remember(self, description: bytes, key: bytes, record: bytes) -> None:
@@ -226,8 +226,8 @@ class TreeStore:
 
     def look_into(self, name: str, expected: Expected) -> Lookups:
         """Return a range's file for looking up some records: only its index if it was closed. Otherwise as :meth:`open`."""
-        for ahead in self._ahead:
-            ahead.opening(name)
+        for read_ahead in self._read_aheads:
+            read_ahead.opening(name)
         with self._lock:
             table = self._still_open(RANGES, name)
             closed = self._closed.get(name) if table is None else None
@@ -240,8 +240,8 @@ class TreeStore:
         table = self._open.get((kind, name))
         if table is not None:
             self._open.move_to_end((kind, name))
-            if self._found is not None:
-                self._found()
+            if self._on_hit is not None:
+                self._on_hit()
         return table
 
     def _fetched_or_coming(self, kind: str, name: str, expected: Expected | None) -> Table:
@@ -268,8 +268,8 @@ class TreeStore:
                     self._open_bytes += table.size
                     self._close_some()
             return table
-        first, last = (None, None) if expected is None else (expected.first, expected.last)
-        raise DamagedFileError(kind[:-1], name, wrong, first, last)
+        first_key, last_key = (None, None) if expected is None else (expected.first, expected.last)
+        raise DamagedFileError(kind[:-1], name, wrong, first_key, last_key)
 
     def _read(self, kind: str, name: str, expected: Expected | None, *, fresh: bool) -> Table:
         table = Table(self._files.get(kind, name, fresh=fresh), self._blocks)
@@ -300,8 +300,8 @@ def wrong_with(error: MalformedTableError) -> str:
 def expect_label(table: Table, kind: str, name: str) -> None:
     """Check that a file's label names this file. :class:`OtherFileError` if it names another. 1 µs. A file without a label
     passes."""
-    if table.label is not None and table.label != (wanted := Label.of(kind, name, table.label.split)):
-        raise OtherFileError(f"contains another file: it is {table.label}, not {wanted}")
+    if table.label is not None and table.label != (label := Label.of(kind, name, table.label.split)):
+        raise OtherFileError(f"contains another file: it is {table.label}, not {label}")
 
 
 def _restore(

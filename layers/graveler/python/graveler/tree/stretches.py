@@ -22,27 +22,29 @@ def worth_sharing(cursors: Sequence[Cursor]) -> bool:
 def stretches(trees: Sequence[Tree], numbers: Sequence[int]) -> Iterator[Stretch]:
     """Cut the trees from these ranges on, which begin behind a common cut, into stretches of some :data:`TASK` records to read.
     Ranges that two of the trees have in common need not be read, and count for nothing. 1 µs a range."""
-    begin, at = list(numbers), list(numbers)
+    starts, positions = list(numbers), list(numbers)
     work = pending = 0
     aligned = True
-    while all(number < len(tree) for number, tree in zip(at, trees, strict=True)):
-        lasts = [tree.lasts[number] for number, tree in zip(at, trees, strict=True)]
+    while all(number < len(tree) for number, tree in zip(positions, trees, strict=True)):
+        lasts = [tree.lasts[number] for number, tree in zip(positions, trees, strict=True)]
         smallest = min(lasts)
-        here = [n for n, last in enumerate(lasts) if last == smallest]
-        together = len(here) == len(trees)
+        ending = [n for n, last in enumerate(lasts) if last == smallest]
+        together = len(ending) == len(trees)
         if not (
-            together and aligned and len({tree.range_id(n) for n, tree in zip(at, trees, strict=True)}) < len(trees)
+            together
+            and aligned
+            and len({tree.range_id(n) for n, tree in zip(positions, trees, strict=True)}) < len(trees)
         ):
-            pending += sum(trees[n].info(at[n]).count for n in here)
-        for n in here:
-            at[n] += 1
+            pending += sum(trees[n].info(positions[n]).count for n in ending)
+        for n in ending:
+            positions[n] += 1
         aligned = together
         if together:
             work, pending = work + pending, 0
             if work >= TASK:
-                yield list(zip(begin, at, strict=True))
-                begin, work = list(at), 0
-    yield [(number, len(tree)) for number, tree in zip(begin, trees, strict=True)]
+                yield list(zip(starts, positions, strict=True))
+                starts, work = list(positions), 0
+    yield [(number, len(tree)) for number, tree in zip(starts, trees, strict=True)]
 
 
 def cut_out(tree: Tree, ranges: tuple[int, int]) -> Tree:

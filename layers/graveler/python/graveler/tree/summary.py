@@ -60,24 +60,24 @@ def by_delimiter(prefix: bytes, delimiter: bytes) -> Group:
     own."""
 
     def group(key: bytes) -> bytes:
-        found = key.find(delimiter, len(prefix))
-        return key if found < 0 else key[: found + len(delimiter)]
+        position = key.find(delimiter, len(prefix))
+        return key if position < 0 else key[: position + len(delimiter)]
 
     return group
 
 
-def summarize(left: Tree, right: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
-    """Yield, for each group that differs below ``prefix``, in key order, how much turns ``left`` into ``right``.
+def summarize(old: Tree, new: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
+    """Yield, for each group that differs below ``prefix``, in key order, how much turns ``old`` into ``new``.
 
     Cost: the ranges that differ and overlap others, or reach over a group's bound; streaming.
     """
-    return _summed(Cursor(left, prefix), Cursor(right, prefix), prefix_end(prefix), group)
+    return _summed(Cursor(old, prefix), Cursor(new, prefix), prefix_end(prefix), group)
 
 
-def total_between(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> Totals:
-    """Return how much turns ``left`` into ``right`` between two keys, ``start <= key < end`` (None: no bound). Cost: as
+def total_between(old: Tree, new: Tree, start: bytes = b"", end: bytes | None = None) -> Totals:
+    """Return how much turns ``old`` into ``new`` between two keys, ``start <= key < end`` (None: no bound). Cost: as
     :func:`summarize`."""
-    return sum((totals for _, totals in _summed(Cursor(left, start), Cursor(right, start), end, whole)), Totals())
+    return sum((totals for _, totals in _summed(Cursor(old, start), Cursor(new, start), end, whole)), Totals())
 
 
 def measure(tree: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
@@ -89,11 +89,11 @@ def _summed(a: Cursor, b: Cursor, end: bytes | None, group: Group) -> Iterator[t
     current: bytes | None = None
     counter = TotalsCounter()
     for key, before, after, count, total in _differences(a, b, end, group):
-        mine = group(key)
-        if mine != current:
+        key_group = group(key)
+        if key_group != current:
             if current is not None:
                 yield current, counter.totals()
-            current, counter = mine, TotalsCounter()
+            current, counter = key_group, TotalsCounter()
         if count == 0:
             counter.add(before, after)
         elif before is None:
@@ -119,19 +119,19 @@ def _differences(
         smallest = key_a if key_b is None or (key_a is not None and key_a < key_b) else key_b
         if smallest is None or (end is not None and smallest >= end):
             return
-        one, other = (a, key_b) if smallest == key_a else (b, key_a)
-        if key_a != key_b and _stands_alone(one, other, end, group):
-            info = one.info
-            yield smallest, b"" if one is a else None, None if one is a else b"", info.count, info.total
-            one.skip_ranges(1)
+        cursor, other_key = (a, key_b) if smallest == key_a else (b, key_a)
+        if key_a != key_b and _stands_alone(cursor, other_key, end, group):
+            info = cursor.info
+            yield smallest, b"" if cursor is a else None, None if cursor is a else b"", info.count, info.total
+            cursor.skip_ranges(1)
             continue
         x = y = None
         if key_a == smallest:
             a.load()
-            x = a.packed[a.at]
+            x = a.packed[a.position]
         if key_b == smallest:
             b.load()
-            y = b.packed[b.at]
+            y = b.packed[b.position]
         same = common_records(a, b) if x is not None and y is not None else 0
         if not same and (x is None or y is None or identity(x) != identity(y)):
             yield smallest, x, y, 0, 0
@@ -141,14 +141,14 @@ def _differences(
             b.advance(same or 1)
 
 
-def _stands_alone(one: Cursor, other: bytes | None, end: bytes | None, group: Group) -> bool:
+def _stands_alone(cursor: Cursor, other_key: bytes | None, end: bytes | None, group: Group) -> bool:
     """Return whether the description of the range ahead suffices to count it: it overlaps nothing of the other tree, and is in
     one group."""
-    if not one.at_start:
+    if not cursor.at_start:
         return False
-    info = one.info
+    info = cursor.info
     return (
-        (other is None or info.last < other)
+        (other_key is None or info.last < other_key)
         and (end is None or info.last < end)
         and group(info.first) == group(info.last)
     )

@@ -69,8 +69,8 @@ def labelled(data: bytes, label: Label) -> bytes:
     """Return a table file, which has no label yet, with this label. 30 µs for 500 KB."""
     metaindex, index = footer(data)
     body = data[: metaindex[0]]
-    found = dict(zip(*entries(unstored(data, *metaindex), 0), strict=True))
-    return ended(body, found, index, label)
+    blocks = dict(zip(*entries(unstored(data, *metaindex), 0), strict=True))
+    return ended(body, blocks, index, label)
 
 
 def ended(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label | None = None) -> bytes:
@@ -100,16 +100,16 @@ def footer(data: bytes) -> tuple[Handle, Handle]:
         raise MalformedTableError(
             f"has table format {version} with checksum type {end[0]}, which graveler does not write"
         )
-    metaindex, at = read_handle(end, 1)
-    index, _ = read_handle(end, at)
+    metaindex, position = read_handle(end, 1)
+    index, _ = read_handle(end, position)
     return metaindex, index
 
 
-def read_handle(data: bytes, at: int) -> tuple[Handle, int]:
+def read_handle(data: bytes, position: int) -> tuple[Handle, int]:
     """Return a handle, and where its bytes end."""
-    offset, at = varint(data, at)
-    size, at = varint(data, at)
-    return (offset, size), at
+    offset, position = varint(data, position)
+    size, position = varint(data, position)
+    return (offset, size), position
 
 
 def packed_handle(handle: Handle) -> bytes:

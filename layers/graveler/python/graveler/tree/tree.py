@@ -150,19 +150,19 @@ class Tree:
         number = bisect_left(self.lasts, key)
         if number == len(self.lasts):
             return None
-        found = self.store.recall(self.packed[number], key)
-        if found is not None:
-            return found
+        record = self.store.recall(self.packed[number], key)
+        if record is not None:
+            return record
         info = self.info(number)
         if key < info.first:
             return None
         try:
-            found = self.store.look_into(info.name, info).get(key)
+            record = self.store.look_into(info.name, info).get(key)
         except MalformedTableError as error:
             raise self.damaged(number, error) from None
-        if found is not None:
-            self.store.remember(self.packed[number], key, found)
-        return found
+        if record is not None:
+            self.store.remember(self.packed[number], key, record)
+        return record
 
     def get_many(self, keys: Sequence[bytes]) -> Iterator[bytes | None]:
         """Yield the packed bytes of each of these ascending keys, or None, in their order. Opens each range once.
@@ -171,19 +171,19 @@ class Tree:
         """
         if any(map(gt, keys, islice(keys, 1, None))):
             raise InvalidError("keys that are looked up together must be in ascending order")
-        with self.store.reading_ahead() as ahead:
-            if ahead is not None:
-                ahead.expect(self.ranges_of(keys))
+        with self.store.reading_ahead() as read_ahead:
+            if read_ahead is not None:
+                read_ahead.expect(self.ranges_of(keys))
             yield from self._get_many(keys)
 
     def _get_many(self, keys: Sequence[bytes]) -> Iterator[bytes | None]:
-        at = 0
-        while at < len(keys):
-            number = bisect_left(self.lasts, keys[at])
-            stop = len(keys) if number == len(self.lasts) else bisect_right(keys, self.lasts[number], at)
+        begin = 0
+        while begin < len(keys):
+            number = bisect_left(self.lasts, keys[begin])
+            stop = len(keys) if number == len(self.lasts) else bisect_right(keys, self.lasts[number], begin)
             info = None if number == len(self.lasts) else self.info(number)
-            below = stop if info is None else bisect_left(keys, info.first, at, stop)
-            yield from repeat(None, below - at)
+            below = stop if info is None else bisect_left(keys, info.first, begin, stop)
+            yield from repeat(None, below - begin)
             if info is not None and below < stop:
                 few = stop - below <= _FEW_KEYS
                 try:
@@ -191,15 +191,15 @@ class Tree:
                     yield from table.get_many(keys[below:stop])
                 except MalformedTableError as error:
                     raise self.damaged(number, error) from None
-            at = stop
+            begin = stop
 
     def ranges_of(self, keys: Sequence[bytes]) -> Iterator[RangeInfo]:
         """Yield the ranges that may hold these ascending keys. Opens nothing."""
-        at = 0
-        while at < len(keys) and (number := bisect_left(self.lasts, keys[at])) < len(self.lasts):
+        begin = 0
+        while begin < len(keys) and (number := bisect_left(self.lasts, keys[begin])) < len(self.lasts):
             info = self.info(number)
-            at = bisect_right(keys, info.last, at)
-            if keys[at - 1] >= info.first:
+            begin = bisect_right(keys, info.last, begin)
+            if keys[begin - 1] >= info.first:
                 yield info
 
     def blocks(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
@@ -223,17 +223,17 @@ class Tree:
             if end is not None and self.info(number).first >= end:
                 return
             yield number
-        with self.store.reading_ahead() as ahead:
+        with self.store.reading_ahead() as read_ahead:
             for number in numbers:
                 if end is not None and self.info(number).first >= end:
                     return
-                if ahead is not None and ahead.wants_more():
-                    ahead.expect(self._from(number, end))
+                if read_ahead is not None and read_ahead.wants_more():
+                    read_ahead.expect(self._from(number, end))
                 yield number
 
-    def _from(self, first: int, end: bytes | None) -> Iterator[RangeInfo]:
-        """Yield some ranges from ``first`` on, as long as they begin before ``end``."""
-        for number in range(first, min(first + _EXPECTED_AT_ONCE, len(self))):
+    def _from(self, start: int, end: bytes | None) -> Iterator[RangeInfo]:
+        """Yield some ranges from ``start`` on, as long as they begin before ``end``."""
+        for number in range(start, min(start + _EXPECTED_AT_ONCE, len(self))):
             info = self.info(number)
             if end is not None and info.first >= end:
                 return
@@ -244,9 +244,9 @@ class Tree:
             return
         for keys, packed in self.range_blocks(number, start):
             if end is not None and keys[-1] >= end:
-                at = bisect_left(keys, end)
-                if at:
-                    yield keys[:at], packed[:at]
+                index = bisect_left(keys, end)
+                if index:
+                    yield keys[:index], packed[:index]
                 return
             yield keys, packed
 
@@ -273,16 +273,16 @@ class Tree:
         """Yield the same as :meth:`range_blocks`, each block with its record IDs if they are noted, for writing the records into
         another tree."""
         note = self.note(number)
-        at = -1
+        position = -1
         for keys, packed in self.range_blocks(number, start):
             if note is None:
                 yield keys, packed, None
                 continue
-            if at < 0:
-                at = 0 if start <= self.info(number).first else self._count_before(number, keys[0], note)
-            end = at + len(keys)
-            yield keys, packed, note.ids[at * ID_BYTES : end * ID_BYTES]
-            at = end
+            if position < 0:
+                position = 0 if start <= self.info(number).first else self._count_before(number, keys[0], note)
+            end = position + len(keys)
+            yield keys, packed, note.ids[position * ID_BYTES : end * ID_BYTES]
+            position = end
 
     def note(self, number: int) -> RangeNote | None:
         """Return the note on range ``number``, or None. 25 ns a record."""
@@ -359,9 +359,9 @@ class Trees:
             missing = [name for name in dict.fromkeys(names) if name and name not in self._cached]
         if len(missing) > 1 and self._store.runtime.reads_at_once > 1:
             coming = [self._store.runtime.read(self.load, name) for name in missing[1:]]
-            found = {missing[0]: self.load(missing[0])}
-            found.update(zip(missing[1:], [each.result() for each in coming], strict=True))
-            return [found.get(name) or self.load(name) for name in names]
+            trees = {missing[0]: self.load(missing[0])}
+            trees.update(zip(missing[1:], [read.result() for read in coming], strict=True))
+            return [trees.get(name) or self.load(name) for name in names]
         return [self.load(name) for name in names]
 
     def save(self, tree: Tree) -> MetarangeName:

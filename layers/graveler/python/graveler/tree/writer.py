@@ -33,7 +33,7 @@ from graveler.tree.tree import MAX_TOTAL, Tree
 Stop = Callable[[], bool]
 """Returns True if the building of a tree should stop."""
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Called with the number of objects, and of their bytes, that a tree has more than at the last call."""
 
 BATCH: Final = 4096
@@ -54,18 +54,18 @@ class TreeWriter:
     """Builds one tree from left to right: :meth:`add` records and :meth:`take` ranges in ascending key order, then
     :meth:`finish`.
 
-    Holds the records of one range in memory (at most ``max_size`` of logical size). ``known`` are trees whose ranges are already
-    stored: a range equal to one of these is not written again. Range files are durable when it has finished. With ``stop``,
-    :meth:`add` and :meth:`take` raise :class:`StoppedError` at the end of a range once it returns True.
+    Holds the records of one range in memory (at most ``max_size`` of logical size). ``existing`` are trees whose ranges are
+    already stored: a range equal to one of these is not written again. Range files are durable when it has finished. With
+    ``stop``, :meth:`add` and :meth:`take` raise :class:`StoppedError` at the end of a range once it returns True.
     """
 
     def __init__(
         self,
         store: TreeStore,
         split: SplitParameters,
-        known: Iterable[Tree] = (),
+        existing: Iterable[Tree] = (),
         stop: Stop | None = None,
-        told: Told | None = None,
+        progress: Progress | None = None,
     ) -> None:
         validate_split(split)
         self._store = store
@@ -79,10 +79,10 @@ class TreeWriter:
         self._tree = Tree(store)
         self._tail_open = False
         """True if the last range taken ended with its tree's data and not by the rule: the next record reopens it."""
-        self._known = tuple(known)
+        self._existing = tuple(existing)
         self._stop = stop
-        self._told = told
-        self._ranges_told = 0
+        self._progress = progress
+        self._ranges_reported = 0
         self._writes = store.writes()
 
     @property
@@ -202,8 +202,8 @@ class TreeWriter:
     def stop_if_asked(self, reached: bytes | None = None) -> None:
         """Raise :class:`StoppedError` if ``stop`` returns True. The caller has appended all keys up to ``reached`` (None:
         unknown). Records of a range that has not ended yet are dropped: they were not put."""
-        if self._told is not None:
-            self._tell(self._told)
+        if self._progress is not None:
+            self._report_progress(self._progress)
         if self._stop is None or not self._stop():
             return
         tree = self._tree
@@ -220,8 +220,8 @@ class TreeWriter:
         last ranges may not be either, so that the caller that saves the tree next waits only once."""
         if self._keys:
             self._cut()
-        if self._told is not None:
-            self._tell(self._told)
+        if self._progress is not None:
+            self._report_progress(self._progress)
         if settle:
             self._writes.settle()
         else:
@@ -229,12 +229,12 @@ class TreeWriter:
         self._tree.cut_by = self._split
         return self._tree
 
-    def _tell(self, told: Told) -> None:
-        """Tell of the ranges since the last call. One that was taken back as records since then is told once."""
-        infos = [self._tree.info(number) for number in range(self._ranges_told, len(self._tree))]
+    def _report_progress(self, progress: Progress) -> None:
+        """Report the ranges since the last call. One that was taken back as records since then is reported once."""
+        infos = [self._tree.info(number) for number in range(self._ranges_reported, len(self._tree))]
         if infos:
-            told(sum(info.count for info in infos), sum(info.total for info in infos))
-            self._ranges_told = len(self._tree)
+            progress(sum(info.count for info in infos), sum(info.total for info in infos))
+            self._ranges_reported = len(self._tree)
 
     def _copy_part(self, tree: Tree, number: int, after: bytes | None, upto: bytes | None) -> None:
         for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):
@@ -283,15 +283,15 @@ class TreeWriter:
         self._before_window = (0, 0)
 
     def _is_known(self, last: bytes, description: bytes) -> bool:
-        for tree in self._known:
+        for tree in self._existing:
             number = bisect_left(tree.lasts, last)
             if number < len(tree) and tree.packed[number] == description:
                 return True
         return False
 
 
-def _not_in_order(one: bytes, other: bytes) -> InvalidError:
-    return InvalidError(f"records are not in ascending order of their keys, between {one!r} and {other!r}")
+def _not_in_order(key: bytes, other: bytes) -> InvalidError:
+    return InvalidError(f"records are not in ascending order of their keys, between {key!r} and {other!r}")
 
 
 def _object_bytes(packed: Sequence[bytes]) -> int:

@@ -229,7 +229,7 @@ def _with_rules(source: ImportSource) -> str:
 def replaced(before: Tree, split: SplitParameters, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
     """Return ``before`` with the interval of each destination replaced by the source's tree; the sources as of
     :func:`sorted_sources`. Takes whole ranges by reference on both sides of a seam."""
-    writer = TreeWriter(before.store, split, known=(before, *(tree for _, tree in imported)))
+    writer = TreeWriter(before.store, split, existing=(before, *(tree for _, tree in imported)))
     after: bytes | None = None
     for source, tree in imported:
         below, upto = _interval(source)

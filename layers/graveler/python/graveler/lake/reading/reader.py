@@ -43,7 +43,7 @@ from graveler.storage.objects.port import Noted, ObjectMissingError, Objects
 from graveler.storage.tables.port import Item, Key
 from graveler.tree.diff import Difference, diff
 from graveler.tree.listing import ListedPage
-from graveler.tree.record import Made, encode_key
+from graveler.tree.record import MakeEntry, encode_key
 from graveler.tree.rendered import Rendering
 from graveler.tree.tree import Tree
 
@@ -246,7 +246,7 @@ class RepositoryReader:
         return self.list_as(ObjectEntry, ref, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
 
     def list_as(
-        self, make: Made[T], ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+        self, make: MakeEntry[T], ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[T | CommonPrefix]:
         """List as :meth:`list_objects`, with the result of ``make`` for the fields of each object."""
         snapshot, commit_id = self._state(ref)
@@ -283,7 +283,7 @@ class RepositoryReader:
             tuple(pieces), first.count + len(rest.keys), last.decode() if rest.more else None, commit_id
         )
 
-    def _made(self, make: Made[T], page: ListedPage) -> list[T]:
+    def _made(self, make: MakeEntry[T], page: ListedPage) -> list[T]:
         """Make something for each object of a page."""
         return self.codec.decode_many(
             make, [(key, packed) for key, packed in zip(page.keys, page.packed, strict=True) if packed is not None]
