@@ -18,7 +18,7 @@ from tests.support.campaigns import examples
     ("text", "expected"),
     [
         ("main", RefExpression("main")),
-        ("main@", RefExpression("main", at=True)),
+        ("main@", RefExpression("main", committed=True)),
         ("main@~2", RefExpression("main", True, (Step("~", 2),))),
         ("v1.0/x", RefExpression("v1.0/x")),
         ("a@b", RefExpression("a@b")),

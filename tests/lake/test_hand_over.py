@@ -14,7 +14,7 @@ from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import Begun, Commit, SplitParameters
+from graveler.model import Commit, PartialResult, SplitParameters
 from graveler.requests import committing as requests
 from graveler.requests.base import CommitInfo
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -101,7 +101,7 @@ def commit(repository: OpenRepository, stop: After | None) -> Commit:
 
 
 def commit_ask(error: TooMuchWorkError) -> Asked:
-    return pinned_commit(branch="main", message="m", owner=error.operation, begun=error.begun)
+    return pinned_commit(branch="main", message="m", owner=error.operation, begun=error.partial_result)
 
 
 def opened(world: World, ask: Asked, objects: Objects | None = None, sizes: Sizes = SMALL) -> PartedOperation:
@@ -150,7 +150,7 @@ def test_a_commit_is_that_of_one_call_whichever_range_it_hands_over_behind(kind:
         put_now = ranges_put(objects)
         assert direct <= ids(put_now), moment
         assert sum(count - 1 for count in put_now.values()) <= 1, (moment, put_now)
-        if handed.value.begun is not None:
+        if handed.value.partial_result is not None:
             assert before <= direct, "what was put in the request is what one call puts"
         else:
             assert not before
@@ -273,7 +273,7 @@ def merge(repository: OpenRepository, stop: After | None) -> Commit:
     return repository.run(Merge(source="dev", destination="main", info=CommitInfo(request_id="r")), until(stop))
 
 
-def merge_ask(repository: OpenRepository, begun: Begun | None) -> Asked:
+def merge_ask(repository: OpenRepository, begun: PartialResult | None) -> Asked:
     return pinned_merge(source="dev", source_id=repository.commit_of("dev").id, destination="main", begun=begun)
 
 
@@ -281,7 +281,7 @@ def pick(repository: OpenRepository, stop: After | None) -> Commit:
     return repository.run(CherryPick(branch="main", ref="dev", info=CommitInfo(request_id="r")), until(stop))
 
 
-def pick_ask(repository: OpenRepository, begun: Begun | None) -> Asked:
+def pick_ask(repository: OpenRepository, begun: PartialResult | None) -> Asked:
     return pinned_cherry_pick(branch="main", ref="dev", ref_id=repository.commit_of("dev").id, begun=begun)
 
 
@@ -289,11 +289,11 @@ def revert(repository: OpenRepository, stop: After | None) -> Commit:
     return repository.run(Revert(branch="main", ref="main~1", info=CommitInfo(request_id="r")), until(stop))
 
 
-def revert_ask(repository: OpenRepository, begun: Begun | None) -> Asked:
+def revert_ask(repository: OpenRepository, begun: PartialResult | None) -> Asked:
     return pinned_revert(branch="main", ref="main~1", ref_id=repository.commit_of("main~1").id, begun=begun)
 
 
-VERBS: Mapping[str, tuple[Make, Callable[[OpenRepository, Begun | None], Asked]]] = {
+VERBS: Mapping[str, tuple[Make, Callable[[OpenRepository, PartialResult | None], Asked]]] = {
     "merge": (merge, merge_ask),
     "cherry-pick": (pick, pick_ask),
     "revert": (revert, revert_ask),
@@ -318,7 +318,7 @@ def test_a_merge_is_that_of_one_call_whichever_range_it_hands_over_behind(verb: 
         with pytest.raises(TooMuchWorkError) as handed:
             make(repository, After(moment))
         assert ids(ranges_put(objects)) <= direct
-        ask = structs.replace(ask, begun=handed.value.begun)
+        ask = structs.replace(ask, begun=handed.value.partial_result)
         assert operate(world, ask, objects).metarange_id == expected.metarange_id, moment
         put_now = ranges_put(objects)
         assert sum(count - 1 for count in put_now.values()) <= 1, (moment, put_now)
@@ -335,7 +335,7 @@ def test_conflicts_of_a_merge_are_all_told_whenever_its_time_is_up() -> None:
         error = found.value
         if isinstance(error, TooMuchWorkError):
             with pytest.raises(MergeConflictError) as told:
-                operate(world, merge_ask(world.main, error.begun))
+                operate(world, merge_ask(world.main, error.partial_result))
             error = told.value
         assert isinstance(error, MergeConflictError)
         assert [conflict.path for conflict in error.conflicts] == ["00070", "00140"], moment
@@ -346,4 +346,4 @@ def test_the_hint_counts_before_anything_is_read_only() -> None:
     staged(world, "all over")
     with pytest.raises(TooMuchWorkError, match="one call is allowed 10") as seen:
         world.repository().run(MINE, Context(limit=10, stop=After(10**9)))
-    assert seen.value.begun is None
+    assert seen.value.partial_result is None

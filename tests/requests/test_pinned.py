@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from graveler.lake.in_parts.pinned import LongRequest, Pinned, decode_pinned
 from graveler.model import (
     Application,
-    Begun,
     CommitID,
     MergeStrategies,
     MergeStrategy,
     MetarangeName,
+    PartialResult,
     SplitParameters,
 )
 from graveler.operations.parted import REQUESTS, do_in_parts
@@ -27,7 +27,7 @@ from graveler.requests.merging import CherryPick, Merge, Revert
 from tests.lake.support import World, put
 
 ID = CommitID("c" * 64)
-BEGUN = Begun(b"k\xff", "part", MetarangeName("m"))
+BEGUN = PartialResult(b"k\xff", "part", MetarangeName("m"))
 
 VERSION_0: list[tuple[str, str, Pinned[Any]]] = [
     (
@@ -159,12 +159,12 @@ some_request: st.SearchStrategy[LongRequest] = st.one_of(
         info=some_info,
     ),
 )
-some_begun = st.builds(Begun, st.binary(max_size=4), some_text, st.builds(MetarangeName, some_text))
+some_begun = st.builds(PartialResult, st.binary(max_size=4), some_text, st.builds(MetarangeName, some_text))
 
 
 @given(some_request, st.dictionaries(some_text, st.just(ID), max_size=1), some_text, st.none() | some_begun)
 def test_what_is_pinned_is_read_as_it_was_written(
-    request: LongRequest, refs: dict[str, CommitID], owner: str, begun: Begun | None
+    request: LongRequest, refs: dict[str, CommitID], owner: str, begun: PartialResult | None
 ) -> None:
     pinned = Pinned(request=request, refs=refs, owner=owner, begun=begun)
     assert decode_pinned(msgspec.json.encode(pinned), type(request)) == pinned

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graveler.lake.in_parts.pinned import LongRequest, Pinned
-from graveler.model import Begun, CommitID, SplitParameters
+from graveler.model import CommitID, PartialResult, SplitParameters
 from graveler.requests.base import CommitInfo
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddress, ImportAddresses
@@ -22,7 +22,7 @@ def pinned_merge(
     committer: str = "",
     metadata: Mapping[str, str] | None = None,
     created: int | None = None,
-    begun: Begun | None = None,
+    begun: PartialResult | None = None,
     **more: Any,
 ) -> Asked:
     """A merge of what the source was."""
@@ -31,12 +31,14 @@ def pinned_merge(
     return Pinned(request=request, refs={"source": source_id}, begun=begun)
 
 
-def pinned_revert(*, branch: str, ref: str, ref_id: CommitID, begun: Begun | None = None, **more: Any) -> Asked:
+def pinned_revert(*, branch: str, ref: str, ref_id: CommitID, begun: PartialResult | None = None, **more: Any) -> Asked:
     """A revert of what the ref was."""
     return Pinned(request=Revert(branch=branch, ref=ref, **more), refs={"ref": ref_id}, begun=begun)
 
 
-def pinned_cherry_pick(*, branch: str, ref: str, ref_id: CommitID, begun: Begun | None = None, **more: Any) -> Asked:
+def pinned_cherry_pick(
+    *, branch: str, ref: str, ref_id: CommitID, begun: PartialResult | None = None, **more: Any
+) -> Asked:
     """A cherry-pick of what the ref was."""
     return Pinned(request=CherryPick(branch=branch, ref=ref, **more), refs={"ref": ref_id}, begun=begun)
 
@@ -47,7 +49,7 @@ def pinned_commit(
     message: str,
     committer: str = "",
     owner: str = "",
-    begun: Begun | None = None,
+    begun: PartialResult | None = None,
     **more: Any,
 ) -> Asked:
     """A commit, of what ``owner`` has sealed already, if anybody."""

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from graveler.model import Begun, Conflict
+    from graveler.model import Conflict, PartialResult
 
 
 UNREADABLE: Final = (ValueError, RecursionError)
@@ -413,18 +413,23 @@ class DirtyBranchError(PreconditionError):
 class TooMuchWorkError(PreconditionError):
     """The work exceeds the limit of one call; nothing was changed. As an operation it can be done in parts.
     ``operation`` identifies the holder of the changes that a commit has sealed, so that the operation can continue under that ID.
-    Without a ``limit``, the call ran out of time, and ``begun`` is what it had built."""
+    Without a ``limit``, the call ran out of time, and ``partial_result`` is what it had built."""
 
     code = "too_much_work"
     records: int
     limit: int | None
     operation: str
-    begun: "Begun | None" = None
+    partial_result: "PartialResult | None" = None
 
     def __init__(
-        self, what: str, records: int = 0, limit: int | None = None, operation: str = "", begun: "Begun | None" = None
+        self,
+        what: str,
+        records: int = 0,
+        limit: int | None = None,
+        operation: str = "",
+        partial_result: "PartialResult | None" = None,
     ) -> None:
-        self.records, self.limit, self.operation, self.begun = records, limit, operation, begun
+        self.records, self.limit, self.operation, self.partial_result = records, limit, operation, partial_result
         why = (
             "takes longer than one call is allowed to"
             if limit is None

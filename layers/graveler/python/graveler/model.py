@@ -40,7 +40,7 @@ class SplitParameters(Struct, frozen=True):
     raggedness: int = 5_000
 
 
-class Begun(Struct, frozen=True):
+class PartialResult(Struct, frozen=True):
     """The part of a tree that a call had built before its time was up: the keys up to ``upto``, inclusive, as the metarange
     ``tree``. ``part`` identifies everything that it depends on."""
 

@@ -24,7 +24,7 @@ from graveler.errors import TooMuchWorkError
 from graveler.lake.context import Context
 from graveler.lake.in_parts.pinned import LongRequest, Pinned, decode_pinned
 from graveler.lake.repository import OpenRepository
-from graveler.model import Begun, Commit, CommitID
+from graveler.model import Commit, CommitID, PartialResult
 from graveler.operations.failures import reason
 from graveler.operations.parted import KINDS
 from graveler.operations.store import Operation, OperationState
@@ -44,9 +44,9 @@ def answer(call: Call, repository: str, request: LongRequest, render: Callable[[
     """Return the response to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the request.
 
     Cost: a table read, and the request; for an operation a transaction, and table reads while waiting. The repository's record is
-    cached for up to a minute, or until an error (:meth:`Lake.looking`): changes of a branch read it together with the branch.
-    """
-    return call.lake.looking(repository, lambda opened: _answer(call, opened, request, render))
+    cached for up to a minute, or until an error (:meth:`Lake.with_recent_repository`): changes of a branch read it together with
+    the branch."""
+    return call.lake.with_recent_repository(repository, lambda opened: _answer(call, opened, request, render))
 
 
 def _answer(
@@ -73,7 +73,7 @@ def _answer(
         except TooMuchWorkError as error:
             if not call.settings.hands_over:
                 raise
-            owner, begun = error.operation, error.begun
+            owner, begun = error.operation, error.partial_result
     operation = _start(call, repository, asked, pinned(repository, request, owner, begun))
     return render(_wait(call, repository, operation))
 
@@ -86,7 +86,7 @@ def _context(call: Call, half: float) -> Context:
 
 
 def pinned(
-    repository: OpenRepository, request: LongRequest, owner: str = "", begun: Begun | None = None
+    repository: OpenRepository, request: LongRequest, owner: str = "", begun: PartialResult | None = None
 ) -> Pinned[LongRequest]:
     """Return the request with the current commits of its refs. Cost: resolving each."""
     refs = {name: repository.commit_of(getattr(request, name)).id for name in request.refs}

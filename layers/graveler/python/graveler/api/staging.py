@@ -76,8 +76,8 @@ def require_object_source(call: Call, repository: OpenRepository, address: str) 
 
 def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[ObjectEntry]) -> Accept | None:
     """Check that these may be linked in the repository, as :func:`require_object_source`; otherwise 403. For
-    :meth:`Lake.looking`: the repository's settings may be a minute old, so where they matter, which is for addresses outside its
-    namespace, return a function that checks the current ones when the objects are staged."""
+    :meth:`Lake.with_recent_repository`: the repository's settings may be a minute old, so where they matter, which is for
+    addresses outside its namespace, return a function that checks the current ones when the objects are staged."""
     seen, outside = repository.repository.settings.import_sources, False
     own = f"{repository.repository.namespace}/"
     for entry in entries:
@@ -104,7 +104,7 @@ def link_one(call: Call, repository: str, branch: str, entry: ObjectEntry, *, ab
         else:
             found.link(branch, entry, force=force, accept=expect_sources(call, found, [entry]))
 
-    call.lake.looking(repository, link)
+    call.lake.with_recent_repository(repository, link)
 
 
 def others_namespaces(call: Call, folders: Sequence[str]) -> tuple[str, ...]:

@@ -189,10 +189,10 @@ def check_date(created: int | None, now: float) -> None:
 def check_info(info: CommitInfo, now: float) -> None:
     """Check that a commit can carry this information, before the work begins. :class:`InvalidError`. ``now`` in Unix seconds."""
     check_date(info.created, now)
-    commit_saying(info, [], MetarangeName(""), 0, "")
+    new_commit_from_info(info, [], MetarangeName(""), 0, "")
 
 
-def commit_saying(
+def new_commit_from_info(
     info: CommitInfo,
     parents: Sequence[Commit],
     metarange: MetarangeName,
@@ -295,7 +295,7 @@ class CachedCommit(Struct, frozen=True):
     def ancestors(self) -> list[CommitID]:
         """Return the IDs of probably the next ancestors along first parents, nearest first."""
         digits = self.line.hex()
-        return [CommitID(digits[at : at + ID_DIGITS]) for at in range(0, len(digits), ID_DIGITS)]
+        return [CommitID(digits[start : start + ID_DIGITS]) for start in range(0, len(digits), ID_DIGITS)]
 
 
 class CommitStore:
@@ -325,29 +325,29 @@ class CommitStore:
     def get(self, cid: CommitID) -> Commit:
         """Return the commit. One request, none if it is in memory. :class:`RefNotFoundError` if it does not exist,
         :class:`CorruptError` if its record is damaged."""
-        found = self.in_memory(cid)
-        return self.get_many([cid])[0] if found is None else found.commit
+        cached = self.in_memory(cid)
+        return self.get_many([cid])[0] if cached is None else cached.commit
 
     def get_many(self, ids: Sequence[CommitID]) -> list[Commit]:
         """Return the commits, in the order of ``ids``. One request for each 100 that are not in memory. Errors as :meth:`get`."""
         cached = {cid: self.in_memory(cid) for cid in ids}
-        cached.update(self.read([cid for cid, found in cached.items() if found is None]))
+        cached.update(self.read([cid for cid, commit in cached.items() if commit is None]))
         commits = []
         for cid in ids:
-            found = cached[cid]
-            if found is None:
+            commit = cached[cid]
+            if commit is None:
                 raise RefNotFoundError(cid, "no commit has this ID")
-            commits.append(found.commit)
+            commits.append(commit.commit)
         return commits
 
     def in_memory(self, cid: CommitID) -> CachedCommit | None:
         """Return the commit if it is in memory, without a request."""
-        found = self._new.get(cid)
-        if found is None:
-            found = self._old.get(cid)
-            if found is not None:
-                self._remember(found)
-        return found
+        commit = self._new.get(cid)
+        if commit is None:
+            commit = self._old.get(cid)
+            if commit is not None:
+                self._remember(commit)
+        return commit
 
     def read(self, ids: Sequence[CommitID]) -> dict[CommitID, CachedCommit]:
         """Return those of ``ids`` (distinct) that exist, read from the table and kept in memory. One request for each 100."""
@@ -386,13 +386,13 @@ class CommitStore:
         """
         line = b""
         if commit.parents:
-            first = commit.parents[0]
-            parent = self.in_memory(first) or self.read([first]).get(first)
+            parent_id = commit.parents[0]
+            parent = self.in_memory(parent_id) or self.read([parent_id]).get(parent_id)
             if parent is None:
                 raise RefNotFoundError(
-                    first, f"commit {commit.id[:16]} names it as its parent, but no commit has this ID"
+                    parent_id, f"commit {commit.id[:16]} names it as its parent, but no commit has this ID"
                 )
-            line = (_raw(first) + parent.line)[: LINE_LENGTH * _RAW]
+            line = (_raw(parent_id) + parent.line)[: LINE_LENGTH * _RAW]
         return Put(self.key(commit.id), commit_item(commit, line, now), Absent())
 
     def remember(self, commit: Commit, written: Put) -> None:

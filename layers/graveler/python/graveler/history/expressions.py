@@ -43,10 +43,10 @@ class Step(Struct, frozen=True):
 
 
 class RefExpression(Struct, frozen=True):
-    """A parsed expression. ``at``: a ``@`` follows the base; ``past``: the braces behind it, if any."""
+    """A parsed expression. ``committed``: a ``@`` follows the base; ``past``: the braces behind it, if any."""
 
     base: str
-    at: bool = False
+    committed: bool = False
     steps: tuple[Step, ...] = ()
     past: Past | None = None
 
@@ -56,7 +56,7 @@ class RefExpression(Struct, frozen=True):
     @property
     def head(self) -> str:
         """The expression without its steps."""
-        return self.base + "@" * self.at + ("" if self.past is None else str(self.past))
+        return self.base + "@" * self.committed + ("" if self.past is None else str(self.past))
 
 
 class Resolved(Struct, frozen=True):
@@ -85,17 +85,17 @@ def _parse(text: str) -> RefExpression:
                 f"how long ago: {AGO_EXAMPLES}"
             )
             _refuse(text, brace + 2, explanation)
-        at, base = True, text[:brace]
+        committed, base = True, text[:brace]
     else:
         end = min((index for index in map(text.find, _STEPS) if index >= 0), default=len(text))
-        at = text[:end].endswith("@")
-        base = text[: end - at]
+        committed = text[:end].endswith("@")
+        base = text[: end - committed]
     if not base:
         _refuse(text, 0, "a branch, a tag or a commit ID is missing here")
     broken = broken_tag_rule(base)  # branches and commit IDs keep these rules too
     if broken is not None:
         _refuse(text, 0, f"{base[:80]!r} is not the name of a branch, tag or commit: {broken}")
-    if at and not is_branch(base):
+    if committed and not is_branch(base):
         _refuse(text, len(base), "'@' is allowed only after the name of a branch")
     steps = []
     position = end
@@ -115,7 +115,7 @@ def _parse(text: str) -> RefExpression:
         else:
             _refuse(text, position, f"only '~' and '^', each with or without a number, can follow here, not {kind!r}")
         position = after
-    return RefExpression(base, at, tuple(steps), past)
+    return RefExpression(base, committed, tuple(steps), past)
 
 
 def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -> Resolved:
@@ -137,7 +137,7 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
         expect_at_hand()  # a walk through history has no bound
     base = _resolve_base(text, expression, refs, commits)
     if not expression.steps:
-        return Resolved(base.commit_id) if expression.at else base
+        return Resolved(base.commit_id) if expression.committed else base
     commit_id = base.commit_id
     done = expression.head
     straight = 0  # steps along first parents that were not walked yet
@@ -163,19 +163,19 @@ _parse_once = lru_cache(maxsize=256)(_parse)
 
 def keys_of(expression: str, refs: Refs, commits: CommitStore) -> list[Key]:
     """Return the keys that :func:`resolve` reads first, for callers who read them together with something else
-    (:meth:`Refs.having_read`). Empty where that is not worth it, also for a malformed expression. No request."""
+    (:meth:`Refs.with_prefetched`). Empty where that is not worth it, also for a malformed expression. No request."""
     try:
         parsed = parse(expression)
     except InvalidError:
         return []
-    return [] if parsed.at else _base_keys(parsed.base, refs, commits)
+    return [] if parsed.committed else _base_keys(parsed.base, refs, commits)
 
 
 def is_base(expression: str) -> bool:
     """Return whether the expression is just a name or an ID, so that the items under :func:`keys_of`, if any exist, tell what it
     means."""
     parsed = parse(expression)
-    return not (parsed.at or parsed.steps or parsed.past is not None)
+    return not (parsed.committed or parsed.steps or parsed.past is not None)
 
 
 def _base_keys(base: str, refs: Refs, commits: CommitStore) -> list[Key]:
@@ -192,7 +192,7 @@ def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: Com
     base = expression.base
     if expression.past is not None:
         return Resolved(commit_at(text, base, expression.past, refs))
-    if expression.at:
+    if expression.committed:
         branch = refs.branch(base)
         if branch is None:
             raise RefNotFoundError(
@@ -222,16 +222,16 @@ def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: Com
     if len(candidates) > 1:
         raise AmbiguousRefError(text, candidates)
     if not candidates:
-        what = "has this name" if base == text else f"is called {base!r}"
-        raise RefNotFoundError(text, f"no branch, tag or commit {what}")
+        described = "has this name" if base == text else f"is called {base!r}"
+        raise RefNotFoundError(text, f"no branch, tag or commit {described}")
     return Resolved(candidates[0])
 
 
 def _walk(text: str, commits: CommitStore, done: str, start: CommitID, distance: int) -> CommitID:
-    reached, seen = first_parent_ancestor(commits, start, distance)
+    reached, length = first_parent_ancestor(commits, start, distance)
     if reached is None:
         raise RefNotFoundError(
-            text, f"the history of {done} has only {seen} commit{'s' if seen != 1 else ''} along first parents"
+            text, f"the history of {done} has only {length} commit{'s' if length != 1 else ''} along first parents"
         )
     return reached
 
@@ -240,6 +240,6 @@ def _tilde(done: str, distance: int) -> str:
     return f"{done}~{distance}" if distance else done
 
 
-def _refuse(text: str, position: int, why: str) -> NoReturn:
+def _refuse(text: str, position: int, reason: str) -> NoReturn:
     shown = repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
-    raise InvalidError(f"{shown} is not a valid ref expression, at character {position + 1}: {why}")
+    raise InvalidError(f"{shown} is not a valid ref expression, at character {position + 1}: {reason}")

@@ -31,7 +31,7 @@ Unchanged = Callable[[Commit, Commit, Sequence[int]], Collection[int]]
 """Returns which of these things the second commit, a parent of the first, has exactly as the first has them."""
 
 
-def merge_base(commits: CommitStore, left: CommitID, right: CommitID) -> CommitID | None:
+def merge_base(commits: CommitStore, left_id: CommitID, right_id: CommitID) -> CommitID | None:
     """Return the best common ancestor of two commits; None if they share no history.
 
     It is a common ancestor (a commit counts as its own) that is not an ancestor of another one; of several the one with the
@@ -39,24 +39,24 @@ def merge_base(commits: CommitStore, left: CommitID, right: CommitID) -> CommitI
     main line, two at least unless in memory; only commits above the result's generation are looked at. Errors as
     :meth:`CommitStore.get`.
     """
-    return next(_common_ancestors(commits, left, right), None)
+    return next(_common_ancestors(commits, left_id, right_id), None)
 
 
-def best_common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> list[CommitID]:
+def best_common_ancestors(commits: CommitStore, left_id: CommitID, right_id: CommitID) -> list[CommitID]:
     """Return all best common ancestors, the one that :func:`merge_base` chooses first, then by generation and ID. Requests: as
     :func:`merge_base`, down to the lowest of them."""
-    return list(_common_ancestors(commits, left, right))
+    return list(_common_ancestors(commits, left_id, right_id))
 
 
-def _common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> Iterator[CommitID]:
+def _common_ancestors(commits: CommitStore, left_id: CommitID, right_id: CommitID) -> Iterator[CommitID]:
     """Paint the commits that each side reaches, from high generations to low ones; all descendants of a commit come before it.
 
     So a commit's paint is final when its turn comes. One with both colours, and not below another such, is a best common
     ancestor; everything below it is stale. The walk ends when all waiting commits are stale.
     """
     reader = _Reader(commits)
-    paint = {left: _LEFT}
-    paint[right] = paint.get(right, 0) | _RIGHT
+    paint = {left_id: _LEFT}
+    paint[right_id] = paint.get(right_id, 0) | _RIGHT
     # An unread commit waits under the highest generation that it can have, before those known to have it, and is read when its
     # turn comes: many never are.
     waiting: list[tuple[int, int, CommitID, Commit | None]] = []
@@ -64,8 +64,8 @@ def _common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> 
         heappush(waiting, (-commit.generation, 1, commit.id, commit))
     fresh = set(paint)  # waiting and not stale
     while fresh:
-        bound, _, cid, known = heappop(waiting)
-        if known is None:
+        bound, _, cid, read = heappop(waiting)
+        if read is None:
             (commit,) = reader.take([cid])
             if commit.generation > -bound:
                 raise CorruptError(f"commit {cid} has generation {commit.generation}, which is not below its child's")
@@ -76,11 +76,11 @@ def _common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> 
         if colour == _BOTH:
             yield cid
             colour |= _STALE
-        for parent in known.parents:
+        for parent in read.parents:
             before = paint.get(parent)
             if before is None:
                 before = 0
-                heappush(waiting, (1 - known.generation, 0, parent, None))
+                heappush(waiting, (1 - read.generation, 0, parent, None))
             paint[parent] = after = before | colour
             if after & _STALE:
                 fresh.discard(parent)
@@ -96,13 +96,13 @@ def first_parent_ancestor(commits: CommitStore, start: CommitID, distance: int) 
     further 32 steps begun. Errors as :meth:`CommitStore.get`.
     """
     reader = _Reader(commits, first_parent=True)
-    at = start
+    ancestor = start
     for step in range(distance):
-        (commit,) = reader.take([at], ahead=distance - step)
+        (commit,) = reader.take([ancestor], read_ahead=distance - step)
         if not commit.parents:
             return None, step + 1
-        at = commit.parents[0]
-    return at, distance + 1
+        ancestor = commit.parents[0]
+    return ancestor, distance + 1
 
 
 def log(
@@ -142,25 +142,25 @@ def origins(commits: CommitStore, start: CommitID, things: int, unchanged: Uncha
     :meth:`CommitStore.get`.
     """
     reader = _Reader(commits)
-    found: dict[int, Commit] = {}
+    origin_of: dict[int, Commit] = {}
     arrived: dict[CommitID, list[int]] = {start: list(range(things))}
-    (first,) = reader.take([start])
+    (start_commit,) = reader.take([start])
     # The highest generation first: things arrive at a commit only from higher ones, so all of them are there at its turn.
-    waiting: list[tuple[int, CommitID, Commit]] = [(-first.generation, start, first)]
+    waiting: list[tuple[int, CommitID, Commit]] = [(-start_commit.generation, start, start_commit)]
     while waiting:
         _, cid, commit = heappop(waiting)
-        left = arrived.pop(cid)
+        remaining = arrived.pop(cid)
         for parent in reader.take(commit.parents):
-            same = set(unchanged(commit, parent, left)) if left else set()
+            same = set(unchanged(commit, parent, remaining)) if remaining else set()
             if not same:
                 continue
             if parent.id not in arrived:
                 arrived[parent.id] = []
                 heappush(waiting, (-parent.generation, parent.id, parent))
             arrived[parent.id] += same
-            left = [number for number in left if number not in same]
-        found.update((number, commit) for number in left)
-    return [found[number] for number in range(things)]
+            remaining = [number for number in remaining if number not in same]
+        origin_of.update((number, commit) for number in remaining)
+    return [origin_of[number] for number in range(things)]
 
 
 def log_page(
@@ -256,13 +256,13 @@ class _LogWalk:
         self._last: tuple[int, int, int] | None = None
         self.ordered = True
 
-    def next(self, ahead: int = READ_BATCH) -> Commit | None:
-        """Return the next commit, None at the end. At most one request for 100 parents of the one before; it may bring ``ahead``
-        more."""
+    def next(self, read_ahead: int = READ_BATCH) -> Commit | None:
+        """Return the next commit, None at the end. At most one request for 100 parents of the one before; it may bring
+        ``read_ahead`` more."""
         if self._passed is not None:
-            passed, *_ = self._reader.take([self._passed, *self._arriving], ahead)
+            passed, *_ = self._reader.take([self._passed, *self._arriving], read_ahead)
             self._last, self._passed = _log_order(passed, -1), None
-        for commit in self._reader.take(self._arriving, ahead):
+        for commit in self._reader.take(self._arriving, read_ahead):
             if self._since is None or commit.created >= self._since:
                 heappush(self._queue, (*_log_order(commit, self._arrived), commit))
                 self._arrived += 1
@@ -302,16 +302,16 @@ class _Reader:
         self._commits, self._first_parent = commits, first_parent
         self._ends: dict[CommitID, CachedCommit] = {}  # end → the child that knows it
 
-    def take(self, ids: Sequence[CommitID], ahead: int = READ_BATCH) -> list[Commit]:
+    def take(self, ids: Sequence[CommitID], read_ahead: int = READ_BATCH) -> list[Commit]:
         """Return the commits, in the order of ``ids``. At most one request for 100 of them, none if all are in memory; it brings
-        up to ``ahead`` more as far as they fit. :class:`RefNotFoundError` if one does not exist."""
-        found = {cid: self._commits.in_memory(cid) for cid in ids}
-        missing = [cid for cid, cached in found.items() if cached is None]
+        up to ``read_ahead`` more as far as they fit. :class:`RefNotFoundError` if one does not exist."""
+        cached_commits = {cid: self._commits.in_memory(cid) for cid in ids}
+        missing = [cid for cid, cached in cached_commits.items() if cached is None]
         if missing:
-            found.update(self._read(missing, ahead))
+            cached_commits.update(self._read(missing, read_ahead))
         commits = []
         for cid in ids:
-            cached = found[cid]
+            cached = cached_commits[cid]
             if cached is None:
                 child = self._ends.get(cid)
                 if child is None:
@@ -321,20 +321,20 @@ class _Reader:
             commits.append(cached.commit)
         return commits
 
-    def _read(self, missing: Sequence[CommitID], ahead: int) -> dict[CommitID, CachedCommit]:
-        wanted = dict.fromkeys(missing)
-        room = min(READ_BATCH, len(wanted) + ahead)
+    def _read(self, missing: Sequence[CommitID], read_ahead: int) -> dict[CommitID, CachedCommit]:
+        ids = dict.fromkeys(missing)
+        room = min(READ_BATCH, len(ids) + read_ahead)
         hints = chain(
             chain.from_iterable(self._line(cid) for cid in missing),
             self._ends,
             chain.from_iterable(map(self._line, self._ends)),
         )
         for cid in hints:
-            if len(wanted) >= room:
+            if len(ids) >= room:
                 break
-            if cid not in wanted and self._commits.in_memory(cid) is None:
-                wanted[cid] = None
-        read = self._commits.read(list(wanted))
+            if cid not in ids and self._commits.in_memory(cid) is None:
+                ids[cid] = None
+        read = self._commits.read(list(ids))
         for cached in read.values():
             self._note(cached)
         return read

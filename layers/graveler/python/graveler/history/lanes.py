@@ -79,47 +79,47 @@ class Lanes:
 
     def add(self, commit: str, parents: Iterable[str]) -> Drawn:
         """Draw the next commit; every child of it that will be drawn should have come before."""
-        here = self._column_of(commit)
-        if here is None:
-            here = self._open(commit, 0)
-        node = self._row(self._lanes, here, (), node=True)
+        column = self._column_of(commit)
+        if column is None:
+            column = self._open(commit, 0)
+        node = self._row(self._lanes, column, (), node=True)
         self._drawn.add(commit)
         named = list(dict.fromkeys(parents))
         waiting = [parent for parent in named if parent not in self._drawn]
-        links = [*self._fork(here, waiting[1:]), *self._follow(here, waiting[:1], ended=not named)]
+        links = [*self._fork(column, waiting[1:]), *self._follow(column, waiting[:1], ended=not named)]
         while self._lanes and self._lanes[-1] is None:
             self._lanes.pop()
         return Drawn(node, tuple(links), self._row(self._lanes, None, ()))
 
-    def _fork(self, here: int, others: Sequence[str]) -> list[Row]:
+    def _fork(self, column: int, parents: Sequence[str]) -> list[Row]:
         """Return the row that leads to all parents but the first."""
         before = list(self._lanes)
         columns = []
-        for parent in others:
-            column = self._column_of(parent)
-            columns.append(self._open(parent, here + 1) if column is None else column)
-        return [self._row(before, here, columns)] if columns else []
+        for parent in parents:
+            target = self._column_of(parent)
+            columns.append(self._open(parent, column + 1) if target is None else target)
+        return [self._row(before, column, columns)] if columns else []
 
-    def _follow(self, here: int, first: Sequence[str], *, ended: bool) -> list[Row]:
+    def _follow(self, column: int, parents: Sequence[str], *, ended: bool) -> list[Row]:
         """Return the rows that lead to the first parent, in this lane or, of two that wait for it, in the left one."""
-        if not first:
-            row = () if ended else (self._row(self._lanes, here, (), node=True, mark="~"),)
-            self._lanes[here] = None
+        if not parents:
+            row = () if ended else (self._row(self._lanes, column, (), node=True, mark="~"),)
+            self._lanes[column] = None
             return list(row)
-        (parent,) = first
+        (parent,) = parents
         other = self._column_of(parent)
-        lane = self._lanes[here]
+        lane = self._lanes[column]
         assert lane is not None
         lane.waits_for = parent
         if other is None:
             return []
-        left, right = sorted((here, other))
+        leftmost, rightmost = sorted((column, other))
         before = list(self._lanes)
-        self._lanes[right] = None
-        return [self._row(before, left, (right,))]
+        self._lanes[rightmost] = None
+        return [self._row(before, leftmost, (rightmost,))]
 
     def _column_of(self, commit: str) -> int | None:
-        return next((at for at, lane in enumerate(self._lanes) if lane and lane.waits_for == commit), None)
+        return next((column for column, lane in enumerate(self._lanes) if lane and lane.waits_for == commit), None)
 
     def _open(self, commit: str, start: int) -> int:
         """Open a lane for ``commit`` in the first free column from ``start``."""
@@ -136,7 +136,7 @@ class Lanes:
         self,
         above: Sequence[_Lane | None],
         hub: int | None,
-        others: Sequence[int],
+        targets: Sequence[int],
         *,
         node: bool = False,
         mark: str = NODE,
@@ -150,12 +150,12 @@ class Lanes:
             up = above[column] if column < len(above) else None
             down = below[column] if column < len(below) else None
             lane = up or down
-            reach = _reach(hub, others, column)
-            touched = column == hub or column in others
+            reach = _reach(hub, targets, column)
+            touched = column == hub or column in targets
             ways = UP * bool(up) | DOWN * bool(down)
             if touched or not ways:
                 ways |= reach
-            colour = lane.colour if lane else self._line_colour(above, below, hub, others, column)
+            colour = lane.colour if lane else self._line_colour(above, below, hub, targets, column)
             glyph = mark if node and column == hub else _BOXES.get(ways, " ")
             strokes.append(Stroke(self._drawable(glyph), colour))
             if column + 1 < width:
@@ -163,7 +163,7 @@ class Lanes:
                 strokes.append(
                     Stroke(
                         self._drawable("─" if line else " "),
-                        self._line_colour(above, below, hub, others, column + 1) if line else colour,
+                        self._line_colour(above, below, hub, targets, column + 1) if line else colour,
                     )
                 )
         return tuple(strokes)
@@ -173,14 +173,14 @@ class Lanes:
         above: Sequence[_Lane | None],
         below: Sequence[_Lane | None],
         hub: int | None,
-        others: Sequence[int],
+        targets: Sequence[int],
         column: int,
     ) -> int:
         """Return the colour of a horizontal line through ``column``: that of the nearest lane that it leads to."""
-        if hub is None or not others:
+        if hub is None or not targets:
             return 0
-        beyond = [other for other in others if (hub < column <= other) or (other < column <= hub) or other == column]
-        end = min(beyond or others, key=lambda other: abs(other - column))
+        beyond = [other for other in targets if (hub < column <= other) or (other < column <= hub) or other == column]
+        end = min(beyond or targets, key=lambda other: abs(other - column))
         lane = (above[end] if end < len(above) else None) or (below[end] if end < len(below) else None)
         return lane.colour if lane else 0
 
@@ -188,9 +188,9 @@ class Lanes:
         return text if self._boxes else text.translate(_ASCII)
 
 
-def _reach(hub: int | None, others: Sequence[int], column: int) -> int:
+def _reach(hub: int | None, targets: Sequence[int], column: int) -> int:
     """Return the sides to which horizontal lines leave ``column``."""
-    if hub is None or not others:
+    if hub is None or not targets:
         return 0
-    left, right = min(hub, *others), max(hub, *others)
-    return (LEFT if left < column <= right else 0) | (RIGHT if left <= column < right else 0)
+    leftmost, rightmost = min(hub, *targets), max(hub, *targets)
+    return (LEFT if leftmost < column <= rightmost else 0) | (RIGHT if leftmost <= column < rightmost else 0)

@@ -91,6 +91,6 @@ def broken_tag_rule(name: str) -> str | None:
     return None
 
 
-def _refused(kind: str, name: str, why: str) -> InvalidError:
+def _refused(kind: str, name: str, reason: str) -> InvalidError:
     shown = repr(name) if len(name) <= 80 else f"{name[:80]!r}…"
-    return InvalidError(f"{shown} is not a valid {kind} name: {why}")
+    return InvalidError(f"{shown} is not a valid {kind} name: {reason}")

@@ -83,13 +83,13 @@ class Owners:
 
     def all(self) -> list[BranchLease]:
         """Return all leases, by branch. One table read for each thousand. :class:`CorruptError`."""
-        found: list[BranchLease] = []
+        leases: list[BranchLease] = []
         start = b""
         while True:
             page = self._tables.query(self.partition, start=start, limit=_PAGE)
-            found += [decode_lease(sort.decode("utf-8", "backslashreplace"), item) for sort, item in page.items]
+            leases += [decode_lease(sort.decode("utf-8", "backslashreplace"), item) for sort, item in page.items]
             if not page.more:
-                return found
+                return leases
             start = page.items[-1][0] + b"\0"
 
     def _key(self, branch: str) -> Key:

@@ -92,7 +92,7 @@ class Refs:
         """Return items that a caller wants to read together, such as a branch and a tag. One request for each 100."""
         return self._tables.get_many(keys)
 
-    def having_read(self, items: Mapping[Key, Item | None]) -> "Refs":
+    def with_prefetched(self, items: Mapping[Key, Item | None]) -> "Refs":
         """Return these refs for one reader, which reuses items that were just read together with something else."""
         view = _ReadAhead(self._tables, self._uid, self.reflog, items)
         view._decoded = self._decoded
@@ -206,19 +206,19 @@ class Refs:
         if amount < 1:
             raise InvalidError(f"amount is {amount}; ask for at least 1")
         try:
-            first, passed = prefix.encode(), after.encode()
+            prefix_bytes, after_bytes = prefix.encode(), after.encode()
         except UnicodeEncodeError as error:
             raise InvalidError(f"{error.object!r} cannot be written as UTF-8") from None
-        if len(first) > MAX_REF_BYTES:
+        if len(prefix_bytes) > MAX_REF_BYTES:
             return Page(())
         # No name has more bytes than MAX_REF_BYTES, so the rest of ``after`` does not matter, and would not fit a key.
-        start = max(first, passed[: MAX_REF_BYTES + 1] + b"\0") if passed else first
-        end = first[:-1] + bytes([first[-1] + 1]) if first else None  # 255 is not a byte of UTF-8
-        wanted = amount + 1  # one more, to see whether the page is the last
+        start = max(prefix_bytes, after_bytes[: MAX_REF_BYTES + 1] + b"\0") if after_bytes else prefix_bytes
+        end = prefix_bytes[:-1] + bytes([prefix_bytes[-1] + 1]) if prefix_bytes else None  # 255 is not a byte of UTF-8
+        limit = amount + 1  # one more, to see whether the page is the last
         # Names are spread evenly: a shard holds a 16th of the page and some. Asking all for the whole page would read it 16
         # times.
-        share = min(wanted, wanted // SHARDS * 5 // 4 + 8)
-        found: list[tuple[bytes, NamedRef]] = []
+        share = min(limit, limit // SHARDS * 5 // 4 + 8)
+        refs: list[tuple[bytes, NamedRef]] = []
         unread: dict[int, bytes] = dict.fromkeys(range(SHARDS), start)  # shard → where it goes on
         while unread:
             pages = self._tables.query_many(
@@ -228,18 +228,18 @@ class Refs:
                 for sort, item in page.items:
                     ref = decode(text_key(_partition(self._uid, kind, shard), sort), item)
                     if ref is not None:
-                        found.append((sort, ref))
+                        refs.append((sort, ref))
                 if page.more and page.items:
                     unread[shard] = page.items[-1][0] + b"\0"
                 else:
                     del unread[shard]
-            found.sort(key=lambda pair: pair[0])
-            del found[wanted:]
-            if len(found) == wanted:
-                last = found[-1][0]
+            refs.sort(key=lambda pair: pair[0])
+            del refs[limit:]
+            if len(refs) == limit:
+                last = refs[-1][0]
                 unread = {shard: begin for shard, begin in unread.items() if begin <= last}
-        results = tuple(ref for _, ref in found[:amount])
-        return Page(results, results[-1].name if len(found) == wanted else None)
+        results = tuple(ref for _, ref in refs[:amount])
+        return Page(results, results[-1].name if len(refs) == limit else None)
 
 
 class _ReadAhead(Refs):

@@ -14,11 +14,11 @@ KEY: Final = ".graveler.split"
 """In a commit's metadata: ``min_size/max_size/raggedness``."""
 
 
-def split_of(commit: Commit, own: SplitParameters) -> SplitParameters:
-    """Return the split parameters of a commit's tree; ``own`` are the repository's parameters. :class:`CorruptError`."""
+def split_of(commit: Commit, default: SplitParameters) -> SplitParameters:
+    """Return the split parameters of a commit's tree; ``default`` are the repository's parameters. :class:`CorruptError`."""
     value = commit.metadata.get(KEY)
     if value is None:
-        return own
+        return default
     try:
         smallest, largest, raggedness = map(int, value.split("/"))
     except ValueError:
@@ -28,9 +28,9 @@ def split_of(commit: Commit, own: SplitParameters) -> SplitParameters:
     return SplitParameters(smallest, largest, raggedness)
 
 
-def spelled(split: SplitParameters, own: SplitParameters) -> str:
-    """Return the parameters as a commit records them: nothing if they are the repository's ``own``."""
-    return "" if split == own else f"{split.min_size}/{split.max_size}/{split.raggedness}"
+def spelled(split: SplitParameters, default: SplitParameters) -> str:
+    """Return the parameters as a commit records them: nothing if they are the repository's ``default``."""
+    return "" if split == default else f"{split.min_size}/{split.max_size}/{split.raggedness}"
 
 
 def inherited(metadata: Mapping[str, str], parents: Sequence[Commit], cuts: str | None) -> Mapping[str, str]:
@@ -39,5 +39,5 @@ def inherited(metadata: Mapping[str, str], parents: Sequence[Commit], cuts: str 
         cuts = parents[0].metadata.get(KEY, "") if parents else ""
     if not cuts and KEY not in metadata:
         return metadata
-    others = {key: value for key, value in metadata.items() if key != KEY}
-    return {**others, KEY: cuts} if cuts else others
+    kept_metadata = {key: value for key, value in metadata.items() if key != KEY}
+    return {**kept_metadata, KEY: cuts} if cuts else kept_metadata

@@ -96,7 +96,7 @@ class AutoCommitter:
             return repository.run(request, context)
         except TooMuchWorkError as error:
             assert self._long is not None
-            pinned = Pinned(request=request, owner=error.operation, begun=error.begun)
+            pinned = Pinned(request=request, owner=error.operation, begun=error.partial_result)
             operation = self._long.begin(repository, pinned)
         self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=operation))
         return None

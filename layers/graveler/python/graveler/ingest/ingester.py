@@ -28,7 +28,7 @@ from graveler.ingest.results import Batch, Message, Notes, Outcome, Result, by_m
 from graveler.ingest.rules import Overwrites, RepositoryRules, Rule, RuleStore
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
-from graveler.lake.objects.joint import Beside
+from graveler.lake.objects.staged_with_writes import StagedWithWrites
 from graveler.lake.repository import OpenRepository
 from graveler.model import Repository, RepositoryUID
 from graveler.storage.tables.port import Item, Key, Write
@@ -241,7 +241,7 @@ class Ingester:
         found, again = Notes(), set(left)
         due: list[Rule] = []
 
-        def decide(items: Sequence[Item | None]) -> Beside | None:
+        def decide(items: Sequence[Item | None]) -> StagedWithWrites | None:
             nonlocal found, again
             found, again = Notes(), set(left)
             rows = iter(items)
@@ -275,14 +275,14 @@ class Ingester:
                     writes[write.key] = write
             if not plans:
                 return None
-            return Beside(
+            return StagedWithWrites(
                 [plan.entry for _, plan in plans if plan.entry is not None],
                 [rule.path(plan.key) for rule, plan in plans if plan.stages and plan.entry is None],
                 list(writes.values()),
             )
 
         while True:
-            repository.stage_beside(work.branch, keys, decide)
+            repository.stage_with_writes(work.branch, keys, decide)
             if not due:
                 early.difference_update(part.rule.id for part in parts)  # what is pending now is its own
                 notes.take(found)

@@ -29,7 +29,7 @@ from graveler.ingest.pending import Amount, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find, ignore_rules
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.objects.joint import Beside
+from graveler.lake.objects.staged_with_writes import StagedWithWrites
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
 from graveler.storage.tables.port import ConditionFailedError, Item, Tables, Write
@@ -251,7 +251,7 @@ class _Run:
         refused: list[Refused] = []
         staged: list[tuple[str, bool]] = []
 
-        def decide(items: Sequence[Item | None]) -> Beside | None:
+        def decide(items: Sequence[Item | None]) -> StagedWithWrites | None:
             refused.clear()
             staged.clear()
             now = self._clock.now()
@@ -290,13 +290,13 @@ class _Run:
                 return None
             after_all = replace(pending, amount=amount, reconciled=self._reconciled_until(pending))
             writes += after_all.stage_writes(self._uid, rule.id, pending)
-            return Beside(entries, gone, writes)
+            return StagedWithWrites(entries, gone, writes)
 
         for difference in chunk:
             encode_key(difference.key)
             encode_key(rule.path(difference.key))
         keys = [self._state, *(self._ledger.key(difference.key) for difference in chunk)]
-        self._repository.stage_beside(rule.branch, keys, decide)
+        self._repository.stage_with_writes(rule.branch, keys, decide)
         for path, linked in staged:
             self._report.note_path(path, linked=linked)
         self._report.refused += refused
@@ -316,7 +316,7 @@ class _Run:
     def _count(self, markers: Sequence[tuple[str, Found]]) -> None:
         keys = [self._state, *(self._ledger.key(key) for key, _ in markers)]
 
-        def decide(items: Sequence[Item | None]) -> Beside | None:
+        def decide(items: Sequence[Item | None]) -> StagedWithWrites | None:
             pending = decode_pending(self._state, items[0])
             now = self._clock.now()
             writes: list[Write] = []
@@ -334,10 +334,10 @@ class _Run:
             after_all = pending
             if pending.amount.changes:  # otherwise what it marks is committed, or nothing exists
                 after_all = replace(pending, amount=pending.amount.with_more(0, 0, now, marked=True))
-            return Beside(writes=[*writes, *after_all.stage_writes(self._uid, self._rule.id, pending)])
+            return StagedWithWrites(writes=[*writes, *after_all.stage_writes(self._uid, self._rule.id, pending)])
 
         try:
-            self._repository.stage_beside(self._rule.branch, keys, decide)
+            self._repository.stage_with_writes(self._rule.branch, keys, decide)
         except GravelerError as error:
             self._report.refused += [Refused(self._rule.path(key), str(error)) for key, _ in markers]
 

@@ -12,7 +12,7 @@ _BESIDES: Final = (
     "lake.in_parts.opening",
     "lake.in_parts.parted",
     "lake.objects.collected",
-    "lake.objects.joint",
+    "lake.objects.staged_with_writes",
     "lake.objects.withdraw",
     "lake.opening.nesting",
     "lake.reading.blame",

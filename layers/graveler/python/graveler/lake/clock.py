@@ -68,9 +68,9 @@ class Backoff:
     Only the waiting counts, not the work between: a long build that loses a race once has all its patience left (promise C6).
     """
 
-    def __init__(self, clock: Clock, *, first: float = 0.005, longest: float = 0.5, patience: float = 30.0) -> None:
+    def __init__(self, clock: Clock, *, shortest: float = 0.005, longest: float = 0.5, patience: float = 30.0) -> None:
         self._clock = clock
-        self._retries = Retries(first=first, longest=longest)
+        self._retries = Retries(first=shortest, longest=longest)
         self._waited = 0
         self._left = patience
 

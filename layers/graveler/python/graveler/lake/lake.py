@@ -190,14 +190,14 @@ class Lake:
         check_branch(default_branch)
         now = self.clock.now()
         settings = Settings(read_only, dict(metadata or {}))
-        known = new_repository(
+        record = new_repository(
             name, namespace.rstrip("/"), default_branch, int(now), split or SplitParameters(), settings
         )
-        repository = known.repository
+        repository = record.repository
         if self._repositories.exists(name):
             raise AlreadyExistsError("repository", name)
         objects = self._open_objects(repository.namespace)
-        beside = self.neighbours.creating(repository)
+        neighbour_writes = self.neighbours.creating(repository)
         self._repositories.claim(repository, objects, self.clock, self.leases)
         claimed = self.clock.monotonic()
         operation = token_hex(16)
@@ -206,8 +206,8 @@ class Lake:
         branch = BranchState(default_branch, commit.id, new_token(self._staging_shards), moves=1)
         event = Event(int(now * 1e9), "create repository", operation, by)
         writes = [
-            *self._repositories.create_writes(known),
-            *beside,
+            *self._repositories.create_writes(record),
+            *neighbour_writes,
             commits.put_write(commit, now),
             *refs.create_branch_writes(branch, event),
         ]
@@ -227,7 +227,7 @@ class Lake:
             self.tables.transact(writes)
         except ConditionFailedError as error:
             if self._repositories.is_there(repository):
-                return self._open(known)  # an earlier attempt of the same request succeeded, but its response was lost
+                return self._open(record)  # an earlier attempt of the same request succeeded, but its response was lost
             self._repositories.release(repository, objects)
             if 0 in error.failures:
                 raise AlreadyExistsError("repository", name) from None
@@ -242,7 +242,7 @@ class Lake:
             if not self._repositories.is_there(repository):
                 raise
         self.neighbours.forget()
-        return self._open(known)
+        return self._open(record)
 
     def repository(self, name: str, ref: str = "") -> OpenRepository:
         """Open the repository of this name. Cost: one table read. :class:`RepositoryNotFoundError`.
@@ -259,7 +259,7 @@ class Lake:
                 if item is None:
                     raise RepositoryNotFoundError(name)
                 opened = self._open(self._repositories.decode(name, item))
-                return opened.having_read(dict(zip(keys, items, strict=True))) if opened is before else opened
+                return opened.with_prefetched(dict(zip(keys, items, strict=True))) if opened is before else opened
         return self._open(self._repositories.get(name))
 
     def stat(self, name: str, ref: str, path: str) -> tuple[OpenRepository, ObjectEntry]:
@@ -268,16 +268,16 @@ class Lake:
         with self._lock:
             opened = self._known(name)
         if opened is None:
-            found = self.repository(name)
-            return found, found.stat(ref, path)
-        read = opened.read_for_stat(ref, path, [repository_key(name)])
+            repository = self.repository(name)
+            return repository, repository.stat(ref, path)
+        read = opened.prefetch_stat(ref, path, [repository_key(name)])
         [item] = read.beside
         if item is None:
             raise RepositoryNotFoundError(name)
-        found = self._open(self._repositories.decode(name, item))
-        return found, found.stat_of(read) if found is opened else found.stat(ref, path)
+        repository = self._open(self._repositories.decode(name, item))
+        return repository, repository.finish_stat(read) if repository is opened else repository.stat(ref, path)
 
-    def looking(self, name: str, work: Callable[[OpenRepository], Result]) -> Result:
+    def with_recent_repository(self, name: str, work: Callable[[OpenRepository], Result]) -> Result:
         """Call ``work`` with the repository of this name and return its result. ``work`` reads a branch, or stages something and
         ends by reading the branch.
 
@@ -314,15 +314,15 @@ class Lake:
         except DamagedItemError as error:
             # The others may be fine: read each by itself.
             return [error] if len(names) == 1 else [self.look_up([name])[0] for name in names]
-        found: list[OpenRepository | GravelerError] = []
+        repositories: list[OpenRepository | GravelerError] = []
         for name, item in zip(names, items, strict=True):
             try:
                 if item is None:
                     raise RepositoryNotFoundError(name)
-                found.append(self._open(decode_repository(name, item)))
+                repositories.append(self._open(decode_repository(name, item)))
             except GravelerError as error:
-                found.append(error)
-        return found
+                repositories.append(error)
+        return repositories
 
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Return a page of the repositories, by name. Cost: one table read."""
@@ -392,16 +392,16 @@ class Lake:
         now = self.clock.now()
         return restore(self.tables, objects, dump_id, name, now, by=by, progress=progress, neighbours=self.neighbours)
 
-    def _open(self, known: KnownRepository) -> OpenRepository:
-        uid = known.repository.uid
+    def _open(self, record: KnownRepository) -> OpenRepository:
+        uid = record.repository.uid
         with self._lock:
             before = self._opened.get(uid)
-            if before is not None and (before.repository is known.repository or before.is_of(known)):
-                before.repository = known.repository
-                self._names[known.repository.name] = uid, self.clock.monotonic()
+            if before is not None and (before.repository is record.repository or before.is_of(record)):
+                before.repository = record.repository
+                self._names[record.repository.name] = uid, self.clock.monotonic()
                 self._opened.move_to_end(uid)
                 return before
-        objects = self._open_objects(known.repository.namespace)
+        objects = self._open_objects(record.repository.namespace)
         files = ImmutableFiles(objects, self._cache, self.grace, self.clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
         runtime = LocalRuntime(
@@ -416,7 +416,7 @@ class Lake:
             store.limit(self._memory)
         opened = OpenRepository(
             open_parts(
-                known,
+                record,
                 self.tables,
                 objects,
                 store,
@@ -434,10 +434,10 @@ class Lake:
         )
         with self._lock:
             self._opened[uid] = opened
-            self._names[known.repository.name] = uid, self.clock.monotonic()
+            self._names[record.repository.name] = uid, self.clock.monotonic()
             self._opened.move_to_end(uid)
             while len(self._opened) > _KEPT:
-                gone, closed = self._opened.popitem(last=False)
-                if self._names.get(closed.repository.name, (None, 0.0))[0] == gone:
+                oldest, closed = self._opened.popitem(last=False)
+                if self._names.get(closed.repository.name, (None, 0.0))[0] == oldest:
                     del self._names[closed.repository.name]
         return opened

@@ -45,13 +45,13 @@ class LeaseWatch:
         """Return for how many more seconds the lease is held if its beat does not change; 0 or less if it has expired."""
         now = self._clock.monotonic()
         with self._lock:
-            seen = self._seen.pop(lease, None)
-            if seen is None or seen[0] != beat:
-                seen = (beat, now)
-            self._seen[lease] = seen
+            observed = self._seen.pop(lease, None)
+            if observed is None or observed[0] != beat:
+                observed = (beat, now)
+            self._seen[lease] = observed
             if len(self._seen) > _REMEMBERED:
                 del self._seen[next(iter(self._seen))]
-        return seen[1] + seconds - now
+        return observed[1] + seconds - now
 
     def forget(self, lease: str) -> None:
         """Forget a lease that is over and will not be looked at again."""
@@ -69,25 +69,25 @@ def wait_for(
     lease: str,
     seconds: float,
     look: Callable[[], tuple[str, T] | None],
-    told: Callable[[], None] = lambda: None,
+    before_pause: Callable[[], None] = lambda: None,
 ) -> T | None:
     """Wait until a lease is free whose owner works for long; :class:`HeldError` as soon as the owner renews it. ``seconds`` is
     the lease's length. ``look`` reads the beat and a value for the caller, or None if the lease does not exist; return the value
-    that it read last. ``told`` is called before each pause, and may raise.
+    that it read last. ``before_pause`` is called before each pause, and may raise.
 
     Takes no time if the lease is free, and the lease's length by this process's clock if its owner has died. One ``look`` every
     few seconds.
     """
     backoff = Backoff(clock, longest=_LOOK, patience=2 * seconds)
-    first: str | None = None
-    while (found := look()) is not None:
-        beat, read = found
-        if first is not None and beat != first:
+    first_beat: str | None = None
+    while (read := look()) is not None:
+        beat, value = read
+        if first_beat is not None and beat != first_beat:
             raise HeldError
-        first = beat
+        first_beat = beat
         if not watch.is_held(lease, beat, seconds):
-            return read
-        told()
+            return value
+        before_pause()
         if not backoff.wait():
             raise HeldError
     return None

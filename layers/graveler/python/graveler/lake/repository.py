@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from graveler.lake.in_parts.parted import PartedOperation
     from graveler.lake.in_parts.pinned import LongRequest, Pinned
     from graveler.lake.in_parts.work import Sizes
-    from graveler.lake.objects.joint import Decide
+    from graveler.lake.objects.staged_with_writes import Decide
     from graveler.lake.objects.uploads import PartedUpload
     from graveler.requests.importing import Imported
     from graveler.storage.tables.port import Check
@@ -204,11 +204,11 @@ class OpenRepository(RepositoryReader, RequestMethods):
             self.parts, branch, path, upload, parts, content_type=content_type, metadata=metadata, if_absent=if_absent
         )
 
-    def stage_beside(self, branch: str, keys: Sequence[Key], decide: "Decide", *, force: bool = False) -> bool:
-        """See :func:`graveler.lake.objects.joint.stage_beside`."""
-        from graveler.lake.objects.joint import stage_beside
+    def stage_with_writes(self, branch: str, keys: Sequence[Key], decide: "Decide", *, force: bool = False) -> bool:
+        """See :func:`graveler.lake.objects.staged_with_writes.stage_with_writes`."""
+        from graveler.lake.objects.staged_with_writes import stage_with_writes
 
-        return stage_beside(self.parts, branch, keys, decide, force=force)
+        return stage_with_writes(self.parts, branch, keys, decide, force=force)
 
     # Long work
 

@@ -104,7 +104,7 @@ class Sweeper:
                 return outcome
 
     def _backoff(self) -> Backoff:
-        return Backoff(self._clock, first=0.05, longest=10.0, patience=_PATIENCE)
+        return Backoff(self._clock, shortest=0.05, longest=10.0, patience=_PATIENCE)
 
     def _waited(self, backoff: Backoff) -> bool:
         self._pace.slow_down()

@@ -18,7 +18,7 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
-from graveler.staging.ahead import ReadAhead
+from graveler.staging.read_ahead import ReadAhead
 from graveler.staging.tokens import new_token, next_token, shard_count
 from graveler.storage.limits import check_text_keys
 from graveler.storage.tables.port import (
@@ -106,7 +106,7 @@ class StagedChanges:
         """Return the item staged for a key, as it is stored. One table read."""
         return self._tables.get(self._key(token, key))
 
-    def firm(self, token: Token, key: bytes, item: Item | None) -> bool:
+    def make_firm(self, token: Token, key: bytes, item: Item | None) -> bool:
         """Ensure that ``item``, which was read, cannot be taken back by its writer any more; return False if another one is there
         now. One table write, none if it is firm."""
         write = firm_write(self._key(token, key), item)
@@ -123,8 +123,8 @@ class StagedChanges:
         unknown."""
         if not placed.known:
             raise ValueError(f"it is unknown what {placed} replaced")
-        key, own = self._key(placed.token, placed.key), Matches({_MARK: placed.mark})
-        return Delete(key, own) if placed.replaced is None else Put(key, placed.replaced, own)
+        key, condition = self._key(placed.token, placed.key), Matches({_MARK: placed.mark})
+        return Delete(key, condition) if placed.replaced is None else Put(key, placed.replaced, condition)
 
     def stage_again(self, tokens: Sequence[Token], into: Token) -> Iterator[int]:
         """Stage everything under ``tokens`` (the oldest first) again, as it is, under ``into``, which has no readers yet. Yields
@@ -156,30 +156,30 @@ class StagedChanges:
     def get_many(self, tokens: Sequence[Token], keys: Sequence[bytes]) -> dict[bytes, Staged]:
         """Return the changes staged for some keys, by key. One table read for each hundred keys and token."""
         items = self._tables.get_many([self._key(token, key) for key in keys for token in tokens])
-        found: dict[bytes, Staged] = {}
+        changes: dict[bytes, Staged] = {}
         for number, item in enumerate(items):
             if item is not None:
-                found.setdefault(keys[number // len(tokens)], Staged(record_of(item)))
-        return found
+                changes.setdefault(keys[number // len(tokens)], Staged(record_of(item)))
+        return changes
 
     def look(self, tokens: Sequence[Token], key: bytes) -> list[Staged | None]:
         """Return the change staged for a key under each of the tokens. One table read."""
         items = self._tables.get_many([self._key(token, key) for token in tokens])
         return [None if item is None else Staged(record_of(item)) for item in items]
 
-    def put_write(self, token: Token, key: bytes, packed: bytes | None, seen: Staged | None) -> Put:
-        """Return the write that stages a record in a transaction, on condition that the staged change is exactly ``seen`` (None:
-        nothing)."""
-        return Put(self._key(token, key), _item(packed), _as_seen(seen))
+    def put_write(self, token: Token, key: bytes, packed: bytes | None, expected: Staged | None) -> Put:
+        """Return the write that stages a record in a transaction, on condition that the staged change is exactly ``expected``
+        (None: nothing)."""
+        return Put(self._key(token, key), _item(packed), _as_seen(expected))
 
     def replace_write(self, token: Token, key: bytes, packed: bytes | None) -> Put:
         """Return the write that stages a record, or (None) a tombstone, in a transaction, whatever is staged there."""
         return Put(self._key(token, key), _item(packed))
 
-    def delete_write(self, token: Token, key: bytes, seen: Staged) -> Delete:
-        """Return the write that removes a staged record in a transaction, on condition that it is exactly ``seen``. Use it only
-        together with a check that the token is still open: then no commit can have read it."""
-        return Delete(self._key(token, key), _as_seen(seen))
+    def delete_write(self, token: Token, key: bytes, expected: Staged) -> Delete:
+        """Return the write that removes a staged record in a transaction, on condition that it is exactly ``expected``. Use it
+        only together with a check that the token is still open: then no commit can have read it."""
+        return Delete(self._key(token, key), _as_seen(expected))
 
     def exists(self, tokens: Sequence[Token]) -> bool:
         """Return whether anything is staged. Costs one table read per token and shard, concurrently."""
@@ -200,16 +200,16 @@ class StagedChanges:
             keys = [key for key, _ in items]
             return StagedChunk(keys, [record_of(item) for _, item in items], keys[-1] if more else None)
         complete_upto: bytes | None = None
-        found: dict[bytes, bytes | None] = {}
+        records: dict[bytes, bytes | None] = {}
         for page in pages:
-            found.update((key, record_of(item)) for key, item in page.items)
+            records.update((key, record_of(item)) for key, item in page.items)
             if page.more and (complete_upto is None or page.items[-1][0] < complete_upto):
                 complete_upto = page.items[-1][0]
-        keys = sorted(found)
+        keys = sorted(records)
         if complete_upto is not None:
             while keys[-1] > complete_upto:
                 keys.pop()
-        return StagedChunk(keys, [found[key] for key in keys], complete_upto)
+        return StagedChunk(keys, [records[key] for key in keys], complete_upto)
 
     def sample(self, token: Token, intervals: Sequence[tuple[bytes, bytes | None]]) -> list[tuple[list[bytes], bool]]:
         """Return for each interval the first keys in one of the token's shards (about one key in ``shards``), and whether more
@@ -232,13 +232,13 @@ class StagedChanges:
         nothing is left."""
         partitions = self.partitions(token)
         pages = self._tables.query_many([Query(partition, limit=limit) for partition in partitions])
-        gone = [
+        deletes = [
             Delete(Key(partition, key))
             for partition, page in zip(partitions, pages, strict=True)
             for key, _ in page.items
         ]
-        if gone:
-            self._tables.write_many(gone)
+        if deletes:
+            self._tables.write_many(deletes)
         return not any(page.more for page in pages)
 
     def reader(self, tokens: Sequence[Token]) -> "StagedReader":
@@ -307,8 +307,8 @@ class StagedReader:
         """Yield the same as :meth:`scan`, as lists of keys and packed records that were read together."""
         while True:
             chunk = self.chunk(start, end)
-            at = bisect_left(chunk.keys, start)
-            yield list(chunk.keys[at:]), list(chunk.packed[at:])
+            index = bisect_left(chunk.keys, start)
+            yield list(chunk.keys[index:]), list(chunk.packed[index:])
             if chunk.complete_upto is None:
                 return
             start = chunk.complete_upto + b"\0"
@@ -318,8 +318,8 @@ def _item(packed: bytes | None) -> Item:
     return {} if packed is None else {"record": packed}
 
 
-def _as_seen(seen: Staged | None) -> Condition:
-    return Absent() if seen is None else Matches({"record": seen.packed})
+def _as_seen(change: Staged | None) -> Condition:
+    return Absent() if change is None else Matches({"record": change.packed})
 
 
 def firm_write(key: Key, item: Item | None) -> Put | None:

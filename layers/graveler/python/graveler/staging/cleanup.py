@@ -92,7 +92,7 @@ class CleanupQueue:
 
     def _due(self, now: float, limit: int) -> list["_Entry"]:
         """Return the first due entries, at most ``limit``. If none is due, note until when that holds."""
-        found: list[_Entry] = []
+        entries: list[_Entry] = []
         start, end, next_due = b"", _sort_key(now, Token("")), now + LONGEST_REQUEST
         while True:
             page = self._tables.query(self._partition, start=start, limit=limit)
@@ -101,15 +101,15 @@ class CleanupQueue:
                     next_due = min(next_due, _time(sort))
                     break
                 entry = _decode(sort, item)
-                if entry is not None and len(found) < limit:
-                    found.append(entry)
+                if entry is not None and len(entries) < limit:
+                    entries.append(entry)
             else:
-                if page.more and len(found) < limit:
+                if page.more and len(entries) < limit:
                     start = page.items[-1][0] + b"\0"
                     continue
-            if not found:
+            if not entries:
                 self._idle_until = next_due
-            return found
+            return entries
 
 
 class _Entry(Struct, frozen=True):

@@ -124,8 +124,8 @@ class Outcomes:
     def renew_write(self, token: Token, owner: str, seconds: float, request: str = "") -> Put:
         """Return the write of a new beat of the owner's lease, which from now on has this length; 0 seconds give it back. On
         condition that the token is still its own and undecided."""
-        mine = Matches({"state": TokenState.SEALED.value, "owner": owner})
-        return Put(self.key(token), _sealed(owner, seconds, request), mine)
+        condition = Matches({"state": TokenState.SEALED.value, "owner": owner})
+        return Put(self.key(token), _sealed(owner, seconds, request), condition)
 
     def decide_write(
         self,

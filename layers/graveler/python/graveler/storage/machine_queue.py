@@ -113,8 +113,8 @@ class Place:
             os.close(self._descriptor)
 
     def _read(self) -> tuple[int, int]:
-        found = os.pread(self._descriptor, _COUNTERS.size, self._counters)
-        upcoming, passed = _COUNTERS.unpack(found.ljust(_COUNTERS.size, b"\0"))
+        counters = os.pread(self._descriptor, _COUNTERS.size, self._counters)
+        upcoming, passed = _COUNTERS.unpack(counters.ljust(_COUNTERS.size, b"\0"))
         return upcoming, passed
 
     def _count(self, change: Callable[[int, int], tuple[int, int]]) -> bool:

@@ -150,7 +150,7 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
 )
 def get_branch(call: Call, repository: str, branch: str) -> Response:
     """Describe a branch."""
-    return json_response(ref_document(call.lake.looking(repository, lambda found: found.branch(branch))))
+    return json_response(ref_document(call.lake.with_recent_repository(repository, lambda found: found.branch(branch))))
 
 
 @routes.delete(

@@ -160,7 +160,7 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
-    found, state = call.lake.repository(repository, ref).in_state(ref, query.state)
+    found, state = call.lake.repository(repository, ref).pinned_to(ref, query.state)
     says = {STATE_HEADER: state} if state else {}
     if query.user_metadata and not (query.presign or query.delimiter):
         rendered = found.render(LISTED, ref, prefix=query.prefix, after=query.after, amount=query.limit)
@@ -283,7 +283,7 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; it is no error if there is none."""
     force = call.force(query.force)
-    call.lake.looking(repository, lambda found: found.delete(branch, [query.path], force=force))
+    call.lake.with_recent_repository(repository, lambda found: found.delete(branch, [query.path], force=force))
     return no_content()
 
 
@@ -307,7 +307,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
         except InvalidError as error:
             errors.append(_object_error(400, error, path))
     force = call.force(query.force)
-    call.lake.looking(repository, lambda found: found.delete(branch, good, force=force))
+    call.lake.with_recent_repository(repository, lambda found: found.delete(branch, good, force=force))
     return json_response(ObjectErrorList(errors))
 
 

@@ -63,7 +63,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
         return found, found.new_address(branch, query.path, force=force)
 
     try:
-        found, address = call.lake.looking(repository, ask)
+        found, address = call.lake.with_recent_repository(repository, ask)
     except ProtectedBranchError as error:
         if not call.headers.get("user-agent", "").startswith("lakectl/"):
             raise
@@ -112,7 +112,7 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
     def link(found: OpenRepository) -> None:
         found.link_many(branch, entries, force=force, accept=expect_sources(call, found, entries))
 
-    call.lake.looking(repository, link)
+    call.lake.with_recent_repository(repository, link)
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))
 
 

@@ -62,9 +62,9 @@ class LastVersion(Struct, frozen=True):
     def since(self, version: int) -> list[CommitID]:
         """Return the commits of this version and later ones, the nearest version first; for each, its newest commit. No
         request."""
-        known = ((self.version, self.commit_id), *self.earlier)
-        later = [(written, commit_id) for written, commit_id in known if written >= version]
-        return [commit_id for _, commit_id in sorted(later, key=lambda one: one[0])]
+        versions = ((self.version, self.commit_id), *self.earlier)
+        later = [(written, commit_id) for written, commit_id in versions if written >= version]
+        return [commit_id for _, commit_id in sorted(later, key=lambda pair: pair[0])]
 
 
 class Applications:
@@ -105,13 +105,13 @@ class Applications:
         state = self._refs.branch(branch)
         return last, None if state is None else self.covers(last, application, state.commit_id)
 
-    def write(self, branch: str, application: Application, commit_id: CommitID, seen: LastVersion | None) -> Put:
+    def write(self, branch: str, application: Application, commit_id: CommitID, last: LastVersion | None) -> Put:
         """Return the write that records the version, for the transaction that publishes its commit. Its condition is that the
-        last version is still ``seen``, so only one of two concurrent writers of one version publishes it."""
-        condition: Condition = Absent() if seen is None else Matches(dict(seen.item))
+        last version is still ``last``, so only one of two concurrent writers of one version publishes it."""
+        condition: Condition = Absent() if last is None else Matches(dict(last.item))
         item: dict[str, Value] = {"version": application.version, "commit": commit_id}
-        if seen is not None:
-            earlier = [(seen.version, seen.commit_id), *seen.earlier][:_EARLIER]
+        if last is not None:
+            earlier = [(last.version, last.commit_id), *last.earlier][:_EARLIER]
             item["earlier"] = [f"{version} {commit}" for version, commit in earlier]
         return Put(self._key(branch, application.id), item, condition)
 
@@ -122,9 +122,9 @@ class Applications:
         begin = len(old.encode())
         for items in self._pages(old.encode() + b"\0"):
             puts = [Put(Key(self.partition, new.encode() + sort[begin:]), item) for sort, item in items]
-            for at in range(0, len(puts), _TOGETHER):
+            for start in range(0, len(puts), _TOGETHER):
                 try:
-                    self._tables.transact([*puts[at : at + _TOGETHER], free])
+                    self._tables.transact([*puts[start : start + _TOGETHER], free])
                 except ConditionFailedError:
                     raise AlreadyExistsError("branch", new) from None
 

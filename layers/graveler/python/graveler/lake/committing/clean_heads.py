@@ -43,8 +43,8 @@ def wait_for_clean_head(
     hide it. That costs two transactions more. With an ``intent``, :class:`ForbiddenError` if the repository's settings
     refuse it.
     """
-    state, head, tree, found = wait_for_head(repository, turn, branch, intent)
-    if found is Staging.CHANGES:
+    state, head, tree, staging = wait_for_head(repository, turn, branch, intent)
+    if staging is Staging.CHANGES:
         raise DirtyBranchError(branch, operation)
     return state, head, tree
 
@@ -58,9 +58,9 @@ def wait_for_head(
         state = turn.state(intent)
         if take_sealed(repository, state.sealed) is not None:
             head, tree = _head(repository, state)
-            found = _look(repository, (state.open, *state.sealed[::-1]), tree)
-            if found is not Staging.NO_CHANGE:
-                return state, head, tree, found
+            staging = _look(repository, (state.open, *state.sealed[::-1]), tree)
+            if staging is not Staging.NO_CHANGE:
+                return state, head, tree, staging
             turn.wait(ticket=not _put_aside(repository, turn, branch))
         else:
             turn.wait()
@@ -95,8 +95,8 @@ def _put_aside(repository: RepositoryParts, turn: Turn, branch: str) -> bool:
     try:
         with holding(repository, sealed.own, operation):
             state = repository.branches.state(branch)
-            others = tuple(token for token in sealed.tokens if token != sealed.own)
-            if state.sealed[: len(sealed.tokens)] != sealed.tokens or take_sealed(repository, others) is None:
+            foreign = tuple(token for token in sealed.tokens if token != sealed.own)
+            if state.sealed[: len(sealed.tokens)] != sealed.tokens or take_sealed(repository, foreign) is None:
                 raise HeadMovedError
             _, tree = _head(repository, state)
             if _look(repository, sealed.tokens[::-1], tree) is Staging.CHANGES:
@@ -114,9 +114,9 @@ def _head(repository: RepositoryParts, state: BranchState) -> tuple[Commit, Tree
 
 def _look(repository: RepositoryParts, tokens: tuple[Token, ...], tree: Tree) -> Staging:
     """Return the effect of what is staged under tokens (the newest first). Stops at the first change."""
-    found = Staging.NOTHING
+    staging = Staging.NOTHING
     for key, packed in repository.staged.scan(tokens):
         if changes_anything(tree.get(key), packed):
             return Staging.CHANGES
-        found = Staging.NO_CHANGE
-    return found
+        staging = Staging.NO_CHANGE
+    return staging

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import GravelerError, NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
-from graveler.history.commits import check_info, commit_saying
+from graveler.history.commits import check_info, new_commit_from_info
 from graveler.history.refs import BranchState
 from graveler.history.split_parameters import split_of
 from graveler.lake.clock import Polls
@@ -52,11 +52,11 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
     operation = token_hex(16)
 
     def make() -> Commit:
-        first: Token | None = None
+        first_token: Token | None = None
         while True:
             deadline = repository.deadlines.begin()
             sealed = seal(repository, branch, operation, info.request_id, Intent(direct=True, force=request.force))
-            first = first or sealed.own
+            first_token = first_token or sealed.own
             attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
             try:
                 with holding(repository, sealed.own, operation, info.request_id):
@@ -64,17 +64,17 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
             except RestagedError:
                 continue
             except NoChangesError:
-                made = None if first in (None, sealed.own) else commit_of_changes(repository, first)
-                if made is None:
+                new_commit = None if first_token in (None, sealed.own) else commit_of_changes(repository, first_token)
+                if new_commit is None:
                     raise
-                return made
+                return new_commit
 
-    made = once(repository, info.request_id, make)
+    new_commit = once(repository, info.request_id, make)
     # A good time to clean up after old commits. A failure here only lets the table grow and is retried at the next
     # commit, so it must not fail a commit that was made.
     with suppress(GravelerError):
         repository.cleanup.sweep(repository.staged, repository.clock.now())
-    return made
+    return new_commit
 
 
 def seal_once(repository: RepositoryParts, request: requests.Commit, operation: str) -> Sealed:
@@ -82,11 +82,11 @@ def seal_once(repository: RepositoryParts, request: requests.Commit, operation: 
     read."""
     intent = Intent(direct=True, force=request.force)
     state = repository.branches.state(request.branch, intent)
-    own = own_token(repository, state, operation)
-    if own is None:
+    token = own_token(repository, state, operation)
+    if token is None:
         return seal(repository, request.branch, operation, request.info.request_id, intent)
-    mine = state.sealed[: state.sealed.index(own) + 1]
-    return Sealed(msgspec.structs.replace(state, sealed=mine), own)
+    tokens = state.sealed[: state.sealed.index(token) + 1]
+    return Sealed(msgspec.structs.replace(state, sealed=tokens), token)
 
 
 def publish_built(
@@ -94,7 +94,7 @@ def publish_built(
     request: requests.Commit,
     operation: str,
     tokens: tuple[Token, ...],
-    own: Token | None,
+    token: Token | None,
     build: "Build",
     deadline: Deadline,
     only_while: Check | None = None,
@@ -106,7 +106,7 @@ def publish_built(
     def make() -> Commit:
         state = msgspec.structs.replace(repository.branches.state(request.branch), sealed=tokens)
         return _publish(
-            repository, request, operation, Sealed(state, own), deadline, build, look=True, only_while=only_while
+            repository, request, operation, Sealed(state, token), deadline, build, look=True, only_while=only_while
         )
 
     return once(repository, request.info.request_id, make)
@@ -147,7 +147,7 @@ def _publish(
                     drop_tokens(repository, state, tokens, operation)
                     raise no_changes(branch)
                 saved = repository.trees.save(tree)
-                commit = commit_saying(info, [head], saved, repository.clock.now(), operation)
+                commit = new_commit_from_info(info, [head], saved, repository.clock.now(), operation)
                 publish(
                     repository,
                     state,
@@ -157,7 +157,7 @@ def _publish(
                     applied=tokens,
                     request_id=info.request_id,
                     adopted={outcome.request for outcome in adopted if outcome.request},
-                    only_while=only_while,
+                    condition=only_while,
                 )
                 return commit
             except HeadMovedError:
@@ -168,11 +168,11 @@ def _publish(
         state = repository.branches.find(branch)
 
 
-def taken_by_another(repository: RepositoryParts, branch: str, own: Token) -> Commit:
+def taken_by_another(repository: RepositoryParts, branch: str, token: Token) -> Commit:
     """Return the commit of the own token, which is not on the branch any more. :class:`RestagedError`."""
-    outcome = repository.outcomes.get(own)
+    outcome = repository.outcomes.get(token)
     if outcome is not None and outcome.state is TokenState.RESTAGED:
-        _, outcome = repository.outcomes.follow(own)
+        _, outcome = repository.outcomes.follow(token)
         if outcome is None or outcome.state is TokenState.SEALED:
             raise RestagedError
     if outcome is not None and outcome.commit_id is not None:
@@ -185,10 +185,10 @@ def taken_by_another(repository: RepositoryParts, branch: str, own: Token) -> Co
     raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
 
 
-def commit_of_changes(repository: RepositoryParts, own: Token | None) -> Commit | None:
+def commit_of_changes(repository: RepositoryParts, token: Token | None) -> Commit | None:
     """Return the commit that has the changes that an own token held, if there is one. A table read for each token that held
     them, and the commit's."""
-    outcome = None if own is None else repository.outcomes.follow(own)[1]
+    outcome = None if token is None else repository.outcomes.follow(token)[1]
     return None if outcome is None or outcome.commit_id is None else repository.commits.get(outcome.commit_id)
 
 
@@ -236,8 +236,8 @@ class _Attempt:
                 self._result.settle()  # if no part of it was published, it was never saved
                 result = reapply(self._head, self._result, head, changes, split, self._stop, settle=False)
         except StoppedError as stopped:
-            begun = keep(self._trees, stopped, commit_terms(tokens, split), (head,))
-            raise TooMuchWorkError("committing", operation=self._operation, begun=begun) from None
+            partial_result = keep(self._trees, stopped, commit_terms(tokens, split), (head,))
+            raise TooMuchWorkError("committing", operation=self._operation, partial_result=partial_result) from None
         self._head, self._result, self._tokens, self._cut = head, result, tokens, split
         return result
 
@@ -257,17 +257,17 @@ def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *
     """Yield the changes. :class:`TooMuchWorkError` once applying them would take reading more than ``limit`` records; before the
     first of them is used, if some ten thousand changes are enough to see that; with ``is_hint``, only then."""
     source = iter(changes)
-    records, number = 0, -1
-    while ahead := list(islice(source, _AHEAD)):
-        for key, _ in ahead:
-            at = bisect_left(tree.lasts, key)
-            if at != number and at < len(tree):
-                records += tree.info(at).count
-            number = at
-        records += len(ahead)
+    records, previous = 0, -1
+    while batch := list(islice(source, _AHEAD)):
+        for key, _ in batch:
+            index = bisect_left(tree.lasts, key)
+            if index != previous and index < len(tree):
+                records += tree.info(index).count
+            previous = index
+        records += len(batch)
         if records > limit:
             raise TooMuchWorkError("committing", records, limit, operation)
-        yield from ahead
+        yield from batch
         if is_hint:
             yield from source
 

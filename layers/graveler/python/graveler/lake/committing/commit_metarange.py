@@ -25,8 +25,8 @@ def commit_metarange(repository: RepositoryParts, request: CommitMetarange, _: C
     branch, name, parent = request.branch, request.metarange, request.parent
     if name and not _NAME.fullmatch(name):
         raise InvalidError(f"{name!r} is not the name of a metarange: 64 hex digits, a dash, 32 hex digits")
-    why = f"committing metarange {name[:16]!r} there"
-    landing = Landing(branch, "commit", why, request.info, Intent(direct=True, force=request.force))
+    doing = f"committing metarange {name[:16]!r} there"
+    landing = Landing(branch, "commit", doing, request.info, Intent(direct=True, force=request.force))
 
     def expect_parent(head: Commit) -> None:
         if parent is not None and head.id != parent:

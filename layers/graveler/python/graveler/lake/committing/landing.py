@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graveler.errors import DirtyBranchError
-from graveler.history.commits import check_info, commit_saying
+from graveler.history.commits import check_info, new_commit_from_info
 from graveler.history.refs import BranchState
 from graveler.lake.committing.applications import Applications, applications_of, check_application
 from graveler.lake.committing.clean_heads import Staging, expect_apart, wait_for_clean_head, wait_for_head
@@ -28,19 +28,19 @@ from graveler.tree.tree import Tree
 
 
 class Landing(msgspec.Struct, frozen=True):
-    """The parameters of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it"),
+    """The parameters of a commit that lands: ``verb`` for the reference log, ``doing`` for a refusal ("merging 'a' into it"),
     ``info`` for the commit; ``intent`` is for the check of the repository's settings; ``application``
-    identifies a numbered write. ``beside``: staged changes may stay on the branch, as long as they are apart from the
+    identifies a numbered write. ``beside_uncommitted``: staged changes may stay on the branch, as long as they are apart from the
     tree's changes and from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``note`` learns
     whether the commit is published. ``ticket`` is the name under which an operation keeps its turn over its steps."""
 
     branch: str
     verb: str
-    why: str
+    doing: str
     info: CommitInfo
     intent: Intent = Intent(direct=False)
     application: Application | None = None
-    beside: bool = False
+    beside_uncommitted: bool = False
     replaced: Sequence[str] = ()
     only_while: Check | None = None
     note: NotePublishing | None = None
@@ -48,16 +48,16 @@ class Landing(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A tree built on a head. ``merged`` are parents besides the head; ``alive`` are commits that were built on and that no
-    branch is known to hold, so they must not have expired. ``cuts`` are the tree's split parameters, if they are not the head's.
-    ``there`` are metaranges that need not be written if the tree turns out to be one of them: those of the head and of
-    ``alive``."""
+    """A tree built on a head. ``merged`` are parents besides the head; ``required_commits`` are commits that were built on and
+    that no branch is known to hold, so they must not have expired. ``cuts`` are the tree's split parameters, if they are not the
+    head's. ``durable`` are metaranges that need not be written if the tree turns out to be one of them: those of the head and of
+    ``required_commits``."""
 
     tree: Tree
     merged: Sequence[Commit] = ()
-    alive: Sequence[CommitID] = ()
+    required_commits: Sequence[CommitID] = ()
     cuts: str | None = None
-    there: Sequence[MetarangeName] = ()
+    durable: Sequence[MetarangeName] = ()
 
 
 Build = Callable[[Commit, Tree], Draft]
@@ -110,7 +110,7 @@ def land(
                     return done
                 draft = build(head, before)
                 if staged is Staging.CHANGES:
-                    expect_apart(repository, state, before, draft.tree, landing.why, landing.replaced)
+                    expect_apart(repository, state, before, draft.tree, landing.doing, landing.replaced)
                 commit = _commit(repository, landing, head, draft, _saved(repository, draft), operation)
                 try:
                     publish(
@@ -119,10 +119,10 @@ def land(
                         commit,
                         landing.verb,
                         deadline,
-                        sources=draft.alive,
+                        required_commits=draft.required_commits,
                         request_id=landing.info.request_id,
-                        besides=[*turn.leaving(), *numbered.writes(commit)],
-                        only_while=landing.only_while,
+                        extra_writes=[*turn.leaving(), *numbered.writes(commit)],
+                        condition=landing.only_while,
                         note=landing.note or (lambda _: None),
                     )
                     turn.left()
@@ -156,11 +156,11 @@ def give_back_turn(repository: RepositoryParts, landing: Landing) -> None:
 
 
 def _head(repository: RepositoryParts, turn: Turn, landing: Landing) -> tuple[BranchState, Commit, Tree, Staging]:
-    if landing.beside:
+    if landing.beside_uncommitted:
         return wait_for_head(repository, turn, landing.branch, landing.intent)
     while True:
         try:
-            found = wait_for_clean_head(repository, turn, landing.branch, landing.why, landing.intent)
+            found = wait_for_clean_head(repository, turn, landing.branch, landing.doing, landing.intent)
         except DirtyBranchError:
             if not turn.step_aside():
                 raise
@@ -176,13 +176,13 @@ def _commit(
     repository: RepositoryParts, landing: Landing, head: Commit, draft: Draft, name: MetarangeName, operation: str
 ) -> Commit:
     parents = [head, *draft.merged]
-    return commit_saying(landing.info, parents, name, repository.clock.now(), operation, draft.cuts)
+    return new_commit_from_info(landing.info, parents, name, repository.clock.now(), operation, draft.cuts)
 
 
 def _saved(repository: RepositoryParts, draft: Draft) -> MetarangeName:
     """Return the tree's metarange, durable. One object write, unless it is another commit's."""
     name = draft.tree.name()
-    return name if name in draft.there else repository.trees.save(draft.tree)
+    return name if name in draft.durable else repository.trees.save(draft.tree)
 
 
 def _refuse_early(repository: RepositoryParts, landing: Landing) -> None:

@@ -10,17 +10,17 @@ from hashlib import sha256
 
 import msgspec
 
-from graveler.model import Begun, MergeStrategies, SplitParameters, Token
+from graveler.model import MergeStrategies, PartialResult, SplitParameters, Token
 from graveler.tree.apply import Interval
 from graveler.tree.parts import digest
 from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import StoppedError
 
 
-def part_name(what: bytes, trees: Sequence[Tree], interval: Interval) -> str:
-    """Return the name of the result for an interval. ``what`` is everything that it depends on besides the trees. Opens
+def part_name(terms: bytes, trees: Sequence[Tree], interval: Interval) -> str:
+    """Return the name of the result for an interval. ``terms`` is everything that it depends on besides the trees. Opens
     nothing."""
-    return sha256(sha256(what).digest() + digest(trees, interval)).hexdigest()[:32]
+    return sha256(sha256(terms).digest() + digest(trees, interval)).hexdigest()[:32]
 
 
 def commit_terms(tokens: tuple[Token, ...], split: SplitParameters) -> bytes:
@@ -33,8 +33,8 @@ def merge_terms(strategies: MergeStrategies, split: SplitParameters) -> bytes:
     return b"merge\0" + msgspec.msgpack.encode((strategies, split))
 
 
-def keep(trees: Trees, stopped: StoppedError, what: bytes, read: Sequence[Tree]) -> Begun | None:
+def keep(trees: Trees, stopped: StoppedError, terms: bytes, read: Sequence[Tree]) -> PartialResult | None:
     """Keep what was built from ``read``; None if that is nothing. One object write, the metarange's."""
     if stopped.upto is None:
         return None
-    return Begun(stopped.upto, part_name(what, read, (None, stopped.upto)), trees.save(stopped.tree))
+    return PartialResult(stopped.upto, part_name(terms, read, (None, stopped.upto)), trees.save(stopped.tree))

@@ -88,19 +88,19 @@ def publish(
     deadline: Deadline,
     *,
     applied: tuple[Token, ...] = (),
-    sources: Sequence[CommitID] = (),
+    required_commits: Sequence[CommitID] = (),
     request_id: str = "",
     adopted: AbstractSet[str] = frozenset(),
-    besides: Sequence[Write] = (),
-    only_while: Check | None = None,
+    extra_writes: Sequence[Write] = (),
+    condition: Check | None = None,
     note: NotePublishing = lambda _: None,
 ) -> None:
-    """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
-    parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
-    ``adopted``, the requests whose tokens are adopted, get this commit as their result (promise C4). ``deadline`` is that
-    of the work: from before the first file was written, or found. ``besides`` is written in the same transaction; if a
-    condition of it fails, :class:`HeadMovedError`. ``only_while`` is a condition of the transaction, too: if it fails, and
-    the request has no commit, :class:`StoppedError`. ``note`` learns whether the transaction has been made.
+    """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``required_commits``
+    are parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
+    ``adopted``, the requests whose tokens are adopted, get this commit as their result (promise C4). ``deadline`` is that of the
+    work: from before the first file was written, or found. ``extra_writes`` are made in the same transaction; if a condition of
+    theirs fails, :class:`HeadMovedError`. ``condition`` is one of the transaction, too: if it fails, and the request has no
+    commit, :class:`StoppedError`. ``note`` learns whether the transaction has been made.
 
     One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
     the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
@@ -121,44 +121,46 @@ def publish(
     ]
     for token in applied:
         writes += repository.branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
-    alive = range(len(writes), len(writes) + len(sources))
-    writes += map(repository.commits.alive_check, sources)
-    writes += besides
-    condition = len(writes)
-    if only_while is not None:
-        writes.append(only_while)
-    for id_, seen in results.undone(adopted - {request_id}).items():
-        writes.append(results.done_write(id_, commit.id, now, seen))
-    mine = [results.done_write(request_id, commit.id, now, None)] if request_id else []
+    required = range(len(writes), len(writes) + len(required_commits))
+    writes += map(repository.commits.alive_check, required_commits)
+    writes += extra_writes
+    condition_number = len(writes)
+    if condition is not None:
+        writes.append(condition)
+    for id_, item in results.undone(adopted - {request_id}).items():
+        writes.append(results.done_write(id_, commit.id, now, item))
+    result_writes = [results.done_write(request_id, commit.id, now, None)] if request_id else []
     while True:
         deadline.check(f"{verb} on branch {state.name!r}")
         try:
             note(Publishing.BEGUN)
-            repository.tables.transact([*writes, *mine])
+            repository.tables.transact([*writes, *result_writes])
             note(Publishing.DONE)
             repository.commits.remember(commit, written)
             records.settle_some(commit, now)
             return
         except ConditionFailedError as error:
             if len(writes) in error.failures:
-                there = error.failures[len(writes)]
-                done = results.commit_in(there)
+                result_item = error.failures[len(writes)]
+                done = results.commit_in(result_item)
                 if done is not None:
                     note(Publishing.FAILED)
                     raise AlreadyDoneError(done) from None
-                if there is not None and len(error.failures) == 1:  # its item says where this request's changes were
-                    mine = [results.done_write(request_id, commit.id, now, there)]
+                if (
+                    result_item is not None and len(error.failures) == 1
+                ):  # its item says where this request's changes were
+                    result_writes = [results.done_write(request_id, commit.id, now, result_item)]
                     continue
             if _published(repository, commit):
                 note(Publishing.DONE)
                 return  # a retry within the adapter found its own first attempt
             note(Publishing.FAILED)
-            if only_while is not None and condition in error.failures:
+            if condition is not None and condition_number in error.failures:
                 raise StoppedError(f"{verb} on branch {state.name!r} was stopped; nothing was changed") from None
-            for number in alive:
+            for number in required:
                 if number in error.failures:
                     raise RefNotFoundError(
-                        sources[number - alive[0]], "the commit has expired; nothing was changed"
+                        required_commits[number - required[0]], "the commit has expired; nothing was changed"
                     ) from None
             raise HeadMovedError from None
         except BusyError:

@@ -64,8 +64,8 @@ class CommitRecords:
             page = self._tables.query(self._queue, start=start, end=end, limit=limit)
             sorts = [sort for sort, _ in page.items]
             ids = [CommitID(sort[_TIME_BYTES:].hex()) for sort in sorts]
-            known = self._commits.read(ids)
-            self._make_durable(self._unsynced, [known[cid].commit for cid in ids if cid in known])
+            cached = self._commits.read(ids)
+            self._make_durable(self._unsynced, [cached[cid].commit for cid in ids if cid in cached])
             self._tables.write_many([Delete(Key(self._queue, sort)) for sort in sorts])
             if not page.more or before is not None:
                 return

@@ -56,18 +56,18 @@ class RequestResults:
         items = self._tables.get_many([*map(self._key, ids)]) if ids else []
         return {id_: item for id_, item in zip(ids, items, strict=True) if self.commit_in(item) is None}
 
-    def done_write(self, request_id: str, commit_id: CommitID, now: float, seen: Item | None) -> Put:
+    def done_write(self, request_id: str, commit_id: CommitID, now: float, previous: Item | None) -> Put:
         """Return the write that records the commit, for the transaction that publishes it. Its condition is that the item is
-        still ``seen``."""
-        return self._write(request_id, {"commit": commit_id}, now, seen)
+        still ``previous``."""
+        return self._write(request_id, {"commit": commit_id}, now, previous)
 
-    def token_write(self, request_id: str, token: Token, now: float, seen: Item | None) -> Put:
+    def token_write(self, request_id: str, token: Token, now: float, previous: Item | None) -> Put:
         """Return the write that records where a request's changes are now, for the transaction that moves them there. Its
-        condition is that the item is still ``seen``."""
-        return self._write(request_id, {"token": token}, now, seen)
+        condition is that the item is still ``previous``."""
+        return self._write(request_id, {"token": token}, now, previous)
 
-    def _write(self, request_id: str, item: Item, now: float, seen: Item | None) -> Put:
-        return Put(self._key(request_id), {**item, "expires": int(now) + REQUEST_TTL}, _as_seen(seen))
+    def _write(self, request_id: str, item: Item, now: float, previous: Item | None) -> Put:
+        return Put(self._key(request_id), {**item, "expires": int(now) + REQUEST_TTL}, _as_seen(previous))
 
     def _key(self, request_id: str) -> Key:
         return Key(f"{self._uid}/request/{request_id}", b"result")

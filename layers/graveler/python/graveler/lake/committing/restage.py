@@ -50,18 +50,18 @@ def empty_sealed(repository: RepositoryParts, state: BranchState, operation: str
     for token in state.sealed:
         writes += repository.branches.drop_token_writes(token, TokenState.RESTAGED, operation, into=state.open)
     results = results_of(repository)
-    for request, seen in results.undone(requests).items():
-        writes.append(results.token_write(request, state.open, repository.clock.now(), seen))
+    for request, item in results.undone(requests).items():
+        writes.append(results.token_write(request, state.open, repository.clock.now(), item))
     try:
         repository.tables.transact(writes)
     except ConditionFailedError:
         raise HeadMovedError from None
 
 
-def stage_again(repository: RepositoryParts, state: BranchState, kept: Iterable[tuple[bytes, bytes | None]]) -> None:
+def stage_again(repository: RepositoryParts, state: BranchState, records: Iterable[tuple[bytes, bytes | None]]) -> None:
     """Put records under the open token, unless it already has that key, as :func:`while_unchanged`."""
     while_unchanged(
-        repository, state, (repository.staged.put_write(state.open, key, packed, None) for key, packed in kept)
+        repository, state, (repository.staged.put_write(state.open, key, packed, None) for key, packed in records)
     )
 
 
@@ -71,18 +71,18 @@ def while_unchanged(repository: RepositoryParts, state: BranchState, writes: Ite
     has to stay, even if its write is refused (:mod:`graveler.lake.objects.withdraw`)."""
     check = repository.refs.unchanged_check(state)
     for batch in _batches(writes):
-        left: list[Write] = list(batch)
-        while left:
+        pending: list[Write] = list(batch)
+        while pending:
             try:
-                repository.tables.transact([*left, check])
+                repository.tables.transact([*pending, check])
                 break
             except ConditionFailedError as error:
-                if len(left) in error.failures:
+                if len(pending) in error.failures:
                     raise HeadMovedError from None
                 failed = error.failures
-                left = [
+                pending = [
                     write
-                    for number, write in enumerate(left)
+                    for number, write in enumerate(pending)
                     if number not in failed or _is_free_again(repository, write, failed[number], check)
                 ]
 

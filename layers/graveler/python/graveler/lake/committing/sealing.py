@@ -87,8 +87,8 @@ def seal_in(
         try:
             repository.tables.transact([*writes, *(turn.leaving() if leave else ())])
         except ConditionFailedError:
-            seen = repository.outcomes.get(state.open)
-            if seen is None or seen.owner != operation:
+            outcome = repository.outcomes.get(state.open)
+            if outcome is None or outcome.owner != operation:
                 turn.wait()
                 continue
             # Else an earlier attempt, whose response was lost.
@@ -103,14 +103,14 @@ def own_token(repository: RepositoryParts, state: BranchState, operation: str) -
     if not state.sealed:
         return None
     outcomes = repository.outcomes.get_many(state.sealed)
-    mine = (t for t, o in zip(state.sealed, outcomes, strict=True) if o is not None and o.owner == operation)
-    return next(mine, None)
+    tokens = (t for t, o in zip(state.sealed, outcomes, strict=True) if o is not None and o.owner == operation)
+    return next(tokens, None)
 
 
-def release(repository: RepositoryParts, own: Token, operation: str) -> None:
+def release(repository: RepositoryParts, token: Token, operation: str) -> None:
     """Release the lease on a token: the next commit takes it at once. One table write, nothing if it is not held."""
     with suppress(ConditionFailedError):
-        _renew(repository, own, operation, 0.0, "")
+        _renew(repository, token, operation, 0.0, "")
 
 
 def take_sealed(repository: RepositoryParts, tokens: tuple[Token, ...]) -> list[TokenOutcome] | None:
@@ -118,11 +118,11 @@ def take_sealed(repository: RepositoryParts, tokens: tuple[Token, ...]) -> list[
     process knows: it watches a lease for its length before it takes the token (:class:`LeaseWatch`). One table read, none for no
     tokens."""
     outcomes = repository.outcomes.get_many(tokens) if tokens else []
-    known = [(token, outcome) for token, outcome in zip(tokens, outcomes, strict=True) if outcome is not None]
+    outcome_of = [(token, outcome) for token, outcome in zip(tokens, outcomes, strict=True) if outcome is not None]
     held = [
-        _is_held(repository, token, outcome) for token, outcome in known
+        _is_held(repository, token, outcome) for token, outcome in outcome_of
     ]  # of all of them: each is watched from now on
-    return None if any(held) else [outcome for _, outcome in known]
+    return None if any(held) else [outcome for _, outcome in outcome_of]
 
 
 def _is_held(repository: RepositoryParts, token: Token, outcome: TokenOutcome) -> bool:
@@ -131,24 +131,24 @@ def _is_held(repository: RepositoryParts, token: Token, outcome: TokenOutcome) -
 
 @contextmanager
 def holding(
-    repository: RepositoryParts, own: Token | None, operation: str, request: str = "", leave: float = 0.0
+    repository: RepositoryParts, token: Token | None, operation: str, request: str = "", leave: float = 0.0
 ) -> Iterator[None]:
     """Renew the lease of the own token while the body works, from another thread, so that others do not take over long builds.
 
     Release it if the body fails, so that the next operation need not wait for it (promise C5). With ``leave``, instead renew it
     for so many seconds when the body begins and ends, so that another process of the operation can continue.
     """
-    if own is None:
+    if token is None:
         yield
         return
     if leave:  # another process of the operation had it before
         with suppress(ConditionFailedError):
-            _renew(repository, own, operation, max(leave, LEASE), request)
+            _renew(repository, token, operation, max(leave, LEASE), request)
 
     def renew() -> None:
         # It may be adopted, or done. If failures last, others may do the same work, and the first one wins.
         with suppress(ConditionFailedError, GravelerError):
-            _renew(repository, own, operation, max(leave, LEASE), request)
+            _renew(repository, token, operation, max(leave, LEASE), request)
 
     failed = True
     try:
@@ -161,11 +161,11 @@ def holding(
     finally:
         with suppress(GravelerError):  # it expires by itself; or it is not held any more
             if leave:
-                _renew(repository, own, operation, leave, request)
+                _renew(repository, token, operation, leave, request)
             elif failed:
-                _renew(repository, own, operation, 0.0, request)
+                _renew(repository, token, operation, 0.0, request)
 
 
-def _renew(repository: RepositoryParts, own: Token, operation: str, seconds: float, request: str) -> None:
-    write = repository.outcomes.renew_write(own, operation, seconds, request)
+def _renew(repository: RepositoryParts, token: Token, operation: str, seconds: float, request: str) -> None:
+    write = repository.outcomes.renew_write(token, operation, seconds, request)
     repository.tables.put(write.key, write.item, write.condition)

@@ -16,9 +16,9 @@ from graveler.lake.in_parts.pinned import LongRequest, Pinned
 from graveler.lake.in_parts.rewrites import RewriteWork
 from graveler.lake.in_parts.three_ways import ThreeWayWork
 from graveler.lake.in_parts.work import Work
-from graveler.lake.merging.merge import undertake_merge
-from graveler.lake.merging.replay import undertake_cherry_pick, undertake_revert
-from graveler.lake.merging.three_way import Undertaking
+from graveler.lake.merging.merge import plan_merge
+from graveler.lake.merging.replay import plan_cherry_pick, plan_revert
+from graveler.lake.merging.three_way import MergePlan
 from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID
 from graveler.requests.committing import Commit, Rewrite
@@ -56,9 +56,9 @@ def open_work(
     if isinstance(request, Rewrite):
         landing = replace(rewrite_landing(request), only_while=only_while, ticket=ticket)
         return RewriteWork(repository, landing, request.split, deadline)
-    undertaking = _undertaking(repository, request, pinned.refs)
-    landing = replace(undertaking.landing, only_while=only_while, ticket=ticket)
-    return ThreeWayWork(repository, replace(undertaking, landing=landing), request.strategies, deadline, pinned.begun)
+    plan = _undertaking(repository, request, pinned.refs)
+    landing = replace(plan.landing, only_while=only_while, ticket=ticket)
+    return ThreeWayWork(repository, replace(plan, landing=landing), request.strategies, deadline, pinned.begun)
 
 
 def _source_at(
@@ -82,9 +82,9 @@ def _source_at(
 
 def _undertaking(
     repository: RepositoryParts, request: Merge | Revert | CherryPick, refs: Mapping[str, CommitID]
-) -> Undertaking:
+) -> MergePlan:
     if isinstance(request, Merge):
-        return undertake_merge(repository, request, refs["source"])
+        return plan_merge(repository, request, refs["source"])
     if isinstance(request, CherryPick):
-        return undertake_cherry_pick(repository, request, refs["ref"])
-    return undertake_revert(repository, request, refs["ref"])
+        return plan_cherry_pick(repository, request, refs["ref"])
+    return plan_revert(repository, request, refs["ref"])

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from graveler.model import Begun, CommitID
+from graveler.model import CommitID, PartialResult
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddresses
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -27,7 +27,7 @@ class Pinned(Struct, Generic[R_co], frozen=True, kw_only=True):
     request: R_co
     refs: Mapping[str, CommitID] = {}
     owner: str = ""
-    begun: Begun | None = None
+    begun: PartialResult | None = None
     version: int = VERSION
 
 

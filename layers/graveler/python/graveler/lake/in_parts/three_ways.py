@@ -12,7 +12,7 @@ from graveler.lake.in_parts.part_files import PartResult, Plan
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.merging.inputs import trees_of
 from graveler.lake.merging.three_way import (
-    Undertaking,
+    MergePlan,
     conflict_error,
     draft,
     land_built,
@@ -20,7 +20,7 @@ from graveler.lake.merging.three_way import (
     strategy_by_key,
 )
 from graveler.lake.parts import RepositoryParts
-from graveler.model import Begun, Commit, MergeStrategies, SplitParameters
+from graveler.model import Commit, MergeStrategies, PartialResult, SplitParameters
 from graveler.system.progress import ObjectProgress
 from graveler.tree.apply import Interval
 from graveler.tree.merge import MergeResult, TreeConflict
@@ -35,13 +35,13 @@ class ThreeWayWork:
     def __init__(
         self,
         repository: RepositoryParts,
-        undertaking: Undertaking,
+        plan: MergePlan,
         strategies: MergeStrategies,
         deadline: Deadline,
-        begun: Begun | None = None,
+        begun: PartialResult | None = None,
     ) -> None:
         self._repository = repository
-        self._undertaking = undertaking
+        self._undertaking = plan
         self._strategies = strategies
         self._deadline = deadline
         self._begun = begun

@@ -8,7 +8,7 @@ import msgspec
 
 from graveler.lake.committing.partial_result import part_name
 from graveler.lake.in_parts.part_files import PartResult, Plan, PlannedPart
-from graveler.model import Begun, Commit
+from graveler.model import Commit, PartialResult
 from graveler.system.progress import ObjectProgress
 from graveler.tree.parts import Piece, Point, cut, cut_at, cut_behind
 from graveler.tree.tree import Tree, Trees
@@ -63,7 +63,7 @@ def planned(
     points: Sequence[Point],
     sizes: Sizes,
     before: Plan | None,
-    begun: Begun | None = None,
+    begun: PartialResult | None = None,
 ) -> tuple[PlannedPart, ...]:
     """Return parts of similar work; with the bounds of an earlier round, if there was one: so unchanged parts are already done.
     So is what a call had ``begun``, if that was on these trees: it is the first part then. ``what`` is everything that a part
@@ -82,7 +82,7 @@ def _part(what: bytes, trees: Sequence[Tree], piece: Piece) -> PlannedPart:
     return PlannedPart(piece.interval, piece.load, part_name(what, trees, piece.interval))
 
 
-def begun_result(trees: Trees, begun: Begun | None, part: PlannedPart) -> PartResult | None:
+def begun_result(trees: Trees, begun: PartialResult | None, part: PlannedPart) -> PartResult | None:
     """Return the result of the part that the original call had already built. One object read."""
     if begun is None or part.name != begun.part:
         return None

@@ -20,11 +20,11 @@ def commit_at_beside(repository: RepositoryParts, ref: str, branch: str) -> Comm
         return commit_at(repository, ref)
     keys = list(dict.fromkeys([*keys, key := repository.refs.branch_key(branch)]))
     items = dict(zip(keys, repository.refs.read_many(keys), strict=True))
-    found = resolve(ref, repository.refs.having_read(items), repository.commits).commit_id
+    commit_id = resolve(ref, repository.refs.with_prefetched(items), repository.commits).commit_id
     state = repository.refs.decode_branch(branch, items[key])
-    wanted = {found} if state is None else {found, state.commit_id}
-    repository.commits.read([each for each in wanted if repository.commits.in_memory(each) is None])
-    return repository.branches.commit(found)
+    ids = {commit_id} if state is None else {commit_id, state.commit_id}
+    repository.commits.read([id_ for id_ in ids if repository.commits.in_memory(id_) is None])
+    return repository.branches.commit(commit_id)
 
 
 def tree_of(repository: RepositoryParts, commit: Commit | None) -> Tree:
@@ -34,14 +34,14 @@ def tree_of(repository: RepositoryParts, commit: Commit | None) -> Tree:
 
 def trees_of(repository: RepositoryParts, *commits: Commit | None) -> list[Tree]:
     """Return the trees of several commits, as :func:`tree_of`, read concurrently where that helps."""
-    found = iter(repository.trees.load_many([commit.metarange for commit in commits if commit is not None]))
-    return [repository.trees.empty() if commit is None else next(found) for commit in commits]
+    trees = iter(repository.trees.load_many([commit.metarange for commit in commits if commit is not None]))
+    return [repository.trees.empty() if commit is None else next(trees) for commit in commits]
 
 
-def conflict_of(repository: RepositoryParts, found: TreeConflict) -> Conflict:
+def conflict_of(repository: RepositoryParts, conflict: TreeConflict) -> Conflict:
     """Return a conflict as a user sees it."""
     base, source, destination = (
-        None if packed is None else repository.codec.decode(found.key, packed)
-        for packed in (found.base, found.source, found.destination)
+        None if packed is None else repository.codec.decode(conflict.key, packed)
+        for packed in (conflict.base, conflict.source, conflict.destination)
     )
-    return Conflict(found.key.decode(), base, source, destination)
+    return Conflict(conflict.key.decode(), base, source, destination)

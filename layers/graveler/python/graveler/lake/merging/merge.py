@@ -11,7 +11,7 @@ from graveler.history.graph import merge_base
 from graveler.lake.committing.landing import Landing
 from graveler.lake.context import Context
 from graveler.lake.merging.inputs import commit_at, commit_at_beside, conflict_of, trees_of
-from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_three_way, strategy_by_key
+from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way, strategy_by_key
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.blame import keys_of_prefix
 from graveler.lake.settings.rules import Intent
@@ -28,11 +28,11 @@ _NONE: Final = "default"
 
 def merge(repository: RepositoryParts, request: Merge, context: Context) -> Commit:
     """See :class:`graveler.requests.merging.Merge`."""
-    return land_three_way(repository, undertake_merge(repository, request), context)
+    return land_three_way(repository, plan_merge(repository, request), context)
 
 
-def undertake_merge(repository: RepositoryParts, request: Merge, source_id: CommitID | None = None) -> Undertaking:
-    """Return the undertaking of a merge. See :class:`graveler.requests.merging.Merge`. ``source_id`` is the source's commit at
+def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID | None = None) -> MergePlan:
+    """Return the plan of a merge. See :class:`graveler.requests.merging.Merge`. ``source_id`` is the source's commit at
     the time of the request, if that was earlier. No request yet."""
     source, destination, info = request.source, request.destination, request.info
     for expected in (request.expected_head, request.expected_destination):
@@ -69,7 +69,7 @@ def undertake_merge(repository: RepositoryParts, request: Merge, source_id: Comm
 
         return choose
 
-    return Undertaking(landing, begin, source, destination)
+    return MergePlan(landing, begin, source, destination)
 
 
 def strategy_of(merged: Commit) -> MergeStrategy:
@@ -95,9 +95,9 @@ def preview_merge(
     return MergePreview(base.id, counter.totals(), tuple(conflicts))
 
 
-def _expect(ref: str, wanted: CommitID | None, found: Commit) -> None:
-    if wanted is not None and found.id != wanted:
-        raise UnexpectedHeadError(ref, wanted, found.id)
+def _expect(ref: str, expected: CommitID | None, commit: Commit) -> None:
+    if expected is not None and commit.id != expected:
+        raise UnexpectedHeadError(ref, expected, commit.id)
 
 
 def _check_unchanged(

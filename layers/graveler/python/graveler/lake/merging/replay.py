@@ -11,7 +11,7 @@ from graveler.lake.committing.landing import Landing
 from graveler.lake.committing.publish import commit_of_request
 from graveler.lake.context import Context
 from graveler.lake.merging.inputs import commit_at
-from graveler.lake.merging.three_way import Choose, ThreeWay, Undertaking, land_three_way
+from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rules import Intent
 from graveler.model import Commit, CommitID
@@ -23,7 +23,7 @@ COMMITTER_KEY = "cherry-pick-committer"
 
 def revert(repository: RepositoryParts, request: Revert, context: Context) -> Commit:
     """See :class:`graveler.requests.merging.Revert`."""
-    return land_three_way(repository, undertake_revert(repository, request), context)
+    return land_three_way(repository, plan_revert(repository, request), context)
 
 
 def cherry_pick(repository: RepositoryParts, request: CherryPick, context: Context) -> Commit:
@@ -31,11 +31,11 @@ def cherry_pick(repository: RepositoryParts, request: CherryPick, context: Conte
     done = commit_of_request(repository, request.info.request_id)  # the ref may be gone by now
     if done is not None:
         return done
-    return land_three_way(repository, undertake_cherry_pick(repository, request), context)
+    return land_three_way(repository, plan_cherry_pick(repository, request), context)
 
 
-def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: CommitID | None = None) -> Undertaking:
-    """Return the undertaking of a revert. See :class:`graveler.requests.merging.Revert`. ``ref_id`` is the ref's commit at the
+def plan_revert(repository: RepositoryParts, request: Revert, ref_id: CommitID | None = None) -> MergePlan:
+    """Return the plan of a revert. See :class:`graveler.requests.merging.Revert`. ``ref_id`` is the ref's commit at the
     time of the request, if that was earlier. No request yet."""
     branch, ref = request.branch, request.ref
     info = replace(request.info, message=request.info.message or f"Revert {ref}")
@@ -47,14 +47,12 @@ def undertake_revert(repository: RepositoryParts, request: Revert, ref_id: Commi
         before = _parent(repository, commit, ref, request.parent_number)
         return _always(ThreeWay(commit, before, request.strategies))
 
-    return Undertaking(landing, begin, ref, branch, "" if request.allow_empty else nothing)
+    return MergePlan(landing, begin, ref, branch, "" if request.allow_empty else nothing)
 
 
-def undertake_cherry_pick(
-    repository: RepositoryParts, request: CherryPick, ref_id: CommitID | None = None
-) -> Undertaking:
-    """Return the undertaking of a cherry-pick. See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for
-    :func:`undertake_revert`. Reads the commit."""
+def plan_cherry_pick(repository: RepositoryParts, request: CherryPick, ref_id: CommitID | None = None) -> MergePlan:
+    """Return the plan of a cherry-pick. See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for
+    :func:`plan_revert`. Reads the commit."""
     branch, ref = request.branch, request.ref
     commit = _at(repository, ref, ref_id)
     parent = _parent(repository, commit, ref, request.parent_number)
@@ -70,7 +68,7 @@ def undertake_cherry_pick(
     )
     nothing = f"nothing to pick: branch {branch!r} already has all changes of {ref!r}"
     chosen = _always(ThreeWay(parent, commit, request.strategies))
-    return Undertaking(landing, lambda: chosen, ref, branch, "" if request.allow_empty else nothing)
+    return MergePlan(landing, lambda: chosen, ref, branch, "" if request.allow_empty else nothing)
 
 
 def _at(repository: RepositoryParts, ref: str, ref_id: CommitID | None) -> Commit:
@@ -92,5 +90,5 @@ def _parent(repository: RepositoryParts, commit: Commit, ref: str, number: int) 
 
 def _always(chosen: ThreeWay) -> Choose:
     """Return the same inputs for every head. Objects of the source come back, so its commit must not have expired."""
-    alive = () if chosen.source is None else (chosen.source.id,)
-    return lambda _: replace(chosen, alive=alive)
+    required = () if chosen.source is None else (chosen.source.id,)
+    return lambda _: replace(chosen, required_commits=required)

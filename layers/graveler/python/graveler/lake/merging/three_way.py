@@ -23,20 +23,21 @@ from graveler.tree.writer import StoppedError
 
 class ThreeWay(msgspec.Struct, frozen=True):
     """The inputs of a three-way merge. ``base`` and ``source`` are commits; None means the empty tree. ``merged`` are parents of
-    the commit besides the head; ``alive`` are commits that no branch is known to hold, and that must not have expired."""
+    the commit besides the head; ``required_commits`` are commits that no branch is known to hold, and that must not have
+    expired."""
 
     base: Commit | None
     source: Commit | None
     strategies: MergeStrategies = MergeStrategies()
     merged: tuple[Commit, ...] = ()
-    alive: tuple[CommitID, ...] = ()
+    required_commits: tuple[CommitID, ...] = ()
 
 
 Choose = Callable[[Commit], ThreeWay]
 """Returns the merge inputs for a given head. :class:`NoChangesError` if there is nothing to merge."""
 
 
-class Undertaking(msgspec.Struct, frozen=True):
+class MergePlan(msgspec.Struct, frozen=True):
     """A merge, revert or cherry-pick. ``begin`` is called once, before the branch is read, and the function that it returns for
     each head that the branch then has. ``source`` and ``destination`` are their names in messages about conflicts; ``nothing``,
     unless it is empty, is the message if the head's tree turns out unchanged."""
@@ -54,15 +55,15 @@ class Undertaking(msgspec.Struct, frozen=True):
         return result
 
 
-def land_three_way(repository: RepositoryParts, undertaking: Undertaking, context: Context) -> Commit:
+def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Context) -> Commit:
     """Land the merge and return its commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if
     more records would have to be read than the context allows, or at the end of a range when its ``stop`` demands it; others as
     :func:`land`."""
 
-    told = None if context.progress is no_object_progress else context.progress
+    progress = None if context.progress is no_object_progress else context.progress
 
     def prepare() -> Build:
-        choose = undertaking.begin()
+        choose = plan.begin()
 
         def build(head: Commit, before: Tree) -> Draft:
             chosen = choose(head)
@@ -70,22 +71,26 @@ def land_three_way(repository: RepositoryParts, undertaking: Undertaking, contex
             if context.limit is not None:
                 load = total_load(merge_points(base, source, before))
                 if load.records > context.limit:
-                    verb = undertaking.landing.verb
+                    verb = plan.landing.verb
                     raise TooMuchWorkError(f"{verb} on {head.id[:12]}", load.records, context.limit)
             split = split_of(head, repository.split)
             as_here = as_cut(source, split_at(repository, chosen.source), split)
             try:
-                result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop, told)
+                result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop, progress)
             except StoppedError as stopped:
-                begun = keep(repository.trees, stopped, merge_terms(chosen.strategies, split), (base, source, before))
-                raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None
+                partial_result = keep(
+                    repository.trees, stopped, merge_terms(chosen.strategies, split), (base, source, before)
+                )
+                raise TooMuchWorkError(
+                    f"{plan.landing.verb} on {head.id[:12]}", partial_result=partial_result
+                ) from None
             if result.tree is None:
-                raise conflict_error(repository, undertaking, result.conflicts)
-            return draft(undertaking, chosen, result.tree, head, before)
+                raise conflict_error(repository, plan, result.conflicts)
+            return draft(plan, chosen, result.tree, head, before)
 
         return build
 
-    return land(repository, undertaking.landing, prepare)
+    return land(repository, plan.landing, prepare)
 
 
 def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParameters:
@@ -94,27 +99,29 @@ def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParamet
 
 
 def conflict_error(
-    repository: RepositoryParts, undertaking: Undertaking, found: tuple[TreeConflict, ...]
+    repository: RepositoryParts, plan: MergePlan, conflicts: tuple[TreeConflict, ...]
 ) -> MergeConflictError:
     """Return the error that lists these conflicts."""
-    conflicts = [conflict_of(repository, conflict) for conflict in found]
-    return MergeConflictError(undertaking.source, undertaking.destination, conflicts)
+    shown = [conflict_of(repository, conflict) for conflict in conflicts]
+    return MergeConflictError(plan.source, plan.destination, shown)
 
 
 def land_built(
-    repository: RepositoryParts, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], deadline: Deadline
+    repository: RepositoryParts, plan: MergePlan, build: Callable[[Commit, Tree], Draft], deadline: Deadline
 ) -> Commit:
     """Land a tree that was built elsewhere and return its commit; ``build`` returns it for a head. Otherwise as
     :func:`land_three_way`."""
-    return land(repository, undertaking.landing, lambda: build, deadline)
+    return land(repository, plan.landing, lambda: build, deadline)
 
 
-def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, head: Commit, before: Tree) -> Draft:
+def draft(plan: MergePlan, chosen: ThreeWay, result: Tree, head: Commit, before: Tree) -> Draft:
     """Return the draft of a tree that is merged into a head. :class:`NoChangesError`."""
-    there = [head.metarange]
-    if chosen.source is not None and chosen.source.id in chosen.alive:  # else a collector might remove it meanwhile
-        there.append(chosen.source.metarange)
-    return Draft(undertaking.check(result, before), chosen.merged, chosen.alive, there=there)
+    durable = [head.metarange]
+    if (
+        chosen.source is not None and chosen.source.id in chosen.required_commits
+    ):  # else a collector might remove it meanwhile
+        durable.append(chosen.source.metarange)
+    return Draft(plan.check(result, before), chosen.merged, chosen.required_commits, durable=durable)
 
 
 class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process

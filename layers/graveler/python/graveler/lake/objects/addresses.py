@@ -46,8 +46,8 @@ class DataNames:
         """Return a fresh key below the namespace, for this path on this branch."""
         time = _LAST_TIME - (int(now * 1000) & _LAST_TIME)
         chance = int.from_bytes(random_bytes(8)) & _LAST_CHANCE
-        first = base32(time << (_BITS - _TIME_BITS) | chance, _CHARS)
-        return f"data/{first}/{self._proof(branch, path, first)}"
+        stamp = base32(time << (_BITS - _TIME_BITS) | chance, _CHARS)
+        return f"data/{stamp}/{self._proof(branch, path, stamp)}"
 
     def check(self, key: str, branch: str, path: str, now: float) -> None:
         """Check that ``key``, or the data folder that it lies in, was made for this path on this branch, no longer ago than the
@@ -71,8 +71,8 @@ class DataNames:
                 f"address {key!r} was issued {age / 3600:.0f} hours ago and is too old; request a new one and upload again"
             )
 
-    def _proof(self, branch: str, path: str, first: str) -> str:
-        fields = [field.encode() for field in (self._uid, branch, path, first)]
+    def _proof(self, branch: str, path: str, stamp: str) -> str:
+        fields = [field.encode() for field in (self._uid, branch, path, stamp)]
         message = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
         digest = hmac.digest(self._secret, message, sha256)
         return base32(int.from_bytes(digest[:13], "big") >> 4, _CHARS)

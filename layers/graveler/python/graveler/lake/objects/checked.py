@@ -132,19 +132,19 @@ class Comparison:
             if self.size != self._entry.size:
                 return f"{self.size:,} bytes"
             return f"{self.size:,} bytes modified since" if self._timed and not vouch() else None
-        found = self._digest.hexdigest()
-        if self.size == self._entry.size and (found == self._noted or vouch()):
+        digest = self._digest.hexdigest()
+        if self.size == self._entry.size and (digest == self._noted or vouch()):
             return None
-        return f"{self.size:,} bytes with MD5 {found}"
+        return f"{self.size:,} bytes with MD5 {digest}"
 
 
-def damaged(entry: ObjectEntry, ref: str, found: str) -> DamagedObjectError:
-    """Return the error for an object whose bytes are ``found`` instead of the recorded ones."""
+def damaged(entry: ObjectEntry, ref: str, digest: str) -> DamagedObjectError:
+    """Return the error for an object whose bytes are ``digest`` instead of the recorded ones."""
     time = noted_time(entry.checksum)
     kind = "MD5" if md5_of(entry) else "checksum"
     noted = f"{kind} {entry.checksum}" if time is None else f"the time {_moment(time)}"
     recorded = f"{entry.size:,} bytes with {noted}"
-    return DamagedObjectError(entry.path, ref, entry.address, recorded, found)
+    return DamagedObjectError(entry.path, ref, entry.address, recorded, digest)
 
 
 def checked(
@@ -162,8 +162,8 @@ def checked(
     :class:`DamagedObjectError` instead of the end if the number of bytes is wrong, and with ``verify``, of a whole object, if its
     MD5 is. No byte beyond the recorded size is yielded. Memory: two pieces.
     """
-    there = max(0, entry.size - start)
-    expected = there if length is None else min(length, there)
+    remaining = max(0, entry.size - start)
+    expected = remaining if length is None else min(length, remaining)
     comparison = Comparison(entry, verify=verify and start == 0 and expected == entry.size)
     for piece in comparison.added(pieces, expected):
         if comparison.size > expected:
@@ -171,8 +171,8 @@ def checked(
         yield piece
     if comparison.size < expected and not comparison.hashes:
         raise damaged(entry, ref, _shorter(start, comparison.size))
-    if comparison.asks and (found := comparison.found(vouch)) is not None:
-        raise damaged(entry, ref, found)
+    if comparison.asks and (digest := comparison.found(vouch)) is not None:
+        raise damaged(entry, ref, digest)
 
 
 def _moment(nanoseconds: int) -> str:

@@ -42,10 +42,10 @@ def _copy(repository: RepositoryParts, branch: str, source: str, destination: st
     deadline = repository.deadlines.begin()
     ref = _source_ref(request)
     reader = RepositoryReader(repository)
-    found = _noted(repository, reader, ref, [reader.stat(ref, source)])
-    if not found:
+    entries = _noted(repository, reader, ref, [reader.stat(ref, source)])
+    if not entries:
         raise ObjectNotFoundError(source, ref)
-    copied = _renamed(repository, found[0], destination)
+    copied = _renamed(repository, entries[0], destination)
     repository.stager.stage(branch, [(key, repository.pack(copied))], deadline, force=request.force)
     return copied
 
@@ -114,10 +114,10 @@ def update_metadata(repository: RepositoryParts, request: UpdateMetadata, _: Con
         if packed is None:
             raise ObjectNotFoundError(path, branch)
         entry = msgspec.structs.replace(repository.codec.decode(key, packed), metadata=dict(request.metadata))
-        wanted = repository.pack(entry)
-        if wanted == packed:
+        record = repository.pack(entry)
+        if record == packed:
             return entry
-        write = repository.staged.put_write(state.open, key, wanted, top)
+        write = repository.staged.put_write(state.open, key, record, top)
         try:
             repository.tables.transact([write, repository.refs.unchanged_check(state)])
             return entry
@@ -125,7 +125,7 @@ def update_metadata(repository: RepositoryParts, request: UpdateMetadata, _: Con
             if not backoff.wait():
                 raise busy(branch) from None
         except UnavailableError:
-            if _look(repository, branch, key, force=force)[2] != wanted:
+            if _look(repository, branch, key, force=force)[2] != record:
                 raise
             return entry
 
@@ -186,7 +186,7 @@ def _look(
     """Return the branch, what its open token holds for a key, and the record that the branch has."""
     state = repository.branches.state(branch, Intent(direct=True, force=force))
     staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
-    newest = next((found for found in staged if found is not None), None)
+    newest = next((change for change in staged if change is not None), None)
     if newest is not None:
         return state, staged[0], newest.packed
     tree = repository.trees.load(repository.branches.commit(state.commit_id).metarange)

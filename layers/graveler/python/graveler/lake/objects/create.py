@@ -29,10 +29,10 @@ class Vacancy(Struct, frozen=True):
 def expect_absent(repository: RepositoryParts, branch: str, path: str, key: bytes, *, force: bool = False) -> Vacancy:
     """Check that the branch has no object of this path. Two table reads; unless something is staged for it, the commit, its
     metarange, one range at most. :class:`AlreadyExistsError`, :class:`RefNotFoundError`, :class:`ForbiddenError`."""
-    found = _look(repository, branch, key, force=force)
-    if not isinstance(found, Vacancy):
+    vacancy = _look(repository, branch, key, force=force)
+    if not isinstance(vacancy, Vacancy):
         raise _exists(path)
-    return found
+    return vacancy
 
 
 def stage_if_absent(
@@ -42,17 +42,17 @@ def stage_if_absent(
     key: bytes,
     packed: bytes,
     deadline: Deadline,
-    seen: Vacancy | None = None,
+    known_vacancy: Vacancy | None = None,
     *,
     force: bool = False,
 ) -> None:
-    """Stage a record if the branch has no object of this path. ``seen`` is what :func:`expect_absent` returned, however long ago;
-    ``deadline`` is the deadline of the work that made the object: :class:`BusyError` past it.
+    """Stage a record if the branch has no object of this path. ``known_vacancy`` is what :func:`expect_absent` returned, however
+    long ago; ``deadline`` is the deadline of the work that made the object: :class:`BusyError` past it.
 
     A look, unless there was one, and one transaction; both again after losing a race.
     Finding one's own record after an attempt is success: the response to that attempt was lost.
     """
-    vacancy = seen or expect_absent(repository, branch, path, key, force=force)
+    vacancy = known_vacancy or expect_absent(repository, branch, path, key, force=force)
     backoff = Backoff(repository.clock)
     while True:
         state = vacancy.state
@@ -71,12 +71,12 @@ def stage_if_absent(
             if _look(repository, branch, key, force=force) == packed:
                 return
             raise
-        found = _look(repository, branch, key, force=force)
-        if found == packed:
+        record = _look(repository, branch, key, force=force)
+        if record == packed:
             return
-        if not isinstance(found, Vacancy):
+        if not isinstance(record, Vacancy):
             raise _exists(path)
-        vacancy = found
+        vacancy = record
         if not backoff.wait():
             raise busy(branch)
 
@@ -85,7 +85,7 @@ def _look(repository: RepositoryParts, branch: str, key: bytes, *, force: bool) 
     """Return the record that the branch has for a key, or that it has none."""
     state = repository.branches.state(branch, Intent(direct=True, force=force))
     staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
-    newest = next((found for found in staged if found is not None), None)
+    newest = next((change for change in staged if change is not None), None)
     packed = _committed(repository, state, key) if newest is None else newest.packed
     return Vacancy(state, staged[0]) if packed is None else packed
 

@@ -55,8 +55,8 @@ def reset(repository: RepositoryParts, request: Reset, context: Context) -> None
         key = encode_key(path)
         _reset_interval(repository, branch, key, key + b"\0", context.by, force=force)
     elif prefix:
-        first = utf8("prefix", prefix)
-        _reset_interval(repository, branch, first, prefix_end(first), context.by, force=force)
+        encoded = utf8("prefix", prefix)
+        _reset_interval(repository, branch, encoded, prefix_end(encoded), context.by, force=force)
     else:
         _reset_all(repository, branch, context.by, force=force)
 
@@ -115,7 +115,7 @@ def _find(
     and shard, and as many again for each thousand."""
     if end == start + b"\0":
         top, *older = repository.staged.look((state.open, *state.sealed), start)
-        return [] if top is None else [(start, top.packed)], any(found is not None for found in older)
+        return [] if top is None else [(start, top.packed)], any(change is not None for change in older)
     older_ones = bool(state.sealed) and bool(repository.staged.chunk(state.sealed, start, end, 1).keys)
     return repository.staged.scan([state.open], start, end), older_ones
 
@@ -125,11 +125,11 @@ def _bring_back(
 ) -> BranchState:
     """Take the sealed tokens away, after staging their records of other keys again. :class:`HeadMovedError`."""
     newest_first = state.sealed[::-1]
-    kept = chain(
+    records = chain(
         repository.staged.scan(newest_first, b"", start),
         () if end is None else repository.staged.scan(newest_first, end),
     )
-    stage_again(repository, state, kept)
+    stage_again(repository, state, records)
     return _move(repository, state, msgspec.structs.replace(state, sealed=()), by)
 
 

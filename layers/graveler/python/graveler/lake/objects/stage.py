@@ -86,8 +86,8 @@ class Stager:
             return
         intent = Intent(direct=True, force=force, accept=accept)
         token = self._branches.state(branch, intent).open
-        for at in range(0, len(records), _PAGE):
-            token = self._stage_page(branch, token, records[at : at + _PAGE], deadline, intent)
+        for start in range(0, len(records), _PAGE):
+            token = self._stage_page(branch, token, records[start : start + _PAGE], deadline, intent)
 
     def _stage_one(self, branch: str, record: StagedRecord, deadline: Deadline, intent: Intent) -> None:
         token = self._open.get(branch)
@@ -167,9 +167,9 @@ def _is_of(token: Token, state: BranchState) -> bool:
     return same_branch(token, state.open) or token in state.sealed
 
 
-def _unclear(branch: str, why: str) -> AnswerLostError:
+def _unclear(branch: str, reason: str) -> AnswerLostError:
     """Return the error for a change that was put, if it is unknown whether it counts."""
     return AnswerLostError(
-        f"a change was written to branch {branch!r}, but may or may not be staged there: {why.rstrip('.')}. Check "
+        f"a change was written to branch {branch!r}, but may or may not be staged there: {reason.rstrip('.')}. Check "
         "the branch, then try again"
     )

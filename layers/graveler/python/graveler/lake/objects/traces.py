@@ -58,7 +58,7 @@ class Traces:
         """Return the keys of those objects that a copy has to note: those with a data name that are not young any more."""
         young = self._clock.now() - self._grace / 2
         keys = [address.removeprefix(self._prefix) for address in addresses if address.startswith(self._prefix)]
-        return [key for key in keys if (made := made_at(key)) is not None and made < young]
+        return [key for key in keys if (time := made_at(key)) is not None and time < young]
 
     def leave(self, keys: Sequence[str]) -> None:
         """Note objects. One table write for each thousand, several if their keys are long; none for none."""

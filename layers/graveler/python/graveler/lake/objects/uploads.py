@@ -43,8 +43,8 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     branch, path, data, force = request.branch, request.path, context.body, request.force
     key = encode_key(path)
     deadline = repository.deadlines.begin()
-    seen = expect_absent(repository, branch, path, key, force=force) if request.if_absent else None
-    if seen is None:
+    vacancy = expect_absent(repository, branch, path, key, force=force) if request.if_absent else None
+    if vacancy is None:
         repository.stager.expect(branch, force=force)  # before any byte is written
     name = repository.names.new(branch, path, repository.clock.now())
     size, checksum = size_and_md5(data)
@@ -63,10 +63,10 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     stored = repository.objects.put(name, data, sent=sent)
     if stored.size != size:
         raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
-    if seen is None:
+    if vacancy is None:
         repository.stager.stage(branch, [(key, packed)], deadline, force=force)
     else:
-        stage_if_absent(repository, branch, path, key, packed, deadline, seen, force=force)
+        stage_if_absent(repository, branch, path, key, packed, deadline, vacancy, force=force)
     progress(1, 0)
     return entry
 

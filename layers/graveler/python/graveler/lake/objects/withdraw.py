@@ -80,17 +80,17 @@ class Withdrawer:
     def _take_back(self, branch: str, put: Placed) -> bool:
         backoff = Backoff(self._clock, patience=_PATIENCE)
         replaced = None if put.replaced is None else record_of(put.replaced)
-        kept = replaced is None
+        is_kept = replaced is None
         while True:
             state = self._refs.branch(branch)
             if state is None or state.open != put.token:
                 return self._had_no_effect(put)
             if not put.known:
                 return False
-            if replaced is not None and not kept:
+            if replaced is not None and not is_kept:
                 if not self._kept(put.key, replaced):
                     return False
-                kept = True
+                is_kept = True
             if state.renaming is None:
                 try:
                     self._tables.transact(
@@ -118,7 +118,7 @@ class Withdrawer:
             overwritten = again is None or record_of(again) != put.packed
             return (
                 overwritten
-                and self._staged.firm(outcome.into, put.key, again)
+                and self._staged.make_firm(outcome.into, put.key, again)
                 and self._outcomes.get(outcome.into) is None
             )
         if outcome.state is TokenState.PUBLISHED and outcome.commit_id is not None:

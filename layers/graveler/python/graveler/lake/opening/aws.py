@@ -98,11 +98,11 @@ def _open(settings: S3Settings, wrap: Callable[[Objects], Objects], namespace: s
     return wrap(open_namespace(namespace, s3=settings))
 
 
-def _locate(settings: S3Settings, own: str, address: str) -> tuple[Objects, str]:
+def _locate(settings: S3Settings, namespace: str, address: str) -> tuple[Objects, str]:
     """Return the store and key of an address outside of the repository that names it. The lake's own prefix is excluded: a user
     with permission to write to one repository could otherwise link another one's objects, and read them."""
     if not address.startswith(SCHEME):
         raise InvalidError(f"{address!r} is not in S3, the only place that a lake on AWS reads from")
-    if address.startswith(f"{own}/"):
+    if address.startswith(f"{namespace}/"):
         raise ForbiddenError(f"{address!r} is in the lake's own place, which cannot be used as a source")
     return locate(address, s3=settings)

@@ -98,10 +98,10 @@ class _Marker(msgspec.Struct, frozen=True, omit_defaults=True):
 def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shared = Shared.NO) -> Lake:
     """Create an empty lake in a folder, which is created if need be; all of it is durable afterwards. An existing empty folder
     of this user gets the lake's permissions. :class:`AlreadyExistsError` if it already holds a lake."""
-    taken = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
+    exists = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
     try:
         if (folder / MARKER).exists():
-            raise taken
+            raise exists
         make_folder(folder, shared.modes)
         if not any(folder.iterdir()):
             with suppress(PermissionError):  # another user's, who lets this one write there
@@ -118,7 +118,7 @@ def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shar
             MARKER, msgspec.json.encode(_Marker(FORMAT_VERSION, shared)), if_absent=True
         )
     except ObjectConditionError:
-        raise taken from None
+        raise exists from None
     keyring = Keyring(tables, LakeKeyFile(folder, shared.modes))
     return _lake(folder, tables, clock, shared.modes, keyring)
 
@@ -247,16 +247,16 @@ class _SeenFolders:
         identity, expires = self._seen.get(folder, _NEVER)
         if time.monotonic() > expires:
             return False
-        found = os.stat(folder)  # noqa: PTH116 - a path object takes as long as the system call
-        return (found.st_dev, found.st_ino) == identity and not _is_link(file)
+        status = os.stat(folder)  # noqa: PTH116 - a path object takes as long as the system call
+        return (status.st_dev, status.st_ino) == identity and not _is_link(file)
 
     def add(self, file: str) -> None:
         """Note that the folder of a file was checked. ``OSError``."""
         folder = file.rpartition("/")[0]
-        found = os.stat(folder)  # noqa: PTH116 - as above
+        status = os.stat(folder)  # noqa: PTH116 - as above
         if len(self._seen) >= _FOLDERS:
             self._seen.clear()
-        self._seen[folder] = (found.st_dev, found.st_ino), time.monotonic() + _BELIEVED
+        self._seen[folder] = (status.st_dev, status.st_ino), time.monotonic() + _BELIEVED
 
 
 def _is_link(file: str) -> bool:

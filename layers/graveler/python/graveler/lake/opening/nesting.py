@@ -121,10 +121,10 @@ class Neighbours:
         owners, by_location = self._believed()
         above, _, name = address.rpartition("/")
         location = f"{self.location(above)}/{name}"
-        found = [by_location[namespace] for namespace in _above(location) if namespace in by_location]
+        neighbours = [by_location[namespace] for namespace in _above(location) if namespace in by_location]
         if prefix:
-            found += [owner for owner in owners if f"{owner.location}/".startswith(location)]
-        return found
+            neighbours += [owner for owner in owners if f"{owner.location}/".startswith(location)]
+        return neighbours
 
     def common(self, folder: str, owner: Owner) -> str:
         """Return the part of a folder, whose address ends with a slash, that is the owner's, as such an address."""
@@ -200,16 +200,16 @@ class _RealPaths:
         self._known: dict[str, str] = {}
 
     def __call__(self, path: str) -> str:
-        found = self._known.get(path)
-        if found is None:
+        real = self._known.get(path)
+        if real is None:
             above, _, name = path.rpartition("/")
             if path[:1] != "/" or name in ("", ".", ".."):
                 return os.path.realpath(path)
-            found = f"{self(above).rstrip('/') if above else ''}/{name}"
-            if os.path.islink(found):  # noqa: PTH114 - of ten thousand, a Path each would take as long again
-                found = os.path.realpath(found)
-            self._known[path] = found
-        return found
+            real = f"{self(above).rstrip('/') if above else ''}/{name}"
+            if os.path.islink(real):  # noqa: PTH114 - of ten thousand, a Path each would take as long again
+                real = os.path.realpath(real)
+            self._known[path] = real
+        return real
 
 
 def _above(address: str) -> list[str]:
@@ -223,8 +223,8 @@ def _holds(outer: str, inner: str) -> bool:
     return f"{inner}/".startswith(f"{outer}/")
 
 
-def _overlap(one: str, other: str) -> bool:
-    return _holds(one, other) or _holds(other, one)
+def _overlap(location: str, other_location: str) -> bool:
+    return _holds(location, other_location) or _holds(other_location, location)
 
 
 def _note_key(namespace: str) -> Key:

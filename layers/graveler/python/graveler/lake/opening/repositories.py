@@ -98,11 +98,11 @@ class Repositories:
         before = self._decoded.get(name)
         if before is not None and before[0] is item:
             return before[1]
-        known = decode_repository(name, item)
+        record = decode_repository(name, item)
         if len(self._decoded) >= _KEPT:
             self._decoded.clear()
-        self._decoded[name] = item, known
-        return known
+        self._decoded[name] = item, record
+        return record
 
     def exists(self, name: str) -> bool:
         """Return whether the name is taken. One table read."""
@@ -121,8 +121,8 @@ class Repositories:
     def page(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Return a page of repositories whose name begins with ``prefix`` and is greater than ``after``, by name. One table
         read."""
-        first, passed = utf8("prefix", prefix), utf8("after", after)
-        start = max(first, passed + b"\0" if passed else b"")
+        prefix_bytes, after_bytes = utf8("prefix", prefix), utf8("after", after)
+        start = max(prefix_bytes, after_bytes + b"\0" if after_bytes else b"")
         page = self._tables.query(PARTITION, start=start, limit=amount)
         results: list[Repository] = []
         for sort, item in page.items:
@@ -209,12 +209,12 @@ class Repositories:
             if self._owner(objects).uid == repository.uid:
                 objects.delete(MARKER, if_match=stored.etag)
 
-    def create_writes(self, known: KnownRepository) -> list[Write]:
+    def create_writes(self, record: KnownRepository) -> list[Write]:
         """Return the writes of the creating transaction for the repository and its namespace; they fail if either is taken."""
-        repository = known.repository
+        repository = record.repository
         owner: Item = {"namespace": repository.namespace, "repository": repository.name, "uid": repository.uid}
         return [
-            Put(repository_key(repository.name), _encode(known), Absent()),
+            Put(repository_key(repository.name), _encode(record), Absent()),
             Put(namespace_key(repository.namespace), owner, Absent()),
         ]
 
@@ -224,18 +224,18 @@ class Repositories:
         One table read, one transaction. A repository created again under the name is another one, with a new uid.
         :class:`ReadOnlyRepositoryError` unless ``force``.
         """
-        known = self.get(name)
-        uid = known.repository.uid
-        if known.repository.settings.read_only and not force:
+        record = self.get(name)
+        uid = record.repository.uid
+        if record.repository.settings.read_only and not force:
             raise ReadOnlyRepositoryError(name)
         writes: list[Write] = [
             Delete(repository_key(name), Matches({"uid": uid} if force else {"uid": uid, READ_ONLY: None})),
             Delete(
-                namespace_key(known.repository.namespace)
+                namespace_key(record.repository.namespace)
             ),  # the object in the namespace reserves it, as long as it exists
             Put(
                 Key(DELETED_PARTITION, uid.encode()),
-                {"name": name, "at": int(now), "namespace": known.repository.namespace},
+                {"name": name, "at": int(now), "namespace": record.repository.namespace},
             ),
         ]
         try:
@@ -247,13 +247,13 @@ class Repositories:
 
     def deleted(self) -> list[DeletedRepository]:
         """Return the deleted repositories whose leftovers still exist, by uid. One table read for each thousand."""
-        found: list[DeletedRepository] = []
+        deleted: list[DeletedRepository] = []
         start = b""
         while True:
             page = self._tables.query(DELETED_PARTITION, start=start)
-            found += [_decode_deleted(text_key(DELETED_PARTITION, sort), item) for sort, item in page.items]
+            deleted += [_decode_deleted(text_key(DELETED_PARTITION, sort), item) for sort, item in page.items]
             if not page.more:
-                return found
+                return deleted
             start = page.items[-1][0] + b"\0"
 
     def find_deleted(self, uid: RepositoryUID) -> DeletedRepository | None:
@@ -308,10 +308,10 @@ class Repositories:
 
 
 def _decode_deleted(uid: str, item: Item) -> DeletedRepository:
-    name, at, namespace = item.get("name"), item.get("at"), item.get("namespace", "")
-    if not (isinstance(name, str) and isinstance(at, int) and isinstance(namespace, str)):
+    name, time, namespace = item.get("name"), item.get("at"), item.get("namespace", "")
+    if not (isinstance(name, str) and isinstance(time, int) and isinstance(namespace, str)):
         raise CorruptError(f"the item of the deleted repository {uid} cannot be read; restore the table from a copy")
-    return DeletedRepository(RepositoryUID(uid), name, namespace, at, bool(item.get("purging")))
+    return DeletedRepository(RepositoryUID(uid), name, namespace, time, bool(item.get("purging")))
 
 
 def new_repository(
@@ -360,8 +360,8 @@ def check_same(uid: RepositoryUID, name: str, item: Item | None) -> Item:
     return item
 
 
-def _encode(known: KnownRepository) -> Item:
-    repository = known.repository
+def _encode(record: KnownRepository) -> Item:
+    repository = record.repository
     return {
         "uid": repository.uid,
         "namespace": repository.namespace,
@@ -371,7 +371,7 @@ def _encode(known: KnownRepository) -> Item:
         "max_size": repository.split.max_size,
         "raggedness": repository.split.raggedness,
         "format_version": repository.format_version,
-        "secret": known.secret,
+        "secret": record.secret,
         **settings_attributes(repository.settings),
     }
 

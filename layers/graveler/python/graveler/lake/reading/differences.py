@@ -50,31 +50,31 @@ def page_of_differences(
 
     With a ``delimiter``, all differences with one common prefix are shown once, by ``show_prefix``, and skipped.
     """
-    first, mark, passed = utf8("prefix", prefix), utf8("delimiter", delimiter), utf8("after", after)
-    end = prefix_end(first)
-    start = max(first, passed + b"\0") if passed else first
-    if mark and passed.startswith(first) and (at := passed.find(mark, len(first))) >= 0:
+    prefix_bytes, mark, after_bytes = utf8("prefix", prefix), utf8("delimiter", delimiter), utf8("after", after)
+    end = prefix_end(prefix_bytes)
+    start = max(prefix_bytes, after_bytes + b"\0") if after_bytes else prefix_bytes
+    if mark and after_bytes.startswith(prefix_bytes) and (index := after_bytes.find(mark, len(prefix_bytes))) >= 0:
         # Paths with the same common prefix would be rolled up into it, and it is not greater than ``after``.
-        start = prefix_end(passed[: at + len(mark)]) or start
-    found: list[T] = []
+        start = prefix_end(after_bytes[: index + len(mark)]) or start
+    results: list[T] = []
     last = b""
     while end is None or start < end:
         for key, before, now in differences(start, end):
             if key < start:
                 raise out_of_order(start, key, key)
-            if len(found) == amount:
-                return Page(tuple(found), last.decode() if found else None)
-            at = key.find(mark, len(first)) if mark else -1
-            if at >= 0:
-                last = key[: at + len(mark)]
-                found.append(show_prefix(last.decode()))
+            if len(results) == amount:
+                return Page(tuple(results), last.decode() if results else None)
+            index = key.find(mark, len(prefix_bytes)) if mark else -1
+            if index >= 0:
+                last = key[: index + len(mark)]
+                results.append(show_prefix(last.decode()))
                 start = prefix_end(last) or last + b"\xff"
                 break
-            found.append(show(key, before, now))
+            results.append(show(key, before, now))
             last = key
         else:
             break
-    return Page(tuple(found))
+    return Page(tuple(results))
 
 
 def outline(key: bytes, before: bytes | None, after: bytes | None) -> ChangeOutline:

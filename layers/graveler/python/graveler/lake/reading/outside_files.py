@@ -66,7 +66,7 @@ def look_at_outside_files(
     files in these, 1,000 that are spread over them. Files that may not be read from here are not looked at. Cost: up to five
     ranges, a status of each file; some 80 ms.
     """
-    own, end = namespace.rstrip("/") + "/", prefix_end(prefix)
+    own_prefix, end = namespace.rstrip("/") + "/", prefix_end(prefix)
     numbers = [n for n in range(len(tree)) if tree.lasts[n] >= prefix and (end is None or tree.info(n).first < end)]
     total = sum(tree.info(number).count for number in numbers)
     every = -(-total // _RECORDS) or 1
@@ -75,7 +75,7 @@ def look_at_outside_files(
         objects += 1
         if _MARK in packed:
             entry = codec.decode(key, packed)
-            if entry.address.startswith(_FILE) and not entry.address.startswith(own):
+            if entry.address.startswith(_FILE) and not entry.address.startswith(own_prefix):
                 files.append(entry)
     looked_at, changed = 0, list[ChangedFile]()
     for entry in files[:: -(-len(files) // _FILES) or 1]:

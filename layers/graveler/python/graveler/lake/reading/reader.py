@@ -132,25 +132,25 @@ class RepositoryReader:
         self._latest: tuple[CommitID, Tree] | None = None
 
     def keys_of(self, ref: str) -> list[Key]:
-        """Return the keys that are read first to resolve a ref, for :meth:`having_read`. No request."""
+        """Return the keys that are read first to resolve a ref, for :meth:`with_prefetched`. No request."""
         return keys_of(ref, self._refs, self._commits)
 
-    def having_read(self, items: Mapping[Key, Item | None]) -> Self:
+    def with_prefetched(self, items: Mapping[Key, Item | None]) -> Self:
         """Return this repository for one reader that resolves a ref whose :meth:`keys_of` was just read. No request."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)  # as copy.copy, which takes several times as long
-        view._refs = self._refs.having_read(items)
+        view._refs = self._refs.with_prefetched(items)
         view.parts = replace(self.parts, refs=view._refs)
         return view
 
-    def in_state(self, ref: str, state: str = "") -> tuple[Self, str]:
+    def pinned_to(self, ref: str, state: str = "") -> tuple[Self, str]:
         """Return this repository for one reader that resolves ``ref``, a branch's name, to the ``state`` that an earlier call
         returned, or to the present one; and that state as text, empty for any other ref. Cost and errors as of
-        :func:`graveler.lake.reading.states.items_in_state`."""
-        from graveler.lake.reading.states import items_in_state  # servers list in states
+        :func:`graveler.lake.reading.states.pinned_items`."""
+        from graveler.lake.reading.states import pinned_items  # servers list in states
 
-        items, text = items_in_state(self.parts, ref, state)
-        return self.having_read(items), text
+        items, text = pinned_items(self.parts, ref, state)
+        return self.with_prefetched(items), text
 
     # Refs
 
@@ -193,10 +193,10 @@ class RepositoryReader:
 
         :class:`ObjectNotFoundError`.
         """
-        return self.stat_of(self.read_for_stat(ref, path))
+        return self.finish_stat(self.prefetch_stat(ref, path))
 
-    def read_for_stat(self, ref: str, path: str, beside: Sequence[Key] = ()) -> StatRead:
-        """Read what :meth:`stat` needs, and the items ``beside``, for :meth:`stat_of`. One table read. For a known ref, this
+    def prefetch_stat(self, ref: str, path: str, beside: Sequence[Key] = ()) -> StatRead:
+        """Read what :meth:`stat` needs, and the items ``beside``, for :meth:`finish_stat`. One table read. For a known ref, this
         includes what is staged under the tokens that it had then: that counts only if the ref's items are the same."""
         key = encode_key(path)
         seen = self._seen.get(ref)
@@ -207,7 +207,7 @@ class RepositoryReader:
         first, behind = len(beside), len(beside) + len(keys)
         return StatRead(ref, path, key, items[:first], keys, items[first:behind], items[behind:], seen)
 
-    def stat_of(self, read: StatRead) -> ObjectEntry:
+    def finish_stat(self, read: StatRead) -> ObjectEntry:
         """Return the result of :meth:`stat` from what was read for it. Cost: none for what is still true, else as there."""
         ref, seen, key = read.ref, read.seen, read.key
         if seen is not None and read.items == seen.items:
@@ -215,7 +215,7 @@ class RepositoryReader:
         else:
             self._seen.pop(ref, None)
             resolved = resolve(
-                ref, self._refs.having_read(dict(zip(read.keys, read.items, strict=True))), self._commits
+                ref, self._refs.with_prefetched(dict(zip(read.keys, read.items, strict=True))), self._commits
             )
             tokens = _tokens(resolved)
             staged = self._staged.get(tokens, key) if tokens else None

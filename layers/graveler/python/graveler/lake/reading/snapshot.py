@@ -35,9 +35,9 @@ class Snapshot:
 
     def again(self) -> "Snapshot":
         """Return another reader of the same state. No request."""
-        made = copy(self)
-        made._staged = self._staged.again()
-        return made
+        snapshot = copy(self)
+        snapshot._staged = self._staged.again()
+        return snapshot
 
     @property
     def is_staged(self) -> bool:
@@ -64,17 +64,17 @@ class Snapshot:
         those find them all, the tree, and the ranges in which the others may be."""
         staged = self._staged.get_many(keys) if self._staged else {}
         rest = [key for key in keys if key not in staged]
-        found: dict[bytes, bytes | None] = {key: each.packed for key, each in staged.items()}
+        records: dict[bytes, bytes | None] = {key: change.packed for key, change in staged.items()}
         if rest:
-            found.update(zip(rest, self._committed().get_many(rest), strict=True))
-        return found
+            records.update(zip(rest, self._committed().get_many(rest), strict=True))
+        return records
 
     def page(self, *, prefix: bytes, after: bytes, delimiter: bytes, amount: int, start: bytes = b"") -> ListedPage:
         """See :func:`graveler.tree.listing.list_page`."""
         tree = self._committed()
-        with tree.store.reading_ahead() as ahead:
-            if ahead is not None:
-                ahead.expect(listed(tree, prefix, after, delimiter, amount))
+        with tree.store.reading_ahead() as read_ahead:
+            if read_ahead is not None:
+                read_ahead.expect(listed(tree, prefix, after, delimiter, amount))
             return list_page(self.run, prefix=prefix, after=after, delimiter=delimiter, amount=amount, start=start)
 
     def rendered(
@@ -88,16 +88,18 @@ class Snapshot:
         upto = end
         if self._staged:
             staged = self._staged.chunk(start, end)
-            at = bisect_left(staged.keys, start)
-            upto = staged.keys[at] if at < len(staged.keys) else end
-        with tree.store.reading_ahead() as ahead:
-            if ahead is not None:
-                ahead.expect(listed(tree, prefix, after, b"", amount))
-            first = renderer.page(rendering, tree, start, upto, amount)
-        if first.more or upto is None or upto == end:
-            return first, ListedPage([], [], more=first.more)
+            index = bisect_left(staged.keys, start)
+            upto = staged.keys[index] if index < len(staged.keys) else end
+        with tree.store.reading_ahead() as read_ahead:
+            if read_ahead is not None:
+                read_ahead.expect(listed(tree, prefix, after, b"", amount))
+            rendered = renderer.page(rendering, tree, start, upto, amount)
+        if rendered.more or upto is None or upto == end:
+            return rendered, ListedPage([], [], more=rendered.more)
         expect_at_hand()  # tombstones may hide any number of records
-        return first, self.page(prefix=prefix, after=after, delimiter=b"", amount=amount - first.count, start=upto)
+        return rendered, self.page(
+            prefix=prefix, after=after, delimiter=b"", amount=amount - rendered.count, start=upto
+        )
 
     def run(self, start: bytes, end: bytes | None) -> Iterator[Records]:
         """Yield the records with ``start <= key < end``, in order, some at a time."""
@@ -112,11 +114,11 @@ class Snapshot:
             low = bisect_left(staged.keys, start)
             high = len(staged.keys) if upto is None else bisect_right(staged.keys, upto)
             cut = len(keys) if upto is None else bisect_right(keys, upto)
-            here = (keys, packed) if cut == len(keys) else (keys[:cut], packed[:cut])
+            records = (keys, packed) if cut == len(keys) else (keys[:cut], packed[:cut])
             if low < high:
-                here = _overlay(*here, staged.keys[low:high], staged.packed[low:high])
-            if here[0]:
-                yield here
+                records = _overlay(*records, staged.keys[low:high], staged.packed[low:high])
+            if records[0]:
+                yield records
             if upto is None:
                 return
             start = upto + b"\0"
@@ -171,13 +173,13 @@ def _overlaid(
     done = 0
     for keys, packed in committed:
         stop = bisect_right(staged_keys, keys[-1], done)
-        found = _overlay(keys, packed, staged_keys[done:stop], staged[done:stop])
+        records = _overlay(keys, packed, staged_keys[done:stop], staged[done:stop])
         done = stop
-        if found[0]:
-            yield found
-    found = _overlay([], [], staged_keys[done:], staged[done:])
-    if found[0]:
-        yield found
+        if records[0]:
+            yield records
+    records = _overlay([], [], staged_keys[done:], staged[done:])
+    if records[0]:
+        yield records
 
 
 def _overlay(
@@ -188,10 +190,10 @@ def _overlay(
     merged: list[bytes] = []
     done = 0
     for key, value in zip(staged_keys, staged, strict=True):
-        at = bisect_left(keys, key, done)
-        merged_keys += keys[done:at]
-        merged += packed[done:at]
-        done = at + 1 if at < len(keys) and keys[at] == key else at
+        index = bisect_left(keys, key, done)
+        merged_keys += keys[done:index]
+        merged += packed[done:index]
+        done = index + 1 if index < len(keys) and keys[index] == key else index
         if value is not None:
             merged_keys.append(key)
             merged.append(value)

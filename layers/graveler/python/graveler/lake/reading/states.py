@@ -37,7 +37,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_State).decode
 
 
-def items_in_state(repository: RepositoryParts, ref: str, text: str) -> tuple[dict[Key, Item | None], str]:
+def pinned_items(repository: RepositoryParts, ref: str, text: str) -> tuple[dict[Key, Item | None], str]:
     """Return the items that resolve ``ref``, as of the state that ``text`` names or, without one, as of now; and the text of that
     state, which is empty for anything but the plain name of a branch.
 
@@ -51,8 +51,8 @@ def items_in_state(repository: RepositoryParts, ref: str, text: str) -> tuple[di
         if now - state.issued > LONGEST:
             raise took_too_long(ref)
         item: Item = {"commit": state.commit, "open": state.open, "sealed": list(state.sealed)}
-        found: dict[Key, Item | None] = dict.fromkeys(keys)
-        return {**found, refs.branch_key(ref): item}, text
+        absent: dict[Key, Item | None] = dict.fromkeys(keys)
+        return {**absent, refs.branch_key(ref): item}, text
     if not keys:
         return {}, ""
     items = dict(zip(keys, refs.read_many(keys), strict=True))

@@ -121,9 +121,10 @@ class Level:
         self._prefix, self._delimiter = utf8("prefix", prefix), utf8("delimiter", delimiter)
         self._group = trees.by_delimiter(self._prefix, self._delimiter) if self._delimiter else trees.whole
 
-    def between(self, left: Tree, right: Tree) -> Summary:
-        """Return what turns ``left`` into ``right``. Opens the ranges that differ and overlap others, or hold several parts."""
-        return self._summary(trees.summarize(left, right, self._prefix, self._group))
+    def between(self, left_tree: Tree, right_tree: Tree) -> Summary:
+        """Return what turns ``left_tree`` into ``right_tree``. Opens the ranges that differ and overlap others, or hold several
+        parts."""
+        return self._summary(trees.summarize(left_tree, right_tree, self._prefix, self._group))
 
     def of_differences(self, differences: Differences) -> Summary:
         """Return the sums of some differences. Reads all of them."""
@@ -136,9 +137,9 @@ class Level:
         if staged:
             for group, totals in self._sum_up(self._grouped(uncommitted(tree, staged))).items():
                 sums[group] = sums.get(group, Totals()) + totals
-        found = [UsagePart(group.decode(), *_held(totals)) for group, totals in sorted(sums.items())]
-        parts = tuple(part for part in found if part.objects) if self._delimiter else ()
-        return Usage(sum(part.objects for part in found), sum(part.size for part in found), parts)
+        groups = [UsagePart(group.decode(), *_held(totals)) for group, totals in sorted(sums.items())]
+        parts = tuple(part for part in groups if part.objects) if self._delimiter else ()
+        return Usage(sum(part.objects for part in groups), sum(part.size for part in groups), parts)
 
     def _summary(self, groups: Groups) -> Summary:
         sums = self._sum_up(groups)
@@ -158,8 +159,8 @@ class Level:
         return sums
 
     def _grouped(self, differences: Differences) -> Iterator[tuple[bytes, Totals]]:
-        found = differences(self._prefix, prefix_end(self._prefix))
-        for group, members in groupby(found, key=lambda difference: self._group(difference[0])):
+        changes = differences(self._prefix, prefix_end(self._prefix))
+        for group, members in groupby(changes, key=lambda difference: self._group(difference[0])):
             counter = trees.TotalsCounter()
             for _, before, after in members:
                 counter.add(before, after)

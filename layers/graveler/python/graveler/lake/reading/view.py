@@ -35,9 +35,9 @@ class View:
 
     def again(self) -> "View":
         """Return the same view for another thread. No request."""
-        made = copy(self)
-        made._snapshot = self._snapshot.again()
-        return made
+        view = copy(self)
+        view._snapshot = self._snapshot.again()
+        return view
 
     def get(self, path: str) -> ObjectEntry | None:
         """Return the metadata of an object; None if there is none. Cost as :meth:`RepositoryReader.stat`, without resolving."""
@@ -58,9 +58,9 @@ class View:
             amount=amount,
         )
         records = [(key, packed) for key, packed in zip(page.keys, page.packed, strict=True) if packed is not None]
-        made = iter(self.codec.decode_many(ObjectEntry, records))
+        entries = iter(self.codec.decode_many(ObjectEntry, records))
         results = tuple(
-            CommonPrefix(key.decode()) if packed is None else next(made)
+            CommonPrefix(key.decode()) if packed is None else next(entries)
             for key, packed in zip(page.keys, page.packed, strict=True)
         )
         return Page(results, page.keys[-1].decode() if page.more and page.keys else None, (self.commit_id,))
@@ -89,8 +89,8 @@ class View:
         if keys.empty:
             return
         self._expect_valid()
-        for found in self._snapshot.changes(keys.start, keys.end):
-            yield found
+        for difference in self._snapshot.changes(keys.start, keys.end):
+            yield difference
             self._expect_valid()
 
     def _expect_valid(self) -> None:

@@ -335,16 +335,16 @@ class Branches:
         """Return the branch once no rename of it is in progress; None if it has another name then. Reopens it if the renaming
         process has died."""
         backoff = Backoff(self._clock)
-        found: BranchState | None = state
-        while found is not None and found.renaming is not None:
-            if self._leases.is_held(f"rename/{found.renaming.into}", found.renaming.beat, RENAME_LEASE):
+        current: BranchState | None = state
+        while current is not None and current.renaming is not None:
+            if self._leases.is_held(f"rename/{current.renaming.into}", current.renaming.beat, RENAME_LEASE):
                 if not backoff.wait():
-                    raise busy(found.name)
+                    raise busy(current.name)
             else:
                 with suppress(ConditionFailedError):  # another process was faster
-                    self._tables.transact(self.end_rename_writes(found))
-            found = self.find(state.name, intent)
-        return found
+                    self._tables.transact(self.end_rename_writes(current))
+            current = self.find(state.name, intent)
+        return current
 
     def _happened(self, kind: RefKind, name: str, event: Event) -> bool:
         """Return whether the transaction that just failed happened: after a lost response, an adapter repeats a request, and the

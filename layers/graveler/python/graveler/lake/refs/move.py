@@ -32,17 +32,17 @@ def hard_reset(repository: RepositoryParts, request: HardReset, context: Context
 def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch:
     """See :class:`graveler.requests.refs.Undo`."""
     branch, run = request.branch, _run_of(request.request_id)
-    seen = repository.branches.state(branch)
+    state = repository.branches.state(branch)
     entries = _moves(repository, branch)
     if run and (done := _done_by(run, entries)) is not None:
         return Branch(branch, done)
-    newest = next((e for e in entries if e.new == seen.commit_id and e.old != seen.commit_id), None)
+    newest = next((e for e in entries if e.new == state.commit_id and e.old != state.commit_id), None)
     if newest is None or newest.old is None:
         raise NotFoundError(
             f"the reference log of branch {branch!r} does not say what moved it to where it is, so there is "
             "nothing to undo; use a hard reset to a commit"
         )
-    return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=seen, run=run)
+    return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=state, run=run)
 
 
 def _run_of(request_id: str) -> str:

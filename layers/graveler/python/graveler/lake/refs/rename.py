@@ -99,8 +99,8 @@ def _closed(repository: RepositoryParts, state: BranchState, new: str, *, force:
 def _open_again(repository: RepositoryParts, closed: BranchState) -> None:
     """Remove this rename's mark from the branch. One table read, one transaction."""
     now = repository.refs.branch(closed.name)
-    mine = closed.renaming
-    if now is not None and now.renaming is not None and mine is not None and now.renaming.into == mine.into:
+    token = closed.renaming
+    if now is not None and now.renaming is not None and token is not None and now.renaming.into == token.into:
         repository.tables.transact(repository.branches.end_rename_writes(now))
 
 
@@ -136,17 +136,17 @@ def _move(
     removed = repository.refs.delete_branch_writes(closed, event)
     # A garbage collector that lists branches may miss one that is renamed meanwhile: so a commit that it considers
     # unreachable is not moved, and the staged changes are noted.
-    kept: list[Write] = [
+    writes: list[Write] = [
         repository.commits.alive_check(closed.commit_id),
         repository.traces.gone_write("branch", closed.name, (*tokens, into)),
     ]
     for token in tokens:
-        kept += repository.branches.drop_token_writes(token, TokenState.RENAMED, operation, into=into)
+        writes += repository.branches.drop_token_writes(token, TokenState.RENAMED, operation, into=into)
     if closed.hidden:  # a transaction's branch under another name is its user's
-        kept += [Owners(repository.tables, repository.uid).gone_write(name) for name in (closed.name, new)]
-    here = repository.branches.here_check(force=force)
+        writes += [Owners(repository.tables, repository.uid).gone_write(name) for name in (closed.name, new)]
+    condition = repository.branches.here_check(force=force)
     try:
-        repository.branches.change(closed.name, [*created, here, *removed, *kept], event)
+        repository.branches.change(closed.name, [*created, condition, *removed, *writes], event)
     except ConditionFailedError as error:
         if 0 in error.failures:
             raise AlreadyExistsError("branch", new) from None

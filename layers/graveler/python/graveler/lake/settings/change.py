@@ -97,8 +97,8 @@ def unprotect(repository: RepositoryParts, request: requests.Unprotect, _: Conte
         for pattern in request.patterns:
             if pattern not in settings.protected:
                 raise NotFoundError(f"no protection rule has the pattern {pattern!r}; list the existing ones")
-        kept = tuple(pattern for pattern in settings.protected if pattern not in request.patterns)
-        return msgspec.structs.replace(settings, protected=kept)
+        patterns = tuple(pattern for pattern in settings.protected if pattern not in request.patterns)
+        return msgspec.structs.replace(settings, protected=patterns)
 
     return _change(repository, change, force=request.force).protected
 
@@ -156,27 +156,27 @@ def _change(repository: RepositoryParts, change: Callable[[Settings], Settings],
             return settings  # only the response was lost
         if settings.read_only and not force:
             raise ReadOnlyRepositoryError(repository.name)
-        wanted = change(settings)
-        if wanted == settings:
+        changed = change(settings)
+        if changed == settings:
             return settings
-        check_settings(wanted)
-        kept = {name: value for name, value in item.items() if name not in ATTRIBUTES}
+        check_settings(changed)
+        other_attributes = {name: value for name, value in item.items() if name not in ATTRIBUTES}
         as_read: dict[str, Value | None] = {**dict.fromkeys(ATTRIBUTES), **item}
-        tried = wanted
+        tried = changed
         try:
             repository.tables.put(
-                repository_key(repository.name), {**kept, **settings_attributes(wanted)}, Matches(as_read)
+                repository_key(repository.name), {**other_attributes, **settings_attributes(changed)}, Matches(as_read)
             )
-            return wanted
+            return changed
         except ConditionFailedError:
             if not backoff.wait():
                 raise BusyError(
                     f"the settings of repository {repository.name!r} are being changed by too many others at once; try again"
                 ) from None
         except UnavailableError:
-            if _read(repository)[1] != wanted:
+            if _read(repository)[1] != changed:
                 raise
-            return wanted
+            return changed
 
 
 def _renew_tokens(repository: RepositoryParts, settings: Settings) -> None:

@@ -104,18 +104,18 @@ def check_settings(settings: Settings) -> None:
 
 def settings_attributes(settings: Settings) -> dict[str, Value]:
     """Return the attributes for these settings; those that do not apply are omitted."""
-    found: dict[str, Value] = {}
+    attributes: dict[str, Value] = {}
     if settings.read_only:
-        found[READ_ONLY] = True
+        attributes[READ_ONLY] = True
     if settings.metadata:
-        found[METADATA] = _encode(settings.metadata).decode()
+        attributes[METADATA] = _encode(settings.metadata).decode()
     if settings.protected:
-        found[PROTECTED] = list(settings.protected)
+        attributes[PROTECTED] = list(settings.protected)
     if settings.retention is not None:
-        found[RETENTION] = _encode(settings.retention).decode()
+        attributes[RETENTION] = _encode(settings.retention).decode()
     if settings.import_sources is not None:
-        found[IMPORT_SOURCES] = list(settings.import_sources)
-    return found
+        attributes[IMPORT_SOURCES] = list(settings.import_sources)
+    return attributes
 
 
 def decode_settings(name: str, item: Item) -> Settings:

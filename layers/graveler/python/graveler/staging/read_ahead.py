@@ -80,18 +80,18 @@ class ReadAhead(Generic[V]):
     def _taken(self, upto: bytes | None) -> Iterable[tuple[bytes, V]]:
         """Return the items of the pages at hand up to a key, inclusive (None: all)."""
         value = self._value
-        found: dict[bytes, V] = {}
+        by_key: dict[bytes, V] = {}
         for stream in self._streams:
-            at, keys = stream.at, stream.keys
-            end = len(keys) if upto is None else bisect_right(keys, upto, at)
+            index, keys = stream.at, stream.keys
+            end = len(keys) if upto is None else bisect_right(keys, upto, index)
             stream.at = end
-            if at == end:
+            if index == end:
                 continue
-            values = [value(item) for _, item in stream.items[at:end]]
+            values = [value(item) for _, item in stream.items[index:end]]
             if len(self._streams) == 1:
                 return zip(keys, values, strict=True)  # all of the page
-            found.update(zip(keys[at:end], values, strict=True))
-        return [(key, found[key]) for key in sorted(found)]
+            by_key.update(zip(keys[index:end], values, strict=True))
+        return [(key, by_key[key]) for key in sorted(by_key)]
 
     def _ask(self, stream: _Stream) -> None:
         """Start fetching the next page, if one exists."""

@@ -24,7 +24,7 @@ from graveler.storage.tables.port import ConditionFailedError, Item, Key, Write
 from graveler.tree.record import encode_key
 
 
-class Beside(Struct, frozen=True):
+class StagedWithWrites(Struct, frozen=True):
     """The contents of one transaction: objects and deletes, of distinct paths, and ``writes`` of a room above. At most 99
     together."""
 
@@ -33,11 +33,11 @@ class Beside(Struct, frozen=True):
     writes: Sequence[Write] = ()
 
 
-Decide: TypeAlias = Callable[[Sequence[Item | None]], Beside | None]
+Decide: TypeAlias = Callable[[Sequence[Item | None]], StagedWithWrites | None]
 """Returns what to stage, given items of a room above; None to stage nothing."""
 
 
-def stage_beside(
+def stage_with_writes(
     repository: RepositoryParts, branch: str, keys: Sequence[Key], decide: Decide, *, force: bool = False
 ) -> bool:
     """Stage what ``decide`` returns for the items of a room above that are under ``keys``: objects and deletes, in one
