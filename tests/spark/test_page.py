@@ -30,11 +30,3 @@ def test_the_page_works(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     for number, block in enumerate(blocks(PAGE), 1):
         exec(compile(block, f"{PAGE.name}, block {number}", "exec"), names)
     assert "report" in names
-    # What the README shows, which says the same in short.
-    (short,) = blocks(ROOT / "README.md")
-    lines = [line for line in short.splitlines() if line]
-    assert lines[-2].startswith("graveler.spark.read(")
-    assert lines[-1].startswith("graveler.spark.diff(")
-    exec(compile("\n".join(lines[:-2]), "README.md", "exec"), names)
-    assert eval(lines[-2], names).count() == 900, "as it was before"
-    assert {row.type for row in eval(lines[-1], names).collect()} == {"added", "removed"}
