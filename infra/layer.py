@@ -43,12 +43,10 @@ PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylin
 _EXTRAS: Final = ("api", "aws")
 _ELSEWHERE: Final = (
     "__main__.py",
-    "arrow",
     "cli",
     "duckdb.py",
     "filesystem",
     "polars.py",
-    "rowdiff",
     "server",
     "spark",
     "sql",
