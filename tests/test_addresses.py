@@ -46,7 +46,7 @@ def test_the_command_line_and_the_filesystem_read_what_they_print(tag: str, path
     assert parse_prefix(str(uri)) == uri
     assert parse_ref(str(parse_ref(ref_address("sales", tag)))).ref == tag
     both = parse_sides(f"{ref_address('sales', tag)}..{quote_ref(tag)}", None, None)
-    assert (both.left, both.right) == (tag, tag)
+    assert (both.old, both.new) == (tag, tag)
     assert place_of(Place("sales", tag, path).name) == Place("sales", tag, path)
 
 
@@ -60,8 +60,8 @@ def test_a_path_has_one_spelling_in_the_filesystem(segment: str, path: str) -> N
 def test_without_a_scheme_and_where_no_path_can_follow_a_slash_needs_no_escape() -> None:
     assert parse_ref("lakefs://sales/nightly/2026-01-31~1").ref == "nightly/2026-01-31~1"
     assert parse_ref("lakefs://sales/nightly%2F2026-01-31~1").ref == "nightly/2026-01-31~1"
-    assert parse_sides("lakefs://sales/x/y..a%2541", None, None).right == "a%41"
-    assert parse_sides("lakefs://sales/main", "a%2Fb", None).right == "a%2Fb"
+    assert parse_sides("lakefs://sales/x/y..a%2541", None, None).new == "a%41"
+    assert parse_sides("lakefs://sales/main", "a%2Fb", None).new == "a%2Fb"
 
 
 class _Tags:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.cli import globs
-from graveler.cli.verbs import objects
+from graveler.cli import globs, terminal
 from graveler.errors import InvalidError
 from graveler.sdk.lake import open_lake
 from tests.cli.support import commit, done, put, run, write_tree
@@ -432,7 +431,7 @@ def test_rm_of_a_pattern_asks_with_a_sum(monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append(question)
         return answers.pop(0)
 
-    monkeypatch.setattr(objects, "confirm", confirm)
+    monkeypatch.setattr(terminal, "confirm", confirm)
     assert run("rm", "lakefs://lake/main/raw/2026-*.csv").code == 5
     assert done("rm", "lakefs://lake/main/raw/2026-*.csv", "--dry-run").out.splitlines() == [
         "would remove raw/2026-01.csv",

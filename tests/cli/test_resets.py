@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from graveler.cli.verbs import resets
+from graveler.cli import terminal
 from tests.cli.support import commit, done, put, run
 
 MAIN = "lakefs://lake/main"
@@ -62,7 +62,7 @@ def test_a_reset_of_a_folder_asks_and_prints_sums(lake: Path, monkeypatch: pytes
         asked.append(question)
         return answers.pop(0)
 
-    monkeypatch.setattr(resets, "confirm", confirm)
+    monkeypatch.setattr(terminal, "confirm", confirm)
     refused = run("reset", "-r", f"{MAIN}/dir/")
     assert (refused.code, refused.out, len(changes())) == (5, "", 3)
     assert "not confirmed" in refused.err

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from graveler.cli.local_ingest import OwnIngest
+from graveler.cli.local_ingest import LocalIngest
 from graveler.errors import UnavailableError
 from graveler.ingest.events import FILES, EventKind, ObjectEvent
 from graveler.ingest.reconcile import Reconciled
@@ -32,7 +32,7 @@ STEPS = 40
 class Away:
     """A server that answers now and then."""
 
-    def __init__(self, own: OwnIngest) -> None:
+    def __init__(self, own: LocalIngest) -> None:
         self._own = own
         self.away = False
 
@@ -67,9 +67,9 @@ class Place:
         self.repository = self.lake.create_repository("quick", "local://quick")
         made = rule or Rule("drop", "", "main", "in/", commit=CommitPolicy(objects=1))
         RuleStore(self.lake.tables).add(self.lake, "quick", replace(made, source=f"file://{self.drop}/"))
-        self.ingest = Away(OwnIngest(self.lake))
+        self.ingest = Away(LocalIngest(self.lake))
         self.rules: Callable[[], list[tuple[str, Rule]]] = lambda: [
-            (repository, rule) for repository, rules in OwnIngest(self.lake).all_rules() for rule in rules
+            (repository, rule) for repository, rules in LocalIngest(self.lake).all_rules() for rule in rules
         ]
         self._ticks = time.time_ns
         self.begin()

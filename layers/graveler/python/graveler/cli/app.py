@@ -88,8 +88,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         print(f"graveler {__version__}")
         raise typer.Exit
 
@@ -149,8 +149,8 @@ def root(
 
 
 def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -> None:
-    for at, verb in enumerate(verbs):
-        app.command(names[at] if names else verb.__name__, rich_help_panel=section)(verb)
+    for index, verb in enumerate(verbs):
+        app.command(names[index] if names else verb.__name__, rich_help_panel=section)(verb)
 
 
 _add(START, demonstration.demo, repositories.init, use.use)

@@ -46,10 +46,10 @@ def join_words(environment: dict[str, str]) -> dict[str, str]:
     joined: list[str] = []
     open_end = False
     front = ""
-    for at, word in enumerate(words[: last + 1]):
+    for index, word in enumerate(words[: last + 1]):
         glued = bool(joined) and (open_end or word == ":")
         whole = joined.pop() + word if glued else word
-        if at == last:
+        if index == last:
             front = whole[: len(whole) - len(word)] if word != ":" else whole
             whole = "" if word == ":" else word
         joined.append(whole)
@@ -159,12 +159,12 @@ def _in_default(context: typer.Context, incomplete: str) -> list[str]:
     """Return paths in the default repository that start so."""
     named = _named(context)
     ask(named)
-    found = default()
-    if found is None:
+    place = default()
+    if place is None:
         return []
-    branch = default_branch(found)
+    branch = default_branch(place)
     with open_lake(named) as lake:
-        page = lake.repository(found.repository).list_objects(branch, prefix=incomplete, delimiter="/", amount=_MOST)
+        page = lake.repository(place.repository).list_objects(branch, prefix=incomplete, delimiter="/", amount=_MOST)
         return [item.path for item in page.results if "\n" not in item.path]
 
 
@@ -184,10 +184,10 @@ def _files(incomplete: str) -> list[str]:
     folder, slash, start = incomplete.rpartition("/")
     try:
         with os.scandir(folder + slash or ".") as entries:
-            found = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(start))
+            matches = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(start))
     except OSError:
         return []
-    return [f"{folder}{slash}{name}{'/' if is_folder else ''}" for name, is_folder in found[:_MOST]]
+    return [f"{folder}{slash}{name}{'/' if is_folder else ''}" for name, is_folder in matches[:_MOST]]
 
 
 def _refs(context: typer.Context, incomplete: str, find: "Find") -> list[str]:
@@ -218,5 +218,5 @@ def _repositories(context: typer.Context, prefix: str) -> Iterator[str]:
 
 def _named(context: typer.Context) -> Named:
     """Return the lake that the options name, after the verb or before it."""
-    behind = context.params.get("lake")
-    return named_location(context, behind if isinstance(behind, Named) else None)
+    option = context.params.get("lake")
+    return named_location(context, option if isinstance(option, Named) else None)

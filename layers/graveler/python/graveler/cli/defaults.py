@@ -70,10 +70,10 @@ def unbound() -> str:
     )
 
 
-def default_branch(found: Default) -> str:
+def default_branch(place: Default) -> str:
     """Return the default branch: the one that is set, else the repository's own, for a read of the lake's table."""
-    if found.branch:
-        return found.branch
+    if place.branch:
+        return place.branch
     from graveler.cli.locations import open_repository
 
-    return open_repository(lake_options(), found.repository).repository.default_branch
+    return open_repository(lake_options(), place.repository).repository.default_branch

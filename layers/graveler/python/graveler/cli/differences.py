@@ -33,13 +33,7 @@ def patches_of(repository: "AnyRepository", before: str, after: str) -> "Patches
 
 
 def show_changes(
-    screen: Screen,
-    changes: "Iterable[Change]",
-    if_none: str,
-    *,
-    as_json: bool,
-    stat: bool = False,
-    patches: "Patches | None" = None,
+    screen: Screen, changes: "Iterable[Change]", if_none: str, *, stat: bool = False, patches: "Patches | None" = None
 ) -> None:
     """Show the changes and a line with their sum, which is ``if_none`` without any. As JSON, with ``patches``, a change has a
     ``patch``, null if there is none."""
@@ -51,16 +45,15 @@ def show_changes(
         counts[f"{kind} before"] += before
         counts[f"{kind} after"] += after
         patch = None if patches is None else patches.of(change)
-        if as_json:
+        if screen.as_json:
             text = None if not isinstance(patch, list) else "".join(f"{line}\n" for line in patch)
             screen.json({**change_json(change), **({} if patches is None else {"patch": text})})
             continue
         screen.line(_stat_line(screen, change) if stat else change_line(screen, change))
         for line in () if patch is None else _patch_lines(screen, patch):
             screen.line(line)
-    if not as_json:
-        total = _totals(screen, counts) if stat else change_summary(counts)
-        screen.line(screen.paint(total or if_none, "dim"))
+    total = _totals(screen, counts) if stat else change_summary(counts)
+    screen.note(screen.paint(total or if_none, "dim"))
 
 
 def _stat_line(screen: Screen, change: "Change") -> str:
@@ -71,16 +64,8 @@ def _stat_line(screen: Screen, change: "Change") -> str:
 def _totals(screen: Screen, counts: "Counter[str]") -> str:
     from graveler.model import Totals
 
-    totals = Totals(
-        counts["added"],
-        counts["added after"],
-        counts["removed"],
-        counts["removed before"],
-        counts["changed"],
-        counts["changed before"],
-        counts["changed after"],
-    )
-    return totals_text(screen, totals)
+    fields = ("added", "added after", "removed", "removed before", "changed", "changed before", "changed after")
+    return totals_text(screen, Totals(*(counts[field] for field in fields)))
 
 
 def _patch_lines(screen: Screen, patch: list[str] | str) -> Iterator[str]:
@@ -89,10 +74,6 @@ def _patch_lines(screen: Screen, patch: list[str] | str) -> Iterator[str]:
         return
     for index, line in enumerate(patch):
         style = "bold" if index < 2 else {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        shown = _shown(line)
+        # On a terminal, nothing in an object may move the cursor or hide something.
+        shown = "\t".join(map(printable, line.split("\t"))) if sys.stdout.isatty() else line
         yield screen.paint(shown, style) if style else shown
-
-
-def _shown(line: str) -> str:
-    """Return a line of an object; on a terminal, without what could move the cursor or hide something."""
-    return "\t".join(map(printable, line.split("\t"))) if sys.stdout.isatty() else line

@@ -14,8 +14,8 @@ def is_pattern(path: str) -> bool:
 
 def beginning(pattern: str) -> str:
     """Return the part of a pattern that every matching path starts with."""
-    found = _SPECIAL.search(pattern)
-    return pattern if found is None else pattern[: found.start()]
+    special = _SPECIAL.search(pattern)
+    return pattern if special is None else pattern[: special.start()]
 
 
 def matches(pattern: str, path: str) -> bool:
@@ -24,13 +24,13 @@ def matches(pattern: str, path: str) -> bool:
     ends = _behind_any(parts, {0})
     for name in path.split("/"):
         following = set()
-        for at in ends:
-            if at == len(parts):
+        for index in ends:
+            if index == len(parts):
                 continue
-            if parts[at] == "**":
-                following.add(at)
-            elif fnmatchcase(name, parts[at]):
-                following.add(at + 1)
+            if parts[index] == "**":
+                following.add(index)
+            elif fnmatchcase(name, parts[index]):
+                following.add(index + 1)
         ends = _behind_any(parts, following)
     return len(parts) in ends
 
@@ -38,7 +38,7 @@ def matches(pattern: str, path: str) -> bool:
 def _behind_any(parts: list[str], ends: set[int]) -> set[int]:
     """Return the positions in a pattern that are reached from these without a further part of a path: behind ``**``."""
     reached = set(ends)
-    for at in range(len(parts)):
-        if at in reached and parts[at] == "**":
-            reached.add(at + 1)
+    for index in range(len(parts)):
+        if index in reached and parts[index] == "**":
+            reached.add(index + 1)
     return reached

@@ -108,18 +108,16 @@ def _address_hint(named: "Named | None", text: str) -> str:
         ref = text.removeprefix(scheme).rstrip("/")
         return f"`graveler ls {scheme}{ref}/` lists what there is" if "/" in ref else ""
     words = _SCHEME_START.sub("", text)
-    first, _, rest = words.partition("/")
-    if not first or "://" in words:
+    name, _, rest = words.partition("/")
+    if not name or "://" in words:
         return ""
     try:
         names = _repositories(named)
-        if first in names:
+        if name in names:
             return (
-                f"Did you mean {SCHEME}{words}?"
-                if rest
-                else f"{first!r} is a repository: write {SCHEME}{first}/BRANCH/"
+                f"Did you mean {SCHEME}{words}?" if rest else f"{name!r} is a repository: write {SCHEME}{name}/BRANCH/"
             )
-        base = _MODIFIER.split(first)[0]
+        base = _MODIFIER.split(name)[0]
         if len(names) == 1:
             open_lake(named).repository(names[0]).branch(base)
             return f"Did you mean {SCHEME}{names[0]}/{words}?"
@@ -142,28 +140,28 @@ def _branch_of_only(named: "Named | None", name: str) -> str:
 
 def _path_behind_ref(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
     """Return a hint for a ref with a path behind it, where only a ref can stand."""
-    first, slash, path = ref.partition("/")
+    base, slash, path = ref.partition("/")
     if not slash:
         return ""
     try:
-        opened().commit_of(first)
+        opened().commit_of(base)
     except GravelerError:  # the error that is being reported matters, not this one
         return ""
     return (
-        f"A path cannot stand here, only a ref, such as {SCHEME}{repository}/{first}; `graveler log --path {path}` shows what "
+        f"A path cannot stand here, only a ref, such as {SCHEME}{repository}/{base}; `graveler log --path {path}` shows what "
         "changed a path, `graveler stat` what it is"
     )
 
 
 def _repository_in_front(named: "Named | None", ref: str) -> str:
     """Return a hint for an address without its scheme, taken for a ref of the default repository."""
-    first, slash, rest = ref.partition("/")
+    name, slash, rest = ref.partition("/")
     try:
-        if parsed_by_command() or not slash or first not in _repositories(named):
+        if parsed_by_command() or not slash or name not in _repositories(named):
             return ""
     except GravelerError:  # the error that is being reported matters, not this one
         return ""
-    return f"{first!r} is a repository: write {SCHEME}{first}/{rest}."
+    return f"{name!r} is a repository: write {SCHEME}{name}/{rest}."
 
 
 def _ref_in_front(opened: "Callable[[], AnyRepository]", repository: str, path: str) -> str:
@@ -195,7 +193,7 @@ def path_taken_for(repository: "AnyRepository", branch: RefURI, path: str, remed
     except GravelerError:
         prefixes = (path, f"{path.removesuffix('/')}/")
         states = (branch.ref, f"{branch.ref}@")
-        if any(repository.list_objects(ref, prefix=each, amount=1).results for ref in states for each in prefixes):
+        if any(repository.list_objects(ref, prefix=prefix, amount=1).results for ref in states for prefix in prefixes):
             return ""
         advice = no_head(path) or f"`graveler ls {branch}/` lists what there is"
         return f"{branch.ref!r} has no path {path!r}, with or without what is staged. {advice}"
@@ -248,11 +246,11 @@ def _path_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str,
     places = [(parent + slash, name)] + ([("", path.partition("/")[0])] if parent else [])
     try:
         repo = opened()
-        for folder, wanted in places:
+        for folder, misspelt in places:
             page = repo.list_objects(ref, prefix=folder, delimiter="/", amount=_NAMES)
-            found = {item.path.removeprefix(folder).removesuffix("/"): item.path for item in page.results}
-            if found:
-                meant = _question([found[close] for close in _closest(wanted, found) if found[close] != path])
+            paths = {item.path.removeprefix(folder).removesuffix("/"): item.path for item in page.results}
+            if paths:
+                meant = _question([paths[close] for close in _closest(misspelt, paths) if paths[close] != path])
                 return _joined(meant, f"`graveler ls {Address(repository, ref, folder)}` lists what there is")
     except GravelerError:
         return ""
@@ -269,9 +267,9 @@ def _close(name: str, names: Callable[[], Iterable[str]]) -> str:
 def _closest(name: str, names: Iterable[str]) -> list[str]:
     """Return the names most like ``name``, whatever their case."""
     by_lower: dict[str, list[str]] = {}
-    for one in names:
-        by_lower.setdefault(one.lower(), []).append(one)
-    return [one for close in get_close_matches(name.lower(), by_lower, n=3) for one in by_lower[close]]
+    for candidate in names:
+        by_lower.setdefault(candidate.lower(), []).append(candidate)
+    return [match for close in get_close_matches(name.lower(), by_lower, n=3) for match in by_lower[close]]
 
 
 def _question(names: list[str]) -> str:

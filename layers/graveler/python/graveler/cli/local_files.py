@@ -71,12 +71,12 @@ def _files_in(
 ) -> Iterator[tuple[Path, str]]:
     try:
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        if rules.is_reading and any(entry.name == IGNORE_FILE and entry.is_file() for entry in found):
+            children = sorted(entries, key=lambda entry: entry.name)
+        if rules.is_reading and any(entry.name == IGNORE_FILE and entry.is_file() for entry in children):
             rules = rules.with_file((folder / IGNORE_FILE).read_bytes())
     except OSError as error:
         raise refused("read", folder, error) from None
-    for entry in found:
+    for entry in children:
         is_folder = _is_folder(entry)
         reason = rules.reason(entry.name, is_folder=is_folder)
         if reason is not None:

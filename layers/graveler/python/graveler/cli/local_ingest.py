@@ -1,26 +1,22 @@
 """Ingest into a local lake, with the verbs of :class:`graveler.remote.ingest.RemoteIngest`."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 from graveler.errors import CorruptError, RepositoryNotFoundError
-from graveler.ingest.events import ObjectEvent
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.reconcile import Reconciled, Reconciler
-from graveler.ingest.results import Batch, Message, Result
-from graveler.ingest.rules import Rule, RuleStore
+from graveler.ingest.rules import Rule
 from graveler.ingest.status import IngestStatus, status
 from graveler.lake.clock import SystemClock
 from graveler.lake.lake import Lake
 
 
-class OwnIngest:
+class LocalIngest(Ingester):
     """Ingest by this process."""
 
     def __init__(self, lake: Lake) -> None:
-        self._lake = lake
-        self._clock = SystemClock()
-        self._store = RuleStore(lake.tables)
+        self._reconciler = Reconciler(lake.tables, SystemClock())
+        super().__init__(lake, SystemClock())
 
     def add(self, repository: str, rule: Rule) -> Rule:
         """See :meth:`RuleStore.add`."""
@@ -33,8 +29,8 @@ class OwnIngest:
     def rule(self, repository: str, name: str) -> tuple[Rule, IngestStatus]:
         """Return the rule of this name, and its status."""
         opened = self._lake.repository(repository)
-        found = self._store.get(opened.repository, name)
-        return found, status(self._lake.tables, opened, found)
+        rule = self._store.get(opened.repository, name)
+        return rule, status(self._lake.tables, opened, rule)
 
     def remove(self, repository: str, name: str) -> Rule:
         """Remove a rule and return it."""
@@ -43,34 +39,17 @@ class OwnIngest:
     def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
         """Yield the repositories that have rules, with their rules. Those left by deleted repositories are omitted, even if their
         name is used again. So are damaged ones, which :meth:`commit_due` names."""
-        for found in self._store.all():
+        for stored in self._store.all():
             try:
-                opened = self._lake.repository(found.repository)
+                opened = self._lake.repository(stored.repository)
             except (RepositoryNotFoundError, CorruptError):
                 continue
-            if opened.repository.uid == found.uid:
-                yield found.repository, found.rules
-
-    def process(self, events: Sequence[ObjectEvent]) -> Batch:
-        """See :meth:`Ingester.process`."""
-        return self._ingester.process(events)
-
-    def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
-        """See :meth:`Ingester.process_messages`."""
-        return self._ingester.process_messages(messages)
-
-    def commit_due(self) -> Batch:
-        """See :meth:`Ingester.commit_due`."""
-        return self._ingester.commit_due()
+            if opened.repository.uid == stored.uid:
+                yield stored.repository, stored.rules
 
     def reconcile(
         self, repository: str, rule: Rule, *, dry_run: bool, exclude: Sequence[str] = (), ignore: bool = True
     ) -> Reconciled:
         """See :meth:`Reconciler.reconcile`."""
-        reconciler = Reconciler(self._lake.tables, self._clock)
         opened = self._lake.repository(repository)
-        return reconciler.reconcile(opened, rule, dry_run=dry_run, exclude=exclude, ignore=ignore)
-
-    @cached_property
-    def _ingester(self) -> Ingester:
-        return Ingester(self._lake, self._clock)
+        return self._reconciler.reconcile(opened, rule, dry_run=dry_run, exclude=exclude, ignore=ignore)

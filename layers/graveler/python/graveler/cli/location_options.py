@@ -1,4 +1,4 @@
-"""The options that say where the lake is, behind a command as well as before it."""
+"""The options that say where the lake is, after a command as well as before it."""
 
 from copy import copy
 from typing import Any, Final
@@ -14,7 +14,7 @@ _NAMES: Final = (
     "profile",
 )
 _SHOWN: Final = "objects"
-"""The one in each command's help: a table that --lake names is nothing without it."""
+"""The one option shown in every command's help; a DynamoDB lake cannot work without it."""
 
 
 def add_location_options(root: Any) -> None:
@@ -22,29 +22,29 @@ def add_location_options(root: Any) -> None:
     name already."""
     options = {option.name: option for option in root.params if option.name in _NAMES}
     for command in _commands(root):
-        at = next((number for number, param in enumerate(command.params) if param.name == "lake"), None)
-        if at is None:
+        position = next((number for number, param in enumerate(command.params, 1) if param.name == "lake"), None)
+        if position is None:
             continue
-        taken = {text for param in command.params for text in param.opts}
-        command.params[at + 1 : at + 1] = [
-            _behind(options[name]) for name in _NAMES if taken.isdisjoint(options[name].opts)
+        names = {text for param in command.params for text in param.opts}
+        command.params[position:position] = [
+            _copy(options[name]) for name in _NAMES if names.isdisjoint(options[name].opts)
         ]
 
 
 def _commands(group: Any) -> list[Any]:
     inner = getattr(group, "commands", None)
-    return [group] if inner is None else [command for each in inner.values() for command in _commands(each)]
+    return [group] if inner is None else [command for child in inner.values() for command in _commands(child)]
 
 
-def _behind(option: Any) -> Any:
+def _copy(option: Any) -> Any:
     """Return a copy of an option of the root that sets the same value; first, since --lake reads all of them."""
 
     def keep(context: Any, _: Any, value: str | None) -> None:
         if value is not None:
             context.find_root().params[option.name] = value
 
-    behind = copy(option)
-    behind.name = f"{option.name}_behind"  # apart from the command's own parameters
-    behind.expose_value, behind.is_eager, behind.hidden = False, True, option.name != _SHOWN
-    behind.callback = keep
-    return behind
+    twin = copy(option)
+    twin.name = f"{option.name}_behind"  # apart from the command's own parameters
+    twin.expose_value, twin.is_eager, twin.hidden = False, True, option.name != _SHOWN
+    twin.callback = keep
+    return twin

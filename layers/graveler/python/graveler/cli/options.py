@@ -17,11 +17,12 @@ OF_USE: Final = "[default: that of `graveler use`]"
 def named_location(context: typer.Context, lake: Named | None = None) -> Named:
     """Return the lake's location from the command line: ``--lake`` after the verb, and the options before it."""
     before = context.find_root().params
-    given = {field.name: before[field.name] for field in fields(Named) if field.name in before}
-    found = Named(**given, by_options=True)
-    found = found if lake is None else replace(found, lake=lake.lake)
-    ask(found)
-    return found
+    named = Named(
+        **{field.name: before[field.name] for field in fields(Named) if field.name in before}, by_options=True
+    )
+    named = named if lake is None else replace(named, lake=lake.lake)
+    ask(named)
+    return named
 
 
 LakeOption = Annotated[
@@ -54,15 +55,15 @@ Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only name
 
 def parse_metadata(pairs: list[str] | None, option: str = "--meta") -> dict[str, str]:
     """Parse ``KEY=VALUE`` of each ``option``. :class:`InvalidError` for one without ``=``, without key, or given twice."""
-    found: dict[str, str] = {}
+    metadata: dict[str, str] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise InvalidError(f"{option} {pair!r} is not of the form KEY=VALUE")
-        if key in found:
+        if key in metadata:
             raise InvalidError(f"{option} names key {key!r} twice; give each key once")
-        found[key] = value
-    return found
+        metadata[key] = value
+    return metadata
 
 
 def parse_exclude(patterns: list[str] | None) -> tuple[str, ...]:

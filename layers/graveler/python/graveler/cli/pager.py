@@ -29,15 +29,16 @@ NoPager = Annotated[bool, typer.Option("--no-pager", help="Write directly to the
 
 
 @contextmanager
-def paged(*, wanted: bool = True) -> Iterator[Screen]:
-    """Provide a screen whose lines go to the pager, if one is ``wanted`` and stdout is a terminal; else to stdout.
+def paged(*, direct: bool = False, as_json: bool = False) -> Iterator[Screen]:
+    """Provide a screen whose lines go to the pager if stdout is a terminal; to stdout for programs, and if ``direct``.
 
     When the user leaves the pager early, the body of the ``with`` ends there, without an error. :class:`InvalidError` for a pager
     that cannot be started.
     """
-    command = _command() if wanted and sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else []
+    is_direct = direct or as_json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
+    command = [] if is_direct else _command()
     if not command:
-        yield output()
+        yield output(as_json=as_json)
         return
     sys.stdout.flush()
     try:

@@ -77,8 +77,8 @@ def unified(
         return None
     lines = [f"--- {names[0]}", f"+++ {names[1]}"]
     for hunk in compared.get_grouped_opcodes(_CONTEXT):
-        first, last = hunk[0], hunk[-1]
-        lines.append(f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@")
+        start, end = hunk[0], hunk[-1]
+        lines.append(f"@@ -{_range(start[1], end[2])} +{_range(start[3], end[4])} @@")
         for kind, old_begin, old_end, new_begin, new_end in hunk:
             if kind == "equal":
                 lines += chain.from_iterable(_marked(f" {line}") for line in old[old_begin:old_end])

@@ -12,9 +12,9 @@ def report_left_out(left_out: Sequence[tuple[str, str]]) -> None:
     the verb fails, after it has written the rest."""
     from graveler.lake.exporting.export_names import IS_MARKER, UnwritableKeysError
 
-    markers = sum(why == IS_MARKER for _, why in left_out)
-    problems = [(path, why) for path, why in left_out if why != IS_MARKER]
+    problems = [(path, reason) for path, reason in left_out if reason != IS_MARKER]
+    markers = len(left_out) - len(problems)
     if markers:
         warn(f"left out {count(markers, 'empty folder marker')}, which no file can be")
     if problems:
-        raise ListedError(UnwritableKeysError(problems), [f"{path}  {why}" for path, why in problems])
+        raise ListedError(UnwritableKeysError(problems), [f"{path}  {reason}" for path, reason in problems])

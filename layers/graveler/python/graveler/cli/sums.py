@@ -6,44 +6,45 @@ from graveler.cli.terminal import Json, Screen
 from graveler.cli.values import count, human_size
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from graveler.lake.reading.summary import Summary, Usage
     from graveler.model import Totals
     from graveler.requests.importing import ImportChanges
     from graveler.retention.runs import Tally
     from graveler.retention.space import Space
 
+_SIZES = "{} → {}"
 
-def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, *, as_json: bool) -> None:
+
+def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str) -> None:
     """Show how much differs. ``prefix`` is the requested one."""
+    from msgspec.structs import asdict
+
     for part in summary.parts:
-        if as_json:
-            screen.json({"type": _kind(part.path, prefix), "path": part.path, **_totals_json(part.totals)})
-        else:
-            screen.line(f"{totals_text(screen, part.totals)}  {_folder(screen, part.path, prefix)}")
-    if as_json:
-        screen.json({"type": "total", "path": prefix, **_totals_json(summary.total)})
-    else:
-        total = totals_text(screen, summary.total)
-        behind = f"  {screen.paint('total', 'dim')}" if summary.parts else ""
-        screen.line(f"{total}{behind}" if total else screen.paint(if_none, "dim"))
+        _show_part(screen, part.path, prefix, asdict(part.totals), totals_text(screen, part.totals))
+    total = totals_text(screen, summary.total)
+    label = f"  {screen.paint('total', 'dim')}" if summary.parts else ""
+    document: Json = {"type": "total", "path": prefix, **asdict(summary.total)}
+    screen.answer(document, f"{total}{label}" if total else screen.paint(if_none, "dim"))
 
 
 def show_import(screen: Screen, changes: "ImportChanges", *, would: bool = False) -> None:
     """Show what an import added, replaced and removed at its destination, or ``would``; a line for each that is not zero, and one
     for what is unchanged."""
     verb = "would be " if would else ""
-    before_and_after = f"{human_size(changes.replaced_bytes_before)} → {human_size(changes.replaced_bytes_after)}"
+    replaced = _SIZES.format(human_size(changes.replaced_bytes_before), human_size(changes.replaced_bytes_after))
     lines = (
         ("+", "added", changes.added, human_size(changes.added_bytes), "green"),
-        ("~", "replaced", changes.replaced, before_and_after, "yellow"),
+        ("~", "replaced", changes.replaced, replaced, "yellow"),
         ("-", "removed", changes.removed, human_size(changes.removed_bytes), "red"),
         (" ", "unchanged", changes.unchanged, human_size(changes.unchanged_bytes), "dim"),
     )
     for mark, done, number, size, colour in lines:
         if number:
-            screen.line(screen.paint(f"  {mark} {count(number, 'object')} {verb}{done}, {size}", colour))
+            screen.note(screen.paint(f"  {mark} {count(number, 'object')} {verb}{done}, {size}", colour))
     if changes.excluded:
-        screen.line(screen.paint(f"    {excluded_text(changes.excluded)}", "dim"))
+        screen.note(screen.paint(f"    {excluded_text(changes.excluded)}", "dim"))
 
 
 def excluded_text(number: int) -> str:
@@ -51,23 +52,20 @@ def excluded_text(number: int) -> str:
     return f"{number:,} left out by .gravelerignore or --exclude"
 
 
-def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) -> None:
+def show_usage(screen: Screen, usage: "Usage", prefix: str) -> None:
     """Show the usage. ``prefix`` is the requested one."""
     for part in usage.parts:
-        if as_json:
-            fields: Json = {"type": _kind(part.path, prefix), "path": part.path}
-            screen.json({**fields, "objects": part.objects, "size": part.size})
-        else:
-            screen.line(f"{_usage_text(part.objects, part.size)}  {_folder(screen, part.path, prefix)}")
-    if as_json:
-        screen.json({"type": "total", "path": prefix, "objects": usage.objects, "size": usage.size})
-    else:
-        screen.line(f"{_usage_text(usage.objects, usage.size)}  {screen.paint('total', 'dim')}")
+        numbers = {"objects": part.objects, "size": part.size}
+        _show_part(screen, part.path, prefix, numbers, _usage_text(part.objects, part.size))
+    screen.answer(
+        {"type": "total", "path": prefix, "objects": usage.objects, "size": usage.size},
+        f"{_usage_text(usage.objects, usage.size)}  {screen.paint('total', 'dim')}",
+    )
 
 
-def show_space(screen: Screen, space: "Space", *, as_json: bool) -> None:
+def show_space(screen: Screen, space: "Space") -> None:
     """Show the space by holder."""
-    if as_json:
+    if screen.as_json:
         from msgspec import to_builtins
 
         screen.json(to_builtins(space))
@@ -80,50 +78,48 @@ def show_space(screen: Screen, space: "Space", *, as_json: bool) -> None:
         screen.line(screen.safe(f"{sizes}  {holding.kind.value} {holding.name}".rstrip()))
     unheld = f", of which {_space_text(space.unheld)} unreferenced" if space.unheld.files else ""
     screen.line(f"{_space_text(space.objects)}{unheld}")
-    own = ", ".join(f"{folder} {human_size(tally.bytes)}" for folder, tally in sorted(space.own.items()))
-    screen.line(screen.safe(f"graveler's own files: {own}"))
+    folders = ", ".join(f"{folder} {human_size(tally.bytes)}" for folder, tally in sorted(space.own.items()))
+    screen.line(screen.safe(f"graveler's own files: {folders}"))
     if space.unknown.files:
         screen.line(f"unknown files: {count(space.unknown.files, 'file')}, {human_size(space.unknown.bytes)}")
 
 
 def totals_text(screen: Screen, totals: "Totals") -> str:
     """Return ``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
-    words = []
+    return "; ".join(
+        screen.paint(f"{mark} {count(number, 'object')}, {size}", colour)
+        for mark, _, number, size, colour in _changed(totals, _SIZES)
+    )
+
+
+def total_lines(screen: Screen, totals: "Totals") -> list[str]:
+    """Return a line for each kind of change: ``~ 1 changed, 5 B before and 7 B after``."""
+    return [
+        screen.paint(f"{mark} {number:,} {kind}, {size}", colour)
+        for mark, kind, number, size, colour in _changed(totals, "{} before and {} after")
+    ] or ["no changes"]
+
+
+def _changed(totals: "Totals", sizes: str) -> "Iterator[tuple[str, str, int, str, str]]":
+    """Yield mark, name, number, size and colour of each kind of change that there is. ``sizes`` joins two sizes."""
+    before, after = human_size(totals.changed_bytes_before), human_size(totals.changed_bytes_after)
     if totals.added:
-        words.append(screen.paint(f"+ {count(totals.added, 'object')}, {human_size(totals.added_bytes)}", "green"))
+        yield "+", "added", totals.added, human_size(totals.added_bytes), "green"
     if totals.removed:
-        words.append(screen.paint(f"- {count(totals.removed, 'object')}, {human_size(totals.removed_bytes)}", "red"))
+        yield "-", "removed", totals.removed, human_size(totals.removed_bytes), "red"
     if totals.changed:
-        sizes = f"{human_size(totals.changed_bytes_before)} → {human_size(totals.changed_bytes_after)}"
-        words.append(screen.paint(f"~ {count(totals.changed, 'object')}, {sizes}", "yellow"))
-    return "; ".join(words)
+        yield "~", "changed", totals.changed, sizes.format(before, after), "yellow"
 
 
 def _space_text(tally: "Tally") -> str:
     return f"{count(tally.files, 'object')}, {human_size(tally.bytes)}"
 
 
-def _kind(path: str, prefix: str) -> str:
-    return "direct" if path == prefix else "prefix"
-
-
-def _folder(screen: Screen, path: str, prefix: str) -> str:
-    """Return a common prefix; for what is in none, a text that says so."""
-    if path == prefix:
-        return screen.paint("(in no folder)", "dim")
-    return screen.paint(screen.safe(path), "blue", "bold")
-
-
-def _totals_json(totals: "Totals") -> Json:
-    return {
-        "added": totals.added,
-        "added_bytes": totals.added_bytes,
-        "removed": totals.removed,
-        "removed_bytes": totals.removed_bytes,
-        "changed": totals.changed,
-        "changed_bytes_before": totals.changed_bytes_before,
-        "changed_bytes_after": totals.changed_bytes_after,
-    }
+def _show_part(screen: Screen, path: str, prefix: str, numbers: Json, text: str) -> None:
+    """Show the sums of a folder, or of what is in none."""
+    is_folder = path != prefix
+    name = screen.paint(screen.safe(path), "blue", "bold") if is_folder else screen.paint("(in no folder)", "dim")
+    screen.answer({"type": "prefix" if is_folder else "direct", "path": path, **numbers}, f"{text}  {name}")
 
 
 def _usage_text(objects: int, size: int) -> str:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TextIO
 
+from graveler.errors import PreconditionError
 from graveler.text.readable import printable
 
 _CODES: Final = {
@@ -57,11 +58,12 @@ def has_colours(stream: TextIO) -> bool:
 
 
 class Screen:
-    """One stream read by people or programs."""
+    """One stream read by people or, ``as_json``, by programs."""
 
-    def __init__(self, stream: TextIO, *, colours: bool | None = None) -> None:
+    def __init__(self, stream: TextIO, *, colours: bool | None = None, as_json: bool = False) -> None:
         self._stream = stream
         self.colours = has_colours(stream) if colours is None else colours
+        self.as_json = as_json
 
     def paint(self, text: str, *styles: str) -> str:
         """Return ``text`` in a colour or weight, if the stream has colours."""
@@ -78,16 +80,27 @@ class Screen:
         """Write a line."""
         self._stream.write(text + "\n")
 
+    def note(self, *lines: str) -> None:
+        """Write lines for people: nothing on a screen for programs."""
+        if not self.as_json:
+            for line in lines:
+                self.line(line)
+
+    def answer(self, document: Json, *lines: str) -> None:
+        """Write the same for either reader: a document for programs, lines for people."""
+        if self.as_json:
+            self.json(document)
+        self.note(*lines)
+
     def json(self, value: Json) -> None:
         """Write a JSON document on a line of its own. A stream that is not UTF-8 gets ASCII, with the escapes of JSON."""
         encoding = (self._stream.encoding or "").lower().replace("-", "")
         self._stream.write(json.dumps(value, ensure_ascii=encoding not in ("", "utf8")) + "\n")
 
-    def fields(self, fields: Mapping[str, str]) -> None:
-        """Write names and values, aligned."""
+    def fields(self, fields: Mapping[str, str]) -> list[str]:
+        """Return lines of names and values, aligned."""
         width = max(map(len, fields)) + 1
-        for name, value in fields.items():
-            self.line(f"{self.paint((name + ':').ljust(width), 'dim')}  {self.safe(value)}")
+        return [f"{self.paint((name + ':').ljust(width), 'dim')}  {self.safe(value)}" for name, value in fields.items()]
 
     @property
     def draws_boxes(self) -> bool:
@@ -99,9 +112,9 @@ class Screen:
         return True
 
 
-def output() -> Screen:
+def output(*, as_json: bool = False) -> Screen:
     """Return the current stdout."""
-    return Screen(sys.stdout)
+    return Screen(sys.stdout, as_json=as_json)
 
 
 def warn(text: str) -> None:
@@ -120,3 +133,11 @@ def confirm(question: str) -> bool | None:
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def expect_yes(question: str, unattended: str, outcome: str) -> None:
+    """Raise :class:`PreconditionError` unless the user confirms. Without a terminal its reason is ``unattended``; ``outcome``
+    says that nothing was done."""
+    answer = confirm(question)
+    if not answer:
+        raise PreconditionError(f"{unattended if answer is None else 'not confirmed'}; {outcome}")

@@ -56,13 +56,13 @@ class RefURI:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Left and right side of a diff; ``from_base``: from their common base to the right side (three dots). Without a right side,
-    the left one is a branch, compared with its uncommitted changes. ``path`` is an object or a folder, "" for all. ``may_be_ref``
-    if the path is the only argument, so that the user may have meant a ref."""
+    """The refs of a diff; ``from_base``: from their common base to the new one (three dots). Without a new one, the old one is a
+    branch, compared with its uncommitted changes. ``path`` is an object or a folder, "" for all. ``may_be_ref`` if the path is
+    the only argument, so that the user may have meant a ref."""
 
     repository: str
-    left: str
-    right: str | None
+    old: str
+    new: str | None
     from_base: bool
     path: str = ""
     may_be_ref: bool = False
@@ -154,10 +154,10 @@ def parse_prefix(text: str | None) -> ObjectURI:
     if text is None or not scheme_of(text):
         if text and text.startswith(_LOCAL):
             _refuse(text, f"it looks like a path of this machine, and paths in a lake begin without {text[0]!r}", form)
-        found = _default(text, form)
+        place = _default(text, form)
         if text:
             encode_key(text)
-        return ObjectURI(found.repository, default_branch(found), text or "")
+        return ObjectURI(place.repository, default_branch(place), text or "")
     _split(text, form, whole=True)
     uri = ObjectURI.of(without_scheme(text))
     if uri.path:
@@ -198,13 +198,13 @@ def _address_of(path: str | Path) -> str:
 def parse_ref_of(repository: str, text: str | None) -> str:
     """Parse a ref of a known repository: ``main``, or ``lakefs://repository/main`` of the same repository."""
     if text is None:
-        found = _default(None, "BRANCH")
-        if found.repository != repository:
+        place = _default(None, "BRANCH")
+        if place.repository != repository:
             raise InvalidError(
-                f"the branch is missing: the default repository is {found.repository!r}, but this is in {repository!r}; name the "
+                f"the branch is missing: the default repository is {place.repository!r}, but this is in {repository!r}; name the "
                 "branch, too"
             )
-        return default_branch(found)
+        return default_branch(place)
     if not scheme_of(text):
         return _check_ref(text)
     uri = parse_ref(text)
@@ -218,38 +218,36 @@ def parse_branch_of(repository: str, text: str | None) -> str:
     return expect_branch(repository, parse_ref_of(repository, text))
 
 
-def parse_sides(left: str | None, right: str | None, path: str | None, *, from_base: bool = False) -> Sides:
+def parse_sides(old: str | None, new: str | None, path: str | None, *, from_base: bool = False) -> Sides:
     """Parse what a diff compares: ``lakefs://repository/A..B``, or A's URI and B, which is a URI or only a ref, each with a path
     behind it, or the URI of a path, or a path alone, or nothing, for uncommitted changes. Three dots set ``from_base``."""
-    if left is None or (right is None and (".." not in left or left.startswith(_LOCAL))):
-        if left is not None and scheme_of(left) and not parse_prefix(left).path:
+    if old is None or (new is None and (".." not in old or old.startswith(_LOCAL))):
+        if old is not None and scheme_of(old) and not parse_prefix(old).path:
             raise InvalidError(
-                f"{left!r} names one ref; name two, as in {left.removesuffix('/')}..OTHER "
+                f"{old!r} names one ref; name two, as in {old.removesuffix('/')}..OTHER "
                 "(for a branch's uncommitted changes, use `graveler status`)"
             )
-        uri = parse_prefix(left)
-        return Sides(
-            uri.repository, uri.ref, None, False, uri.path, may_be_ref=bool(left) and not scheme_of(left or "")
-        )
-    if ".." in left:
+        uri = parse_prefix(old)
+        return Sides(uri.repository, uri.ref, None, False, uri.path, may_be_ref=bool(old) and not scheme_of(old or ""))
+    if ".." in old:
         if path is not None:
-            raise InvalidError(f"{left!r} names two refs, so only a path can follow; leave out {path!r} or {right!r}")
-        repository, both = _written(left, f"{SCHEME}REPOSITORY/A..B")
+            raise InvalidError(f"{old!r} names two refs, so only a path can follow; leave out {path!r} or {new!r}")
+        repository, both = _written(old, f"{SCHEME}REPOSITORY/A..B")
         dots = "..." if "..." in both else ".."
-        left_ref, _, right_ref = both.partition(dots)
-        if scheme_of(left):
-            left_ref, right_ref = unquote_ref(left_ref), right_ref if scheme_of(right_ref) else unquote_ref(right_ref)
-        object_path = "" if right is None else _path_in_repository(right)
+        old_ref, _, new_ref = both.partition(dots)
+        if scheme_of(old):
+            old_ref, new_ref = unquote_ref(old_ref), new_ref if scheme_of(new_ref) else unquote_ref(new_ref)
+        object_path = "" if new is None else _path_in_repository(new)
         return Sides(
             repository,
-            _check_ref(left_ref),
-            parse_ref_of(repository, right_ref),
+            _check_ref(old_ref),
+            parse_ref_of(repository, new_ref),
             from_base or dots == "...",
             object_path,
         )
-    first = parse_ref(left)
+    base = parse_ref(old)
     object_path = "" if path is None else _path_in_repository(path)
-    return Sides(first.repository, first.ref, parse_ref_of(first.repository, right), from_base, object_path)
+    return Sides(base.repository, base.ref, parse_ref_of(base.repository, new), from_base, object_path)
 
 
 def _path_in_repository(text: str) -> str:
@@ -274,8 +272,8 @@ def _written(text: str | None, form: str) -> tuple[str, str]:
     """Return the same as :func:`_one`, the name as it is written."""
     if text is not None and scheme_of(text):
         return _split(text, form)
-    found = _default(text, form)
-    return found.repository, default_branch(found) if text is None else text.removesuffix("/")
+    place = _default(text, form)
+    return place.repository, default_branch(place) if text is None else text.removesuffix("/")
 
 
 def _default(text: str | None, form: str) -> Default:
@@ -284,13 +282,13 @@ def _default(text: str | None, form: str) -> Default:
         raise InvalidError(f"an argument is empty; write {form}, or leave it out where a default may stand for it")
     if text is not None and ("://" in text or text.startswith(_BROKEN_SCHEMES)):
         _refuse(text, f"it does not start with {SCHEME}", form)
-    found = default()
-    if found is None:
+    place = default()
+    if place is None:
         use = f"`graveler use {SCHEME}REPOSITORY/BRANCH` chooses one{unbound()}"
         if text is None:
             raise InvalidError(f"an argument is missing: {form}, since there is no default repository; {use}")
         _refuse(text, f"it does not start with {SCHEME}, and there is no default repository ({use})", form)
-    return found
+    return place
 
 
 def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
@@ -319,6 +317,6 @@ def _check_ref(ref: str) -> str:
     return ref
 
 
-def _refuse(text: str, why: str, form: str) -> NoReturn:
+def _refuse(text: str, reason: str, form: str) -> NoReturn:
     shown = repr(text) if len(text) <= 100 else f"{text[:100]!r}…"
-    raise NoAddressError(text, f"{shown} is not of the form {form}: {why}")
+    raise NoAddressError(text, f"{shown} is not of the form {form}: {reason}")

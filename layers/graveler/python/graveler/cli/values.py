@@ -12,7 +12,9 @@ from graveler.text.readable import count as count
 from graveler.text.readable import human_size as human_size
 
 if TYPE_CHECKING:
+    from graveler.access.keys import AccessKey
     from graveler.access.permissions import Role
+    from graveler.access.principal_rules import PrincipalRule
     from graveler.history.reflog import LogEntry
     from graveler.model import Branch, Change, Commit, Conflict, ObjectEntry, Repository, Tag
 
@@ -60,10 +62,10 @@ def change_summary(counts: dict[str, int]) -> str:
     return ", ".join(f"{counts[kind]:,} {_SUMMED.get(kind, kind)}" for kind in _MARKS if counts.get(kind))
 
 
-def commit_line(screen: Screen, what: str, made: "Commit") -> str:
+def commit_line(screen: Screen, action: str, commit: "Commit") -> str:
     """Return a line with the action, and the commit that it made."""
-    subject = screen.safe(first_line(made.message))
-    return f"{what}: {screen.paint(made.id[:SHORT], 'yellow')} {subject}".rstrip()
+    subject = screen.safe(first_line(commit.message))
+    return f"{action}: {screen.paint(commit.id[:SHORT], 'yellow')} {subject}".rstrip()
 
 
 def conflict_lines(screen: Screen, conflicts: "Sequence[Conflict]", source: str, destination: str) -> Iterator[str]:
@@ -80,8 +82,8 @@ def _what_happened(base: "ObjectEntry | None", side: "ObjectEntry | None") -> st
     if side is None:
         return "removed"
     time = noted_time(side.checksum)
-    known = f"checksum {side.checksum[:8]}" if time is None else f"modified {moment(time // 10**9)}"
-    return f"{'added' if base is None else 'changed'}: {side.size:,} bytes, {known}"
+    mark = f"checksum {side.checksum[:8]}" if time is None else f"modified {moment(time // 10**9)}"
+    return f"{'added' if base is None else 'changed'}: {side.size:,} bytes, {mark}"
 
 
 def first_line(text: str) -> str:
@@ -179,9 +181,14 @@ def read_role(text: str) -> "Role":
         raise InvalidError(f"--role {text!r} is not one of {', '.join(role.value for role in Role)}") from None
 
 
-def listed_patterns(patterns: Sequence[str]) -> str:
-    """Return patterns of names as text, or ``all`` without any."""
-    return ", ".join(patterns) or "all"
+def listed_limits(holder: "AccessKey | PrincipalRule") -> dict[str, str]:
+    """Return the patterns that limit a key or a rule as text, ``all`` without any."""
+    return {"repositories": ", ".join(holder.repositories) or "all", "branches": ", ".join(holder.branches) or "all"}
+
+
+def limits_text(holder: "AccessKey | PrincipalRule") -> str:
+    """Return the limits of a key or a rule behind its name."""
+    return "".join(f"  {kind} {text}" for kind, text in listed_limits(holder).items() if getattr(holder, kind))
 
 
 def plain(value: Any) -> Any:
@@ -192,7 +199,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {str(plain(key)): plain(each) for key, each in value.items()}
+        return {str(plain(key)): plain(item) for key, item in value.items()}
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -45,5 +45,5 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _not_ours(folder: Path, why: str) -> PreconditionError:
-    return PreconditionError(f"{str(folder)!r} {why}; it was left alone. Name another folder with --lake")
+def _not_ours(folder: Path, reason: str) -> PreconditionError:
+    return PreconditionError(f"{str(folder)!r} {reason}; it was left alone. Name another folder with --lake")

@@ -70,16 +70,16 @@ class Stage:
         self.steps: list[Step] = []
 
     @contextmanager
-    def step(self, title: str, why: str = "") -> Iterator[None]:
+    def step(self, title: str, explanation: str = "") -> Iterator[None]:
         """Run one step; its time is that of its commands."""
         self._step = Step(len(self.steps) + 1, title)
         if self._console:
             self._console.print()
             self._console.print(f"[bold cyan]{self._step.number:>2}[/]  [bold]{title}[/]")
-            if why:
+            if explanation:
                 from rich.padding import Padding
 
-                self._console.print(Padding(why, _INSET), style="dim", highlight=False)
+                self._console.print(Padding(explanation, _INSET), style="dim", highlight=False)
         yield
         before, self._files = self._files, self._count_files()
         self._step.written = {kind: self._files[kind] - before[kind] for kind in _KINDS}

@@ -92,8 +92,8 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         stage.run("rm", *(["-r"] if removed.endswith("/") else []), f"{_URI}/{_BRANCH}/{removed}")
         stage.run("status", f"{_URI}/{_BRANCH}")
         kinds = [change.type.value for change in repository.uncommitted(_BRANCH, amount=1_000_000).results]
-        wanted = ["added", "changed", *["removed"] * removals]
-        stage.check(sorted(kinds) == sorted(wanted), f"the uncommitted changes are {kinds}")
+        expected_kinds = ["added", "changed", *["removed"] * removals]
+        stage.check(sorted(kinds) == sorted(expected_kinds), f"the uncommitted changes are {kinds}")
 
     with stage.step(
         "Commit, and compare with main", "main has not changed. A commit writes only the ranges that its changes touch."
@@ -101,7 +101,9 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         stage.run("commit", f"{_URI}/{_BRANCH}", "-m", "Try something else")
         stage.run("diff", f"{_URI}/main..{_BRANCH}", "--prefix", plan.prefix, "--folders")
         stage.check(not repository.uncommitted(_BRANCH).results, "something is still uncommitted")
-        stage.check(len(repository.diff("main", _BRANCH, amount=1_000_000).results) == len(wanted), "the diff differs")
+        stage.check(
+            len(repository.diff("main", _BRANCH, amount=1_000_000).results) == len(expected_kinds), "the diff differs"
+        )
         stage.check(_read(repository, "main", contested) == original, "main changed with the branch")
 
     with stage.step("Meanwhile, someone changes the same file on main"):
@@ -121,8 +123,8 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         parents = repository.commit_of("main").parents
         stage.check(parents == (before_merge, repository.commit_of(_BRANCH).id), "the merge has the wrong parents")
         stage.check(_line(repository, "main", contested) == _ON_BRANCH, "the branch did not win")
-        left = sum(1 for _ in repository.objects("main"))
-        stage.check(left == len(objects) + 1 - removals, f"main has {left} objects")
+        remaining = sum(1 for _ in repository.objects("main"))
+        stage.check(remaining == len(objects) + 1 - removals, f"main has {remaining} objects")
 
     with stage.step("Time travel", "Every state is still there: after the merge, before it, and as imported."):
         now = stage.run("cat", f"{_URI}/main/{contested}")

@@ -98,9 +98,9 @@ def _tag(stage: Stage, repository: "OpenRepository") -> None:
 
 def next_with_tables() -> list[str]:
     """Return command lines to try afterwards."""
-    first = f"FROM '{_FILES}/v1/{_NOVEMBER}' LIMIT 5"
+    query = f"FROM '{_FILES}/v1/{_NOVEMBER}' LIMIT 5"
     return [
-        f'graveler sql "{first}"',
+        f'graveler sql "{query}"',
         f"graveler log {_URI}/main --graph",
         f"graveler ls -l {_URI}/main/orders/",
         f"graveler reflog {_URI}/main",
@@ -108,9 +108,9 @@ def next_with_tables() -> list[str]:
     ]
 
 
-def _orders(first: str, days: int) -> str:
+def _orders(first_day: str, days: int) -> str:
     """Return the query for a month of orders."""
-    day = f"DATE '{first}' + (range % {days})::INT"
+    day = f"DATE '{first_day}' + (range % {days})::INT"
     return f"SELECT range AS id, {day} AS day, range * 37 % 500 + 1 AS amount FROM range({_ROWS})"
 
 

@@ -37,8 +37,4 @@ def version(as_json: AsJson = False) -> None:
 
     JSON: one document {version, python}.
     """
-    screen = output()
-    if as_json:
-        screen.json({"version": __version__, "python": python_version()})
-    else:
-        screen.line(f"graveler {__version__}")
+    output(as_json=as_json).answer({"version": __version__, "python": python_version()}, f"graveler {__version__}")

@@ -42,31 +42,22 @@ def bench(
 
     JSON: a line {operation, calls, items, median_ms, fastest_ms, slowest_ms} for each; items counts one call's.
     """
-    at = parse_prefix(uri)
-    repository = open_repository(lake, at.repository)
+    target = parse_prefix(uri)
+    repository = open_repository(lake, target.repository)
     measured = _Measured(repeat)
-    paths = _reading(measured, repository, at.ref, at.path)
+    paths = _reading(measured, repository, target.ref, target.path)
     if not read_only:
-        _writing(measured, repository, at.ref, paths)
-    screen = output()
-    if not as_json:
-        screen.line(f"{'':28}{'median':>12}{'fastest':>12}{'slowest':>12}{'per second':>12}")
+        _writing(measured, repository, target.ref, paths)
+    screen = output(as_json=as_json)
+    screen.note(f"{'':28}{'median':>12}{'fastest':>12}{'slowest':>12}{'per second':>12}")
     for operation, (seconds, items) in measured.rows.items():
-        middle = median(seconds)
-        if as_json:
-            screen.json(
-                {
-                    "operation": operation,
-                    "calls": len(seconds),
-                    "items": items,
-                    "median_ms": round(middle * 1e3, 3),
-                    "fastest_ms": round(min(seconds) * 1e3, 3),
-                    "slowest_ms": round(max(seconds) * 1e3, 3),
-                }
-            )
-            continue
-        times = "".join(f"{f'{each * 1e3:,.2f} ms':>12}" for each in (middle, min(seconds), max(seconds)))
-        screen.line(f"{operation:28}{times}{items / middle:>12,.0f}")
+        times = {"median": median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
+        milliseconds = {f"{name}_ms": round(time * 1e3, 3) for name, time in times.items()}
+        columns = "".join(f"{f'{time * 1e3:,.2f} ms':>12}" for time in times.values())
+        screen.answer(
+            {"operation": operation, "calls": len(seconds), "items": items, **milliseconds},
+            f"{operation:28}{columns}{items / times['median']:>12,.0f}",
+        )
 
 
 class _Measured:

@@ -67,24 +67,23 @@ def status(
     repository = open_repository(lake, uri.repository)
     head = repository.branch(uri.ref).commit_id
     cut = "/" if folders else ""
-    screen = output()
-    if not as_json:
-        screen.line(f"on branch {screen.paint(uri.ref, 'bold')} at {screen.paint(head[:SHORT], 'yellow')}")
+    screen = output(as_json=as_json)
+    screen.note(f"on branch {screen.paint(uri.ref, 'bold')} at {screen.paint(head[:SHORT], 'yellow')}")
     if summary:
         totals = repository.uncommitted_summary(uri.ref, prefix=prefix, delimiter=cut)
-        show_summary(screen, totals, prefix, "no uncommitted changes", as_json=as_json)
+        show_summary(screen, totals, prefix, "no uncommitted changes")
     else:
         changes = items(
             lambda after: repository.uncommitted(uri.ref, prefix=prefix, after=after, delimiter=cut, amount=_PAGE)
         )
-        show_changes(screen, changes, "no uncommitted changes", as_json=as_json)
+        show_changes(screen, changes, "no uncommitted changes")
     try:
         look = repository.look_at_outside_files(head, prefix)
     except GravelerError as error:
         warn(f"imported files could not be looked at: {error}")
         return
     if look is not None and look.files:
-        _show_outside_files(screen, look, uri.repository, as_json=as_json)
+        _show_outside_files(screen, look, uri.repository)
 
 
 def commit(
@@ -115,25 +114,21 @@ def commit(
     repository = open_repository(lake, uri.repository)
     doing = f"committing {uri.ref}"
     with moving(repository, uri.ref), counting(doing, noun="changes", moves=False, least=MANY, quiet=quiet) as progress:
-        made = repository.commit(
+        new_commit = repository.commit(
             uri.ref, message, committer=user_name(), metadata=metadata, allow_empty=allow_empty, progress=progress
         )
-    screen = output()
-    if as_json:
-        screen.json(commit_json(made))
-        return
-    screen.line(commit_line(screen, f"committed {uri.ref}", made))
+    screen = output(as_json=as_json)
+    screen.answer(commit_json(new_commit), commit_line(screen, f"committed {uri.ref}", new_commit))
 
 
-def _show_outside_files(screen: Screen, look: "OutsideFiles", repository: str, *, as_json: bool) -> None:
+def _show_outside_files(screen: Screen, look: "OutsideFiles", repository: str) -> None:
     """Report how many imported files were looked at, and on stderr those that are not as the commit has them."""
-    if not as_json:
-        files = f"{look.looked_at:,}" + (f" of {look.files:,}" if look.looked_at < look.files else "")
-        among = "" if look.objects == look.all_objects else f" among {look.objects:,} of {look.all_objects:,} objects"
-        rest = "" if look.complete else f"; `graveler fsck {SCHEME}{repository}` looks at all"
-        screen.line(screen.paint(f"imported files: {files}{among} looked at, by size and time, not bytes{rest}", "dim"))
+    files = f"{look.looked_at:,}" + (f" of {look.files:,}" if look.looked_at < look.files else "")
+    among = "" if look.objects == look.all_objects else f" among {look.objects:,} of {look.all_objects:,} objects"
+    rest = "" if look.complete else f"; `graveler fsck {SCHEME}{repository}` looks at all"
+    screen.note(screen.paint(f"imported files: {files}{among} looked at, by size and time, not bytes{rest}", "dim"))
     if look.changed:
-        shown = "; ".join(f"{one.path} ({one.deviation})" for one in look.examples[:_SHOWN_FILES])
+        shown = "; ".join(f"{file.path} ({file.deviation})" for file in look.examples[:_SHOWN_FILES])
         more = f"; and {look.changed - _SHOWN_FILES:,} more" if look.changed > _SHOWN_FILES else ""
         files = count(look.changed, "imported file")
         warn(f"{files} may have been changed or removed: {shown}{more}")

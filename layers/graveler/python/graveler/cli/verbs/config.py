@@ -8,7 +8,7 @@ import typer
 from graveler.cli.groups import Group
 from graveler.cli.locations import user_name
 from graveler.cli.options import AsJson, named_location
-from graveler.cli.terminal import output, warn
+from graveler.cli.terminal import Screen, output, warn
 from graveler.errors import InvalidError, NotFoundError
 from graveler.location.configuration import (
     KEYS,
@@ -78,19 +78,17 @@ def list_settings(as_json: AsJson = False) -> None:
     JSON: a line {key, value, profile} for each; profile is null for a setting
       of all profiles, value for a secret key.
     """
-    screen = output()
-    entries = [setting._replace(value=without_password(setting.value)) for setting in settings()]
-    for setting in entries:
-        is_secret = setting.key == SECRET_KEY
-        if as_json:
-            value = None if is_secret else setting.value
-            screen.json({"key": setting.key, "value": value, "profile": setting.profile or None})
-        else:
-            where = f"profile {setting.profile}" if setting.profile else "all profiles"
-            value = _HIDDEN if is_secret else screen.safe(setting.value)
-            screen.line(f"{setting.key} = {value}  {screen.paint(f'({where})', 'dim')}")
-    if not entries and not as_json:
-        screen.line(f"no settings in {str(configuration_file())!r}; `graveler config set {USER_KEY} NAME` begins it")
+    screen = output(as_json=as_json)
+    entries = settings()
+    for profile, key, value in entries:
+        shown = None if key == SECRET_KEY else without_password(value)
+        where = f"profile {profile}" if profile else "all profiles"
+        screen.answer(
+            {"key": key, "value": shown, "profile": profile or None},
+            f"{key} = {_HIDDEN if shown is None else screen.safe(shown)}  {screen.paint(f'({where})', 'dim')}",
+        )
+    if not entries:
+        screen.note(f"no settings in {str(configuration_file())!r}; `graveler config set {USER_KEY} NAME` begins it")
 
 
 @app.command("get")
@@ -118,11 +116,8 @@ def get_setting(key: Key, profile: ProfileName = None, as_json: AsJson = False) 
             f"profile {name!r} has no {key!r}; `graveler config set {key} VALUE --profile {name}` sets it"
         )
     _warn_of_variable(key, setting.value)
-    screen = output()
-    if as_json:
-        screen.json({"key": key, "value": setting.value, "profile": setting.profile or None})
-    else:
-        screen.line(screen.safe(setting.value))
+    document = {"key": key, "value": setting.value, "profile": setting.profile or None}
+    output(as_json=as_json).answer(document, Screen.safe(setting.value))
 
 
 @app.command("set")
@@ -154,11 +149,10 @@ def set_setting(
     name = "" if key == USER_KEY and profile is None else chosen_name(profile)
     file = change_profile(name, {key: value}, check=True) if name else change_user(value)
     _warn_of_variable(key, value)
-    screen = output()
-    if as_json:
-        screen.json({"key": key, "value": value, "profile": name or None, "file": str(file)})
-    else:
-        screen.line(f"set {key} {f'of profile {name} ' if name else ''}in {screen.safe(str(file))}")
+    output(as_json=as_json).answer(
+        {"key": key, "value": value, "profile": name or None, "file": str(file)},
+        f"set {key} {f'of profile {name} ' if name else ''}in {Screen.safe(str(file))}",
+    )
 
 
 @app.command("unset")
@@ -177,11 +171,10 @@ def unset_setting(key: Key, profile: ProfileName = None, as_json: AsJson = False
     if not any((setting.profile, setting.key) == (name, key) for setting in settings()):
         raise NotFoundError(f"{f'profile {name!r}' if name else 'the configuration file'} has no {key!r}")
     file = change_profile(name, {key: None}, check=True) if name else change_user(None)
-    screen = output()
-    if as_json:
-        screen.json({"key": key, "profile": name or None, "file": str(file)})
-    else:
-        screen.line(f"removed {key} {f'of profile {name} ' if name else ''}from {screen.safe(str(file))}")
+    output(as_json=as_json).answer(
+        {"key": key, "profile": name or None, "file": str(file)},
+        f"removed {key} {f'of profile {name} ' if name else ''}from {Screen.safe(str(file))}",
+    )
 
 
 def _check_key(key: str) -> None:

@@ -53,23 +53,20 @@ def cp(
 
     JSON: a line {from, path, size, checksum, mtime, content_type, metadata, address} for each.
     """
-    at, to = _locations(source, target, recursive=recursive)
-    repository = open_repository(lake, at.repository)
-    branch = repository.branch(to.ref).name
-    screen = output()
+    old, new = _locations(source, target, recursive=recursive)
+    repository = open_repository(lake, old.repository)
+    branch = repository.branch(new.ref).name
+    screen = output(as_json=as_json)
     copied = 0
-    with staging(str(RefURI(to.repository, branch))):
+    with staging(str(RefURI(new.repository, branch))):
         if recursive:
-            entries = _some(repository.copy_prefix(branch, at.path, to.path, source_ref=at.ref), at)
+            entries = _some(repository.copy_prefix(branch, old.path, new.path, source_ref=old.ref), old)
         else:
-            entries = iter([repository.copy(branch, at.path, to.path, source_ref=at.ref)])
-        for entry in entries:
-            copied += 1
-            if as_json:
-                old = at.path + entry.path.removeprefix(to.path) if recursive else at.path
-                screen.json({"from": old, **entry_json(entry)})
-    if not as_json:
-        screen.line(f"copied {count(copied, 'object')} to {screen.safe(str(to))}")
+            entries = iter([repository.copy(branch, old.path, new.path, source_ref=old.ref)])
+        for copied, entry in enumerate(entries, 1):  # noqa: B007 - the last number counts
+            below = entry.path.removeprefix(new.path) if recursive else ""
+            screen.answer({"from": old.path + below, **entry_json(entry)})
+    screen.note(f"copied {count(copied, 'object')} to {screen.safe(str(new))}")
 
 
 def mv(
@@ -92,66 +89,63 @@ def mv(
 
     JSON: a line {from, path, moved} for each; moved is false with --dry-run.
     """
-    at, to = _locations(source, target, recursive=recursive)
-    if at.ref != to.ref:
+    from_uri, to_uri = _locations(source, target, recursive=recursive)
+    if from_uri.ref != to_uri.ref:
         raise InvalidError(
-            f"cannot move objects from {at.ref!r} to {to.ref!r}: a move stays on one branch; copy them with `graveler cp`"
+            f"cannot move objects from {from_uri.ref!r} to {to_uri.ref!r}: a move stays on one branch; copy them with "
+            "`graveler cp`"
         )
-    repository = open_repository(lake, at.repository)
-    branch = repository.branch(to.ref).name
-    screen = output()
+    repository = open_repository(lake, from_uri.repository)
+    branch = repository.branch(to_uri.ref).name
+    screen = output(as_json=as_json)
     moved = 0
-    with staging(str(RefURI(to.repository, branch))):
-        for old, new in _moves(repository, branch, at, to, recursive=recursive, dry_run=dry_run):
+    with staging(str(RefURI(to_uri.repository, branch))):
+        for old, new in _moves(repository, branch, from_uri, to_uri, recursive=recursive, dry_run=dry_run):
             moved += 1
-            if as_json:
-                screen.json({"from": old, "path": new, "moved": not dry_run})
-            elif dry_run:
-                screen.line(f"would move {screen.safe(old)} to {screen.safe(new)}")
-    if not as_json:
-        screen.line(f"{'would move' if dry_run else 'moved'} {count(moved, 'object')} to {screen.safe(str(to))}")
+            lines = [f"would move {screen.safe(old)} to {screen.safe(new)}"] if dry_run else []
+            screen.answer({"from": old, "path": new, "moved": not dry_run}, *lines)
+    screen.note(f"{'would move' if dry_run else 'moved'} {count(moved, 'object')} to {screen.safe(str(to_uri))}")
 
 
 def _moves(
-    repository: "AnyRepository", branch: str, at: ObjectURI, to: ObjectURI, *, recursive: bool, dry_run: bool
+    repository: "AnyRepository", branch: str, source: ObjectURI, target: ObjectURI, *, recursive: bool, dry_run: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield old and new paths; unless it is a dry run, each is moved before it is yielded."""
     if not recursive:
         if dry_run:
-            repository.stat(branch, at.path)
+            repository.stat(branch, source.path)
         else:
-            repository.move(branch, at.path, to.path)
-        yield at.path, to.path
+            repository.move(branch, source.path, target.path)
+        yield source.path, target.path
         return
     if dry_run:
-        for entry in _some(repository.objects(branch, at.path), at):
-            yield entry.path, to.path + entry.path.removeprefix(at.path)
+        for entry in _some(repository.objects(branch, source.path), source):
+            yield entry.path, target.path + entry.path.removeprefix(source.path)
         return
-    for old, entry in _some(repository.move_prefix(branch, at.path, to.path), at):
+    for old, entry in _some(repository.move_prefix(branch, source.path, target.path), source):
         yield old, entry.path
 
 
 def _locations(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI, ObjectURI]:
-    at = parse_prefix(source) if recursive else parse_object(source)
-    to = parse_prefix(target)
-    expect_branch(to.repository, to.ref)
-    if at.repository != to.repository:
+    old = parse_prefix(source) if recursive else parse_object(source)
+    new = parse_prefix(target)
+    expect_branch(new.repository, new.ref)
+    if old.repository != new.repository:
         raise InvalidError(
             f"{source!r} and {target!r} are in different repositories; download the objects and upload them there"
         )
     if recursive:
-        for path in (at.path, to.path):
+        for path in (old.path, new.path):
             if path and not path.endswith("/"):
                 raise InvalidError(f"-r needs folders, but {path!r} does not end with '/': write {path + '/'!r}")
-    elif not to.path or to.path.endswith("/"):
-        name = at.path[at.path.rstrip("/").rfind("/") + 1 :]  # with a slash at its end, if the path has one there
-        to = parse_object(f"{RefURI(to.repository, to.ref)}/{to.path}{name}")
-    return at, to
+    elif not new.path or new.path.endswith("/"):
+        name = old.path[old.path.rstrip("/").rfind("/") + 1 :]  # with a slash at its end, if the path has one there
+        new = parse_object(f"{RefURI(new.repository, new.ref)}/{new.path}{name}")
+    return old, new
 
 
-def _some(found: Iterator[One], at: ObjectURI) -> Iterator[One]:
-    """Return the findings. :class:`NothingBelowError` without any."""
-    first = next(found, None)
-    if first is None:
-        raise NothingBelowError(at.path, at.ref)
-    return chain([first], found)
+def _some(entries: Iterator[One], folder: ObjectURI) -> Iterator[One]:
+    """Return the entries of a folder. :class:`NothingBelowError` without any."""
+    for entry in entries:
+        return chain([entry], entries)
+    raise NothingBelowError(folder.path, folder.ref)

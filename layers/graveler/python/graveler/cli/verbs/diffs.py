@@ -32,7 +32,7 @@ _PAGE = 1000
 
 
 def diff(
-    left: Annotated[
+    old: Annotated[
         str | None,
         typer.Argument(
             metavar="A..B|A|PATH",
@@ -40,7 +40,7 @@ def diff(
             autocompletion=completion.branches,
         ),
     ] = None,
-    right: Annotated[
+    new: Annotated[
         str | None,
         typer.Argument(
             metavar="B|PATH",
@@ -113,7 +113,7 @@ def diff(
       times are texts, bytes hexadecimal digits; "NaN", "Infinity" and
       "-Infinity" are texts too. Integers have all their digits.
     """
-    sides = parse_sides(left, right, path, from_base=three_dot)
+    sides = parse_sides(old, new, path, from_base=three_dot)
     if sides.path and prefix:
         raise InvalidError(f"the path {sides.path!r} and --prefix {prefix!r} both choose objects; give one of them")
     if rows is not None and (folders or summary or prefix or sides.path or stat or patch):
@@ -130,9 +130,9 @@ def diff(
         raise InvalidError("--key is for --rows PATH, the table whose rows are compared")
     if memory_limit is not None and rows is None:
         raise InvalidError("--memory-limit is for --rows PATH, the table whose rows are compared")
-    if rows is not None and sides.right is None:
+    if rows is not None and sides.new is None:
         raise InvalidError(
-            f"--rows compares two commits; name them, as in {RefURI(sides.repository, sides.left)}..OTHER"
+            f"--rows compares two commits; name them, as in {RefURI(sides.repository, sides.old)}..OTHER"
         )
     repository = open_repository(lake, sides.repository)
     comparison = _comparison(repository, sides)
@@ -141,26 +141,26 @@ def diff(
 
         limit = {} if memory_limit is None else {"memory_limit": memory_limit}
         with Lake(open_lake(lake), user_name()) as opened:
-            start = opened.repository(sides.repository).ref(comparison.base())
-            differences = start.diff_rows(comparison.after, rows, keys=key or (), **limit)
-            with differences, paged(wanted=not (no_pager or as_json)) as screen:
-                _show_rows(screen, differences, as_json=as_json)
+            base = opened.repository(sides.repository).ref(comparison.base())
+            differences = base.diff_rows(comparison.after, rows, keys=key or (), **limit)
+            with differences, paged(direct=no_pager, as_json=as_json) as screen:
+                _show_rows(screen, differences)
         return
     cut = "/" if folders else ""
     if summary:
         folder = sides.path or prefix
         totals = comparison.summary(prefix=folder, delimiter=cut)
-        show_summary(output(), totals, folder, comparison.nothing, as_json=as_json)
+        show_summary(output(as_json=as_json), totals, folder, comparison.nothing)
         return
     changes = (
         _changes_at(comparison.page, sides.path, cut) if sides.path else _changes_below(comparison.page, prefix, cut)
     )
-    first = next(changes, None)
-    patches = patches_of(repository, comparison.base(), comparison.after) if patch and first is not None else None
-    with paged(wanted=not (no_pager or as_json)) as screen:
-        whole = () if first is None else chain((first,), changes)
-        show_changes(screen, whole, comparison.nothing, as_json=as_json, stat=stat, patches=patches)
-    if first is None and sides.may_be_ref:
+    start = next(changes, None)
+    patches = patches_of(repository, comparison.base(), comparison.after) if patch and start is not None else None
+    with paged(direct=no_pager, as_json=as_json) as screen:
+        whole = () if start is None else chain((start,), changes)
+        show_changes(screen, whole, comparison.nothing, stat=stat, patches=patches)
+    if start is None and sides.may_be_ref:
         _warn_of_ref(repository, sides)
 
 
@@ -177,25 +177,25 @@ class _Comparison:
 
 
 def _comparison(repository: "AnyRepository", sides: Sides) -> _Comparison:
-    if sides.right is None:
-        branch = sides.left
+    if sides.new is None:
+        branch = sides.old
         page, summary = partial(repository.uncommitted, branch), partial(repository.uncommitted_summary, branch)
         return _Comparison(page, summary, lambda: repository.branch(branch).commit_id, branch, "no uncommitted changes")
     # Both are pinned, so that a branch that moves meanwhile does not mix two diffs.
-    one, other = (repository.commit_of(ref).id for ref in (sides.left, sides.right))
+    start, end = (repository.commit_of(ref).id for ref in (sides.old, sides.new))
     nothing = "no differences"
     if not sides.from_base:
-        page, summary = partial(repository.diff, one, other), partial(repository.diff_summary, one, other)
-        return _Comparison(page, summary, lambda: one, other, nothing)
+        page, summary = partial(repository.diff, start, end), partial(repository.diff_summary, start, end)
+        return _Comparison(page, summary, lambda: start, end, nothing)
 
     def base() -> str:
-        common = repository.merge_base(one, other)
+        common = repository.merge_base(start, end)
         if common is None:
-            raise InvalidError(f"{sides.left!r} and {sides.right!r} have no common history; compare them with two dots")
+            raise InvalidError(f"{sides.old!r} and {sides.new!r} have no common history; compare them with two dots")
         return common.id
 
-    page, summary = partial(repository.compare, one, other), partial(repository.compare_summary, one, other)
-    return _Comparison(page, summary, base, other, nothing)
+    page, summary = partial(repository.compare, start, end), partial(repository.compare_summary, start, end)
+    return _Comparison(page, summary, base, end, nothing)
 
 
 def _changes_below(page: "Callable[..., Page[Change]]", prefix: str, delimiter: str) -> "Iterator[Change]":
@@ -216,34 +216,31 @@ def _warn_of_ref(repository: "AnyRepository", sides: Sides) -> None:
     """Warn if a path without a change is the name of a ref, which the user may have meant, or nothing has this path."""
     from graveler.cli.hints import path_taken_for
 
-    branch = RefURI(sides.repository, sides.left)
+    branch = RefURI(sides.repository, sides.old)
     remedy = f"`graveler diff {branch}..{sides.path}` compares with that ref"
     if warning := path_taken_for(repository, branch, sides.path, remedy):
         warn(warning)
 
 
-def _show_rows(screen: Screen, differences: "RowDiff", *, as_json: bool) -> None:
+def _show_rows(screen: Screen, differences: "RowDiff") -> None:
     for column in differences.columns:
         kind = "added" if column.before is None else "removed" if column.after is None else "changed"
-        if as_json:
-            types = {"before": column.before, "after": column.after}
-            screen.json({"type": f"column_{kind}", "column": column.name, **types})
-        else:
-            screen.line(marked(screen, kind, f"column {column.name} {_turned(column.before, column.after)}"))
+        screen.answer(
+            {"type": f"column_{kind}", "column": column.name, "before": column.before, "after": column.after},
+            marked(screen, kind, f"column {column.name} {_turned(column.before, column.after)}"),
+        )
     for row in differences:
-        if as_json:
+        if screen.as_json:
             screen.json({name: plain(value) for name, value in row._asdict().items()})
         else:
             screen.line(marked(screen, row.type, _row_text(row)))
-    if not as_json:
-        counts = {"added": differences.added, "removed": differences.removed, "changed": differences.changed}
-        total = change_summary(counts)
-        screen.line(screen.paint(f"rows: {total}" if total else "no differences between rows", "dim"))
+    total = change_summary({kind: getattr(differences, kind) for kind in ("added", "removed", "changed")})
+    screen.note(screen.paint(f"rows: {total}" if total else "no differences between rows", "dim"))
 
 
 def _row_text(row: "RowDifference") -> str:
     """Return ``id=1  sum: 2 -> 3``: the key, and what is different; of an added or removed row, all."""
-    key, before, after = (each or {} for each in (row.key, row.before, row.after))
+    key, before, after = row.key or {}, row.before or {}, row.after or {}
     cells = [f"{name}={_shown(value)}" for name, value in key.items()]
     for name in before or after:
         if name in key:
@@ -255,19 +252,19 @@ def _row_text(row: "RowDifference") -> str:
     return "  ".join(cells) or "{}"  # a row of JSON without columns
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(value: Any, other: Any) -> bool:
     """Return whether two values are the same in a table: NaN is equal to itself, and of JSON's values 1 is not 1.0."""
-    if type(one) is not type(other):
+    if type(value) is not type(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_is_same(each, other[name]) for name, each in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return bool(one == other or (one != one and other != other))
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(_is_same(item, other[name]) for name, item in value.items())
+    if isinstance(value, list):
+        return len(value) == len(other) and all(map(_is_same, value, other))
+    return bool(value == other or (value != value and other != other))
 
 
 def _turned(before: str | None, after: str | None) -> str:
-    return " -> ".join(each for each in (before, after) if each is not None)
+    return " -> ".join(type_name for type_name in (before, after) if type_name is not None)
 
 
 def _shown(value: object) -> str:

@@ -70,14 +70,16 @@ def doctor(lake: LakeOption = None, as_json: AsJson = False) -> None:
       note, warning or problem.
     """
     findings = list(_examine(lake))
-    screen = output()
-    if as_json:
-        screen.json({"findings": [{"check": f.check, "level": f.level.value, "text": f.text} for f in findings]})
-    else:
-        styles = {Level.OK: "green", Level.NOTE: "dim", Level.WARNING: "yellow", Level.PROBLEM: "red"}
-        for check, level, text in findings:
-            screen.line(f"{screen.paint(f'{level.value:<7}', styles[level])}  {check}: {screen.safe(text)}")
-    problems = sum(found.level is Level.PROBLEM for found in findings)
+    screen = output(as_json=as_json)
+    styles = {Level.OK: "green", Level.NOTE: "dim", Level.WARNING: "yellow", Level.PROBLEM: "red"}
+    screen.answer(
+        {"findings": [{"check": f.check, "level": f.level.value, "text": f.text} for f in findings]},
+        *(
+            f"{screen.paint(f'{level.value:<7}', styles[level])}  {check}: {screen.safe(text)}"
+            for check, level, text in findings
+        ),
+    )
+    problems = sum(finding.level is Level.PROBLEM for finding in findings)
     if problems:
         raise PreconditionError(f"{problems} problem{'s' if problems != 1 else ''} found; see above")
 
@@ -88,14 +90,9 @@ def _examine(named: Named | None) -> Iterator[Finding]:
     yield from _run("configuration", lambda: _configuration(named))
     try:
         location = find_lake(named)
-    except NotFoundError as error:
-        yield Finding("lake", Level.WARNING, str(error))
-        return
-    except ForbiddenError as error:
-        yield Finding("credentials", Level.PROBLEM, str(error))
-        return
     except GravelerError as error:
-        yield Finding("lake", Level.PROBLEM, str(error))
+        check = "credentials" if isinstance(error, ForbiddenError) else "lake"
+        yield Finding(check, Level.WARNING if isinstance(error, NotFoundError) else Level.PROBLEM, str(error))
         return
     if isinstance(location, FolderLake):
         yield Finding("lake", Level.OK, f"the folder {str(location.folder)!r}")
@@ -174,24 +171,23 @@ def _disk(folder: Path) -> Check:
     from shutil import disk_usage
     from tempfile import TemporaryFile
 
-    at = folder
-    while not at.exists() and at != at.parent:
-        at = at.parent
-    free = disk_usage(at).free
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    free = disk_usage(folder).free
     level = Level.OK if free > _LITTLE else Level.WARNING
     yield level, f"{human_size(free)} are free" + ("" if free > _LITTLE else "; make room before commits fail")
-    kind = _file_system(at)
+    kind = _file_system(folder)
     if kind in _NETWORK:
         yield (
             Level.WARNING,
-            f"{str(at)!r} is on a network file system ({kind}): use the lake from one machine at a time, or through a server",
+            f"{str(folder)!r} is on a network file system ({kind}): use the lake from one machine at a time, or through a server",
         )
-    if not os.access(at, os.W_OK):
-        yield Level.WARNING, f"{str(at)!r} cannot be written to by this user; the lake can only be read"
+    if not os.access(folder, os.W_OK):
+        yield Level.WARNING, f"{str(folder)!r} cannot be written to by this user; the lake can only be read"
         return
     from graveler.storage.durable_files import sync_file
 
-    with TemporaryFile(dir=at) as file:
+    with TemporaryFile(dir=folder) as file:
         file.write(b"graveler doctor")
         file.flush()
         began = time.monotonic()
@@ -203,13 +199,13 @@ def _file_system(folder: Path) -> str:
     """Return the type of the file system of a folder, where the system tells; else ""."""
     if sys.platform != "linux":
         return ""
-    at, found, longest = str(folder.resolve()), "", -1
+    path, file_system, longest = str(folder.resolve()), "", -1
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
         _, mount, kind, *_ = line.split(" ")
         mount = mount.replace("\\040", " ")
-        if len(mount) > longest and (at == mount or at.startswith(mount.rstrip("/") + "/")):
-            found, longest = kind, len(mount)
-    return found
+        if len(mount) > longest and (path == mount or path.startswith(mount.rstrip("/") + "/")):
+            file_system, longest = kind, len(mount)
+    return file_system
 
 
 def _own(location: FolderLake | AwsLake) -> Check:

@@ -64,24 +64,23 @@ def export(
     from graveler.requests.exporting import ExportReport
 
     refuse_address_as_target(folder, "FOLDER", "graveler export URI FOLDER")
-    at = parse_prefix(uri)
-    if at.path and not at.path.endswith("/"):
+    source = parse_prefix(uri)
+    if source.path and not source.path.endswith("/"):
         raise InvalidError(
-            f"only a folder can be exported, but {at.path!r} does not end with '/': write {at.path + '/'!r}"
+            f"only a folder can be exported, but {source.path!r} does not end with '/': write {source.path + '/'!r}"
         )
     refuse_own_lake(folder, lake)
     refuse_inside_of_lake(folder, lake)
-    repository = open_repository(lake, at.repository)
-    screen = output()
-    nothing = ExportReport(CommitID(""))
+    repository = open_repository(lake, source.repository)
+    screen = output(as_json=as_json)
     try:
         is_first = shows_progress(quiet=quiet) and (not folder.is_dir() or not any(folder.iterdir()))
-        total = repository.du(repository.commit_of(at.ref).id, at.path).size if is_first else None
+        total = repository.du(repository.commit_of(source.ref).id, source.path).size if is_first else None
         with counting("exporting", total, quiet=quiet) as progress:
-            made = repository.export(
-                at.ref,
+            report = repository.export(
+                source.ref,
                 folder,
-                prefix=at.path,
+                prefix=source.path,
                 verify=verify,
                 dry_run=dry_run,
                 progress=progress,
@@ -94,27 +93,21 @@ def export(
             f"{str(folder)!r} may contain a part of the export, of complete files; run the export again to finish it"
         ) from None
     except ModifiedExportError as error:
-        if as_json:
-            screen.json(_export_json(nothing) | {"modified": list(error.paths)})
+        screen.answer(_export_json(ExportReport(CommitID(""))) | {"modified": list(error.paths)})
         raise ListedError(error, error.paths) from None
-    if as_json:
-        screen.json(_export_json(made))
-    else:
-        _show(screen, made, folder, dry_run=dry_run)
-    report_left_out(made.left_out)
+    screen.answer(_export_json(report), _sentence(screen, report, folder, dry_run=dry_run))
+    report_left_out(report.left_out)
 
 
-def _show(screen: Screen, made: "ExportReport", folder: Path, *, dry_run: bool) -> None:
-    to = f"{screen.safe(str(folder))}, at {screen.paint(made.commit_id[:SHORT], 'yellow')}"
-    if not made.written and not made.removed:
-        screen.line(f"nothing to export to {to}")
-        return
-    written = f"{count(made.written, 'file')} ({human_size(made.size)})"
-    removed = count(made.removed, "file")
+def _sentence(screen: Screen, report: "ExportReport", folder: Path, *, dry_run: bool) -> str:
+    target = f"{screen.safe(str(folder))}, at {screen.paint(report.commit_id[:SHORT], 'yellow')}"
+    if not report.written and not report.removed:
+        return f"nothing to export to {target}"
+    written = f"{count(report.written, 'file')} ({human_size(report.size)})"
+    removed = count(report.removed, "file")
     if dry_run:
-        screen.line(f"would write {written} and remove {removed} in {to}; nothing was changed")
-    else:
-        screen.line(f"wrote {written} and removed {removed} in {to}")
+        return f"would write {written} and remove {removed} in {target}; nothing was changed"
+    return f"wrote {written} and removed {removed} in {target}"
 
 
 def _export_json(report: "ExportReport") -> dict[str, object]:
@@ -123,6 +116,6 @@ def _export_json(report: "ExportReport") -> dict[str, object]:
         "written": report.written,
         "removed": report.removed,
         "bytes": report.size,
-        "problems": [{"path": path, "why": why} for path, why in report.left_out],
+        "problems": [{"path": path, "why": reason} for path, reason in report.left_out],
         "modified": [],
     }

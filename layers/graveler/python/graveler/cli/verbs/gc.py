@@ -9,17 +9,20 @@ from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.progress import phases
-from graveler.cli.terminal import Json, Screen, confirm, output
+from graveler.cli.terminal import Json, Screen, expect_yes, output
 from graveler.cli.uris import parse_ref, parse_ref_of, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
 from graveler.errors import InvalidError, PreconditionError
 from graveler.values.addresses import without_scheme
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from graveler.model import RetentionRules
     from graveler.remote.garbage import RemoteGarbage, RemoteLeftovers
     from graveler.retention.forecast import Outlook
     from graveler.retention.garbage import Garbage
+    from graveler.retention.holds import Hold
     from graveler.retention.leftovers import Leftovers
     from graveler.retention.run_document import RunDescription
     from graveler.retention.runs import Mode
@@ -48,10 +51,10 @@ def plan(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     from graveler.retention.runs import Mode
 
     try:
-        made = _collect(name, lake, Mode.DRY_RUN)
+        description = _collect(name, lake, Mode.DRY_RUN)
     except KeyboardInterrupt:
         raise InterruptedVerbError("nothing was removed") from None
-    _show(output(), made, as_json=as_json)
+    _show(output(as_json=as_json), description)
 
 
 @app.command()
@@ -94,12 +97,12 @@ def run(
         raise InvalidError("--quarantine and --delete are mutually exclusive; choose one")
     mode = Mode.QUARANTINE if quarantine else Mode.DELETE if delete else None
     try:
-        made = _collect(name, lake, mode)
+        description = _collect(name, lake, mode)
     except KeyboardInterrupt:
         if connection_to(lake) is not None:
             raise InterruptedVerbError("the run continues on the server; `graveler gc report` shows it") from None
         raise InterruptedVerbError("files already removed stay removed; run it again for the rest") from None
-    _show(output(), made, as_json=as_json)
+    _show(output(as_json=as_json), description)
 
 
 @app.command()
@@ -123,36 +126,28 @@ def report(
       an unfinished one); with RUN a line for each file,
       {kind, key, size, modified, why, outcome}.
     """
-    garbage, screen = _garbage(name, lake), output()
+    garbage, screen = _garbage(name, lake), output(as_json=as_json)
     if run:
         for candidate, outcome in garbage.rows(run):
-            if as_json:
-                screen.json(
-                    {
-                        "kind": candidate.kind.value,
-                        "key": candidate.key,
-                        "size": candidate.size,
-                        "modified": candidate.modified,
-                        "why": candidate.why,
-                        "outcome": outcome.value,
-                    }
-                )
-            else:
-                row = (
-                    f"{outcome.value:<12} {candidate.kind.value:<14} {human_size(candidate.size):>10}  {candidate.key}"
-                )
-                screen.line(f"{screen.safe(row)}  {screen.paint(candidate.why, 'dim')}")
+            fields: Json = {
+                "kind": candidate.kind.value,
+                "key": candidate.key,
+                "size": candidate.size,
+                "modified": candidate.modified,
+                "why": candidate.why,
+                "outcome": outcome.value,
+            }
+            row = f"{outcome.value:<12} {candidate.kind.value:<14} {human_size(candidate.size):>10}  {candidate.key}"
+            screen.answer(fields, f"{screen.safe(row)}  {screen.paint(candidate.why, 'dim')}")
         return
-    for made in garbage.described_runs():
-        if as_json:
-            screen.json(_json(made))
-            continue
-        files = sum(tally.files for tally in made.found.values())
-        size = sum(tally.bytes for tally in made.found.values())
-        state = "  unfinished: run gc again to finish it" if made.ended is None else ""
-        screen.line(
-            f"{made.run}  {screen.paint(moment(int(made.began)), 'dim')}  {made.mode:<10}  "
-            f"{count(files, 'file')}, {human_size(size)}{state}"
+    for description in garbage.described_runs():
+        files = sum(tally.files for tally in description.found.values())
+        size = sum(tally.bytes for tally in description.found.values())
+        state = "  unfinished: run gc again to finish it" if description.ended is None else ""
+        screen.answer(
+            _json(description),
+            f"{description.run}  {screen.paint(moment(int(description.began)), 'dim')}  {description.mode:<10}  "
+            f"{count(files, 'file')}, {human_size(size)}{state}",
         )
 
 
@@ -189,29 +184,25 @@ def rules(
       of commit IDs.
     """
     repository = open_repository(lake, parse_repository(name))
-    wanted = _parse_rules(default_days, branch or [], clear=clear)
-    screen = output()
+    new_rules = _parse_rules(default_days, branch or [], clear=clear)
+    screen = output(as_json=as_json)
     if preview:
-        _preview(screen, _garbage(name, lake), wanted if wanted or clear else repository.retention(), as_json=as_json)
+        _preview(screen, _garbage(name, lake), new_rules if new_rules or clear else repository.retention())
         return
     if clear:
         repository.delete_retention()
-    elif wanted is not None:
-        repository.set_retention(wanted)
+    elif new_rules is not None:
+        repository.set_retention(new_rules)
     current = repository.retention()
-    if as_json:
-        screen.json(
-            {
-                "default_days": None if current is None else current.default_days,
-                "branches": {} if current is None else dict(current.branches),
-            }
-        )
-    elif current is None:
-        screen.line("no rules: every commit reachable from a ref keeps its objects")
-    else:
-        screen.line(f"{'default':<20} {count(current.default_days, 'day')}")
-        for one, days in sorted(current.branches.items()):
-            screen.line(f"{screen.safe(f'{one:<20}')} {count(days, 'day')}")
+    if current is None:
+        sentence = "no rules: every commit reachable from a ref keeps its objects"
+        screen.answer({"default_days": None, "branches": {}}, sentence)
+        return
+    screen.answer(
+        {"default_days": current.default_days, "branches": dict(current.branches)},
+        f"{'default':<20} {count(current.default_days, 'day')}",
+        *(f"{screen.safe(f'{name:<20}')} {count(days, 'day')}" for name, days in sorted(current.branches.items())),
+    )
 
 
 @app.command()
@@ -234,17 +225,14 @@ def restore(
 
     JSON: a line {key, restored} for each file; restored is false if the key is in use.
     """
-    screen = output()
-    done = left = 0
+    screen = output(as_json=as_json)
+    done = skipped = 0
     for key, restored in _garbage(name, lake).restore(run, prefix):
         done += restored
-        left += not restored
-        if as_json:
-            screen.json({"key": key, "restored": restored})
-        elif not restored:
-            screen.line(f"{screen.paint('already there:', 'yellow')} {screen.safe(key)}")
-    if not as_json:
-        screen.line(f"restored {count(done, 'file')}" + (f", left {left:,} in quarantine" if left else ""))
+        skipped += not restored
+        lines = [] if restored else [f"{screen.paint('already there:', 'yellow')} {screen.safe(key)}"]
+        screen.answer({"key": key, "restored": restored}, *lines)
+    screen.note(f"restored {count(done, 'file')}" + (f", left {skipped:,} in quarantine" if skipped else ""))
 
 
 @app.command()
@@ -298,14 +286,12 @@ def undelete(
         done = undelete.of_commit(target)
     else:
         done = undelete.bring_back(undelete.deleted(parse_moment("--since", since)), dry_run=dry_run)
-    screen = output()
-    if as_json:
-        screen.json({"files": done.files, "bytes": done.bytes, "wrong": list(done.wrong)})
-    else:
-        for why in done.wrong:
-            screen.line(f"{screen.paint('not brought back:', 'yellow')} {screen.safe(why)}")
-        verb = "would bring back" if dry_run else "brought back"
-        screen.line(f"{verb} {count(done.files, 'file')}, {human_size(done.bytes)}")
+    screen = output(as_json=as_json)
+    screen.answer(
+        {"files": done.files, "bytes": done.bytes, "wrong": list(done.wrong)},
+        *(f"{screen.paint('not brought back:', 'yellow')} {screen.safe(reason)}" for reason in done.wrong),
+        f"{'would bring back' if dry_run else 'brought back'} {count(done.files, 'file')}, {human_size(done.bytes)}",
+    )
     if done.wrong:
         raise PreconditionError(
             f"{count(len(done.wrong), 'file')} could not be brought back; fix the problems listed above and run it again"
@@ -315,7 +301,7 @@ def undelete(
 @app.command()
 def hold(
     uri: RefUri,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason for the hold.")] = "",
+    reason: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason for the hold.")] = "",
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -327,13 +313,9 @@ def hold(
 
     JSON: one document {commit, why, by, at}.
     """
-    at = parse_ref(uri)
-    made = _garbage(at.repository, lake).hold(at.ref, why, user_name())
-    screen = output()
-    if as_json:
-        screen.json({"commit": made.commit_id, "why": made.why, "by": made.by, "at": made.at})
-    else:
-        screen.line(f"holding {made.commit_id[:SHORT]}")
+    target = parse_ref(uri)
+    new_hold = _garbage(target.repository, lake).hold(target.ref, reason, user_name())
+    output(as_json=as_json).answer(_hold_json(new_hold), f"holding {new_hold.commit_id[:SHORT]}")
 
 
 @app.command()
@@ -346,13 +328,9 @@ def release(uri: RefUri, lake: LakeOption = None, as_json: AsJson = False) -> No
 
     JSON: one document {commit}.
     """
-    at = parse_ref(uri)
-    commit = _garbage(at.repository, lake).release(at.ref)
-    screen = output()
-    if as_json:
-        screen.json({"commit": commit})
-    else:
-        screen.line(f"released {commit[:SHORT]}")
+    target = parse_ref(uri)
+    commit = _garbage(target.repository, lake).release(target.ref)
+    output(as_json=as_json).answer({"commit": commit}, f"released {commit[:SHORT]}")
 
 
 @app.command()
@@ -365,13 +343,14 @@ def holds(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     JSON: a line {commit, why, by, at} for each; at is in Unix seconds.
     """
-    screen = output()
-    for found in _garbage(name, lake).holds():
-        if as_json:
-            screen.json({"commit": found.commit_id, "why": found.why, "by": found.by, "at": found.at})
-        else:
-            row = screen.safe(f"{found.by}  {found.why}")
-            screen.line(f"{found.commit_id[:SHORT]}  {screen.paint(moment(found.at), 'dim')}  {row}")
+    screen = output(as_json=as_json)
+    for legal_hold in _garbage(name, lake).holds():
+        row = f"{screen.paint(moment(legal_hold.at), 'dim')}  {screen.safe(f'{legal_hold.by}  {legal_hold.why}')}"
+        screen.answer(_hold_json(legal_hold), f"{legal_hold.commit_id[:SHORT]}  {row}")
+
+
+def _hold_json(legal_hold: "Hold") -> Json:
+    return {"commit": legal_hold.commit_id, "why": legal_hold.why, "by": legal_hold.by, "at": legal_hold.at}
 
 
 @app.command()
@@ -387,15 +366,15 @@ def deleted(lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     JSON: a line {uid, name, namespace, at, purging} for each, newest first.
     """
-    screen = output()
-    for found in leftovers_of(lake).all():
-        if as_json:
-            fields: Json = {"uid": found.uid, "name": found.name, "namespace": found.namespace}
-            screen.json({**fields, "at": found.at, "purging": found.purging})
-        else:
-            state = "  partly purged: purge it again" if found.purging else ""
-            named = screen.safe(f"{found.name}  {found.namespace}")
-            screen.line(f"{found.uid}  {screen.paint(moment(found.at), 'dim')}  {named}{state}")
+    screen = output(as_json=as_json)
+    for grave in leftovers_of(lake).all():
+        state = "  partly purged: purge it again" if grave.purging else ""
+        named = screen.safe(f"{grave.name}  {grave.namespace}")
+        fields: Json = {"uid": grave.uid, "name": grave.name, "namespace": grave.namespace}
+        screen.answer(
+            {**fields, "at": grave.at, "purging": grave.purging},
+            f"{grave.uid}  {screen.paint(moment(grave.at), 'dim')}  {named}{state}",
+        )
 
 
 @app.command()
@@ -429,30 +408,20 @@ def purge(
     leftovers = leftovers_of(lake)
     repository = leftovers.find(without_scheme(name))
     if not yes:
-        answer = confirm(
-            f"Permanently remove everything that repository {repository.name!r} left in {repository.namespace or 'the table'}?"
+        expect_yes(
+            f"Permanently remove everything that repository {repository.name!r} left in {repository.namespace or 'the table'}?",
+            "a permanent removal without a terminal needs --yes",
+            "nothing was removed",
         )
-        if not answer:
-            reason = "not confirmed" if answer is False else "a permanent removal without a terminal needs --yes"
-            raise PreconditionError(f"{reason}; nothing was removed")
     with phases("purging:") as progress:
         done = leftovers.purge(repository.uid, force=force, at_once=at_once, progress=progress)
-    screen = output()
-    if as_json:
-        unknown: Json = {"files": done.unknown.files, "bytes": done.unknown.bytes}
-        removed: Json = {
-            "name": repository.name,
-            "files": done.files.files,
-            "bytes": done.files.bytes,
-            "rows": done.rows,
-        }
-        screen.json({**removed, "unknown": unknown})
-        return
-    screen.line(
-        f"removed {count(done.files.files, 'file')}, {human_size(done.files.bytes)}, and {count(done.rows, 'row')}"
+    files, unknown = done.files, done.unknown
+    fields: Json = {"name": repository.name, "files": files.files, "bytes": files.bytes, "rows": done.rows}
+    output(as_json=as_json).answer(
+        {**fields, "unknown": {"files": unknown.files, "bytes": unknown.bytes}},
+        f"removed {count(files.files, 'file')}, {human_size(files.bytes)}, and {count(done.rows, 'row')}",
+        *([f"kept, not created by graveler: {count(unknown.files, 'file')}"] if unknown.files else []),
     )
-    if done.unknown.files:
-        screen.line(f"kept, not created by graveler: {count(done.unknown.files, 'file')}")
 
 
 def leftovers_of(lake: Named | None) -> "Leftovers | RemoteLeftovers":
@@ -504,90 +473,89 @@ def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) 
             raise InvalidError("--branch needs --default-days for all other branches")
         return None
     days: dict[str, int] = {}
-    for one in branches:
-        branch, separator, number = one.rpartition("=")
-        if not separator or not branch or not number.isdecimal():
-            raise InvalidError(f"--branch {one!r} is not of the form BRANCH=DAYS")
+    for text in branches:
+        branch, _, number = text.rpartition("=")
+        if not branch or not number.isdecimal():
+            raise InvalidError(f"--branch {text!r} is not of the form BRANCH=DAYS")
         days[branch] = int(number)
     from graveler.model import RetentionRules  # not for --help
 
     return RetentionRules(default_days, days)
 
 
-def _preview(
-    screen: Screen, garbage: "Garbage | RemoteGarbage", rules: "RetentionRules | None", *, as_json: bool
-) -> None:
-    found = garbage.preview(rules)
-    if as_json:
-        screen.json({"reached": found.reached, "kept": found.kept, "lost": [commit.id for commit in found.lost]})
-        return
-    screen.line(f"{found.kept:,} of {count(found.reached, 'reachable commit')} would keep their objects")
-    for commit in islice(found.lost, _SHOWN):
-        line = f"{commit.id[:SHORT]}  {screen.paint(moment(commit.created), 'dim')}  {screen.safe(commit.message)}"
-        screen.line(f"  would lose its objects: {line}")
-    rest = len(found.lost[_SHOWN:]) + found.more
-    if rest:
-        screen.line(f"  and {rest:,} more")
-
-
-def _show(screen: Screen, made: "RunDescription", *, as_json: bool) -> None:
-    if as_json:
-        screen.json(_json(made))
-        return
-    screen.line(f"run {made.run}, {made.mode}")
-    screen.line(
-        f"{count(made.commits, 'commit')}, {made.kept:,} of which keep their objects; {count(made.ranges, 'range')}"
+def _preview(screen: Screen, garbage: "Garbage | RemoteGarbage", rules: "RetentionRules | None") -> None:
+    preview = garbage.preview(rules)
+    rest = len(preview.lost[_SHOWN:]) + preview.more
+    screen.answer(
+        {"reached": preview.reached, "kept": preview.kept, "lost": [commit.id for commit in preview.lost]},
+        f"{preview.kept:,} of {count(preview.reached, 'reachable commit')} would keep their objects",
+        *(
+            f"  would lose its objects: {commit.id[:SHORT]}  {screen.paint(moment(commit.created), 'dim')}  "
+            f"{screen.safe(commit.message)}"
+            for commit in islice(preview.lost, _SHOWN)
+        ),
+        *([f"  and {rest:,} more"] if rest else []),
     )
-    if made.expired or made.revived:
-        screen.line(f"marked as expired: {made.expired:,}; unmarked: {made.revived:,}")
-    for kind, outcomes in made.outcomes.items():
-        for outcome, tally in outcomes.items():
-            screen.line(f"{outcome:<12} {count(tally.files, kind)}, {human_size(tally.bytes)}")
-    if not made.outcomes:
-        screen.line("nothing to collect")
-    if made.outlook is not None:
-        _show_outlook(screen, made.outlook, nothing=not made.outcomes)
-    if made.unknown.files:
-        some = ", ".join(made.unknown_examples[:3])
-        screen.line(screen.safe(f"kept, not created by graveler: {count(made.unknown.files, 'file')} ({some}, …)"))
-    if made.transactions:
-        screen.line(f"deleted the hidden branches of {count(made.transactions, 'transaction')} whose process is gone")
-    if made.ownerless:
-        some = ", ".join(made.ownerless_examples[:3])
-        screen.line(
-            screen.safe(
-                f"kept, not part of any transaction: {count(made.ownerless, 'hidden branch')} ({some}, …); "
-                "`graveler branch delete` removes one"
-            )
+
+
+def _show(screen: Screen, run: "RunDescription") -> None:
+    screen.answer(
+        _json(run),
+        f"run {run.run}, {run.mode}",
+        f"{count(run.commits, 'commit')}, {run.kept:,} of which keep their objects; {count(run.ranges, 'range')}",
+        *([f"marked as expired: {run.expired:,}; unmarked: {run.revived:,}"] if run.expired or run.revived else []),
+        *(
+            f"{outcome:<12} {count(tally.files, kind)}, {human_size(tally.bytes)}"
+            for kind, outcomes in run.outcomes.items()
+            for outcome, tally in outcomes.items()
+        ),
+        *([] if run.outcomes else ["nothing to collect"]),
+        *([] if run.outlook is None else _outlook_lines(run.outlook, is_idle=not run.outcomes)),
+        *map(screen.safe, _exceptions(run)),
+    )
+
+
+def _exceptions(run: "RunDescription") -> "Iterator[str]":
+    """Yield what a run did not collect as garbage."""
+    if run.unknown.files:
+        some = ", ".join(run.unknown_examples[:3])
+        yield f"kept, not created by graveler: {count(run.unknown.files, 'file')} ({some}, …)"
+    if run.transactions:
+        yield f"deleted the hidden branches of {count(run.transactions, 'transaction')} whose process is gone"
+    if run.ownerless:
+        some = ", ".join(run.ownerless_examples[:3])
+        yield (
+            f"kept, not part of any transaction: {count(run.ownerless, 'hidden branch')} ({some}, …); "
+            "`graveler branch delete` removes one"
         )
-    for what in made.unlisted:
-        screen.line(screen.safe(f"not examined: {what}"))
+    for place in run.unlisted:
+        yield f"not examined: {place}"
 
 
-def _show_outlook(screen: Screen, outlook: "Outlook", *, nothing: bool) -> None:
-    """Say what keeps the commits, and when later runs can free more."""
-    if nothing and outlook.heads:
-        others = f", {outlook.pinned:,} by tags, holds, dumps or the latest moves" if outlook.pinned else ""
-        screen.line(f"kept: {count(outlook.heads, 'commit')} as heads of branches{others}")
+def _outlook_lines(outlook: "Outlook", *, is_idle: bool) -> "Iterator[str]":
+    """Yield what keeps the commits, and when later runs can free more."""
+    if is_idle and outlook.heads:
+        pinned = f", {outlook.pinned:,} by tags, holds, dumps or the latest moves" if outlook.pinned else ""
+        yield f"kept: {count(outlook.heads, 'commit')} as heads of branches{pinned}"
     if outlook.replaced and not outlook.has_rules:
-        screen.line(
+        yield (
             f"kept for want of rules: {count(outlook.replaced, 'replaced commit')}; `graveler gc rules --default-days DAYS "
             "--preview` shows which of them a rule would free"
         )
     elif outlook.replaced:
-        screen.line(f"kept by the rules for now: {count(outlook.replaced, 'replaced commit')}")
+        yield f"kept by the rules for now: {count(outlook.replaced, 'replaced commit')}"
     if outlook.to_mark:
-        screen.line(f"needed by nothing: {count(outlook.to_mark, 'commit')} that `graveler gc run` has to mark first")
+        yield f"needed by nothing: {count(outlook.to_mark, 'commit')} that `graveler gc run` has to mark first"
     for release in outlook.releases:
-        screen.line(f"from {moment(release.at)}: runs can free {count(release.commits, 'commit')}")
+        yield f"from {moment(release.at)}: runs can free {count(release.commits, 'commit')}"
     if outlook.later:
-        screen.line(f"later: {count(outlook.later, 'commit')}")
-    if nothing:
-        screen.line("a file is collected when it is a day old and a run finds it needed by nothing")
+        yield f"later: {count(outlook.later, 'commit')}"
+    if is_idle:
+        yield "a file is collected when it is a day old and a run finds it needed by nothing"
 
 
-def _json(made: "RunDescription") -> Json:
+def _json(run: "RunDescription") -> Json:
     from msgspec import to_builtins
 
-    document: Json = to_builtins(made)
+    document: Json = to_builtins(run)
     return document

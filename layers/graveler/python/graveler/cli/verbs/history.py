@@ -120,12 +120,11 @@ def log(
         number,
     )
     if as_json:
-        screen = output()
         for commit in commits:
-            screen.json(commit_json(commit))
+            output(as_json=True).json(commit_json(commit))
         return
     names = _names(repository)
-    with paged(wanted=not no_pager) as screen:
+    with paged(direct=no_pager) as screen:
         lanes = Lanes(boxes=screen.draws_boxes) if graph else None
         for commit in commits:
             text = _oneline(screen, commit, names) if oneline else _paragraph(screen, commit, names)
@@ -162,32 +161,23 @@ def show(
     repository = open_repository(lake, uri.repository)
     commit = repository.commit_of(uri.ref)
     parent = commit.parents[0] if commit.parents else None
-    screen = output()
-    if as_json:
-        screen.json(commit_json(commit))
-    else:
-        screen.line(
-            f"commit {screen.paint(commit.id, 'yellow')}{_beside_id(screen, _names(repository).get(commit.id))}"
-        )
-        fields = {"committer": commit.committer, "date": moment(commit.created)}
-        if commit.parents:
-            fields["parents"] = " ".join(p[:SHORT] for p in commit.parents)
-        screen.fields(fields | {f"meta {key}": value for key, value in commit.metadata.items()})
-        screen.line()
-        for line in commit.message.splitlines():
-            screen.line(f"    {screen.safe(line)}")
-        screen.line()
+    screen = output(as_json=as_json)
+    names = None if as_json else _names(repository).get(commit.id)
+    parents = {"parents": " ".join(p[:SHORT] for p in commit.parents)} if commit.parents else {}
+    metadata = {f"meta {key}": value for key, value in commit.metadata.items()}
+    screen.answer(
+        commit_json(commit),
+        f"commit {screen.paint(commit.id, 'yellow')}{_beside_id(screen, names)}",
+        *screen.fields({"committer": commit.committer, "date": moment(commit.created), **parents, **metadata}),
+        "",
+        *(f"    {screen.safe(line)}" for line in commit.message.splitlines()),
+        "",
+    )
     if parent is None:
         return
     changes = items(lambda after: repository.diff(parent, commit.id, after=after, amount=1000))
-    show_changes(
-        screen,
-        changes,
-        "no changes",
-        as_json=as_json,
-        stat=stat,
-        patches=patches_of(repository, parent, commit.id) if patch else None,
-    )
+    patches = patches_of(repository, parent, commit.id) if patch else None
+    show_changes(screen, changes, "no changes", stat=stat, patches=patches)
 
 
 def reflog(
@@ -217,16 +207,14 @@ def reflog(
     entries = repository.reflog(uri.ref, number or 100)
     if not entries:
         repository.branch(uri.ref)  # raises if it does not exist; else its entries are only too old
-    screen = output()
+    screen = output(as_json=as_json)
     for entry in entries:
-        if as_json:
-            screen.json(reflog_json(entry))
-            continue
         old, new = ((commit_id or "")[:SHORT] or "-" for commit_id in (entry.old, entry.new))
         when = moment(entry.event.time_ns // 1_000_000_000)
-        screen.line(
+        screen.answer(
+            reflog_json(entry),
             f"{screen.paint(when, 'dim')}  {screen.paint(f'{old:>12} → {new:<12}', 'yellow')}  "
-            f"{entry.event.operation:<18} {screen.safe(entry.event.by)}".rstrip()
+            f"{entry.event.operation:<18} {screen.safe(entry.event.by)}".rstrip(),
         )
 
 
@@ -238,12 +226,12 @@ def _position(after: str) -> "CommitID | None":
 
 def _names(repository: "AnyRepository") -> dict[str, list[str]]:
     """Return the branches and tags at each commit."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for branch in items(lambda after: repository.branches(after=after, amount=_NAMES), _NAMES):
-        found.setdefault(branch.commit_id, []).append(branch.name)
+        names.setdefault(branch.commit_id, []).append(branch.name)
     for tag in items(lambda after: repository.tags(after=after, amount=_NAMES), _NAMES):
-        found.setdefault(tag.commit_id, []).append(f"tag: {tag.name}")
-    return found
+        names.setdefault(tag.commit_id, []).append(f"tag: {tag.name}")
+    return names
 
 
 def _beside_id(screen: Screen, names: list[str] | None) -> str:
@@ -267,9 +255,9 @@ def _beside(screen: Screen, drawn: Drawn, text: list[str]) -> Iterator[str]:
     """Yield the rows of a graph with a commit's text to their right."""
     rows = chain((drawn.node, *drawn.links), repeat(drawn.padding))
     height = max(len(text), 1 + len(drawn.links))
-    for at in range(height):
+    for index in range(height):
         row = _painted(screen, next(rows))
-        yield f"{row}  {text[at] if at < len(text) else ''}".rstrip()
+        yield f"{row}  {text[index] if index < len(text) else ''}".rstrip()
 
 
 def _painted(screen: Screen, row: Row) -> str:

@@ -207,7 +207,7 @@ def import_(
                 folders,
                 last_wins,
             )
-            made = repository.import_listing(
+            imported = repository.import_listing(
                 to.ref,
                 [Path(source) for source in sources],
                 options,
@@ -222,7 +222,7 @@ def import_(
             from graveler.requests.importing import AddressType, ImportAddress
 
             address = sources[0] if sources[0].endswith("/") else f"{sources[0]}/"
-            made = repository.import_addresses(
+            imported = repository.import_addresses(
                 to.ref,
                 [ImportAddress(AddressType.COMMON_PREFIX, address, to.path)],
                 message=message or f"Import {address}",
@@ -235,7 +235,7 @@ def import_(
                 folders=folders,
             )
         else:
-            made = repository.import_folder(
+            imported = repository.import_folder(
                 to.ref,
                 Path(sources[0]),
                 to.path,
@@ -252,23 +252,23 @@ def import_(
             )
             if not (copy or dry_run) and os.access(sources[0], os.W_OK):
                 warn(IN_PLACE)
-    screen = output()
-    changes = made.changes
-    LeftOut(list(made.skipped), list(made.special)).warn()
-    warn_of_defaults(changes.left_out, made.left_out)
-    if as_json:
-        from msgspec.structs import asdict
+    from msgspec.structs import asdict
 
-        commit = None if dry_run else commit_json(made)
-        document: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
-        left_out = {"skipped_links": made.skipped, "special_files": made.special, "left_out": made.left_out}
-        screen.json({**document, **left_out, "changes": asdict(changes)})
-        return
-    what = f"{count(changes.objects, 'object' if listing else 'file')}, {human_size(changes.bytes)}"
-    if dry_run:
-        screen.line(f"would import {what}, into {screen.safe(str(to))}; nothing was changed")
-    else:
-        screen.line(commit_line(screen, f"imported {what}, into {screen.safe(str(to))}", made))
+    screen = output(as_json=as_json)
+    changes = imported.changes
+    LeftOut(list(imported.skipped), list(imported.special)).warn()
+    warn_of_defaults(changes.left_out, imported.left_out)
+    commit = None if dry_run else commit_json(imported)
+    document: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
+    left_out = {"skipped_links": imported.skipped, "special_files": imported.special, "left_out": imported.left_out}
+    amount = f"{count(changes.objects, 'object' if listing else 'file')}, {human_size(changes.bytes)}"
+    sentence = f"import {amount}, into {screen.safe(str(to))}"
+    screen.answer(
+        {**document, **left_out, "changes": asdict(changes)},
+        f"would {sentence}; nothing was changed"
+        if dry_run
+        else commit_line(screen, sentence.replace("import", "imported", 1), imported),
+    )
     show_import(screen, changes, would=dry_run)
 
 
@@ -286,7 +286,7 @@ def _size_of(folder: Path, rules: FolderRules) -> int | None:
     return total
 
 
-def _refuse_options(given: dict[str, str | bool]) -> None:
-    for name, value in given.items():
+def _refuse_options(options: dict[str, str | bool]) -> None:
+    for name, value in options.items():
         if value:
             raise InvalidError(f"{name} applies to the rows of a listing; it works only with --listing")

@@ -1,6 +1,7 @@
 """The ingest verbs: rules about objects that arrive in a bucket or a folder, and the work by them on this machine."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.exits import InterruptedVerbError
-from graveler.cli.local_files import warn_of_defaults
+from graveler.cli.exits import ExitCode, InterruptedVerbError
+from graveler.cli.local_files import refused, warn_of_defaults
 from graveler.cli.locations import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
 from graveler.cli.options import (
     OF_USE,
@@ -27,10 +28,10 @@ from graveler.cli.sums import excluded_text
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_prefix, parse_repository
 from graveler.cli.values import commit_line, count, moment
-from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.errors import InvalidError, NotFoundError
 
 if TYPE_CHECKING:
-    from graveler.cli.local_ingest import OwnIngest
+    from graveler.cli.local_ingest import LocalIngest
     from graveler.ingest.results import Batch
     from graveler.ingest.rules import Rule
     from graveler.ingest.status import IngestAmount, IngestStatus, IngestWindow
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from graveler.remote.ingest import RemoteIngest
     from graveler.values.ignore_rules import Reason
 
-    Ingest = OwnIngest | RemoteIngest
+    Ingest = LocalIngest | RemoteIngest
 
 _BATCH = 480
 _SHOWN = 20
@@ -167,12 +168,10 @@ def add(
         import msgspec
 
         rule = msgspec.structs.replace(rule, message=message)
-    made = _ingest(lake).add(to.repository, rule)
-    screen = output()
-    if as_json:
-        screen.json(_rule_json(to.repository, made))
-        return
-    screen.line(f"added rule {screen.paint(made.name, 'bold')}: {screen.safe(made.source)} → {screen.safe(str(to))}")
+    rule = _ingest(lake).add(to.repository, rule)
+    screen = output(as_json=as_json)
+    arrow = f"{screen.safe(rule.source)} → {screen.safe(str(to))}"
+    screen.answer(_rule_json(to.repository, rule), f"added rule {screen.paint(rule.name, 'bold')}: {arrow}")
 
 
 @rules.command("list")
@@ -189,12 +188,9 @@ def list_(name: DefaultRepository = None, lake: LakeOption = None, as_json: AsJs
       overwrites, commit, message, metadata, verify, id, since}.
     """
     repository = parse_repository(name)
-    screen = output()
+    screen = output(as_json=as_json)
     for rule in _ingest(lake).rules(repository):
-        if as_json:
-            screen.json(_rule_json(repository, rule))
-        else:
-            _show_rule(screen, rule)
+        screen.answer(_rule_json(repository, rule), _rule_line(screen, rule))
 
 
 @rules.command()
@@ -213,13 +209,13 @@ def show(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: AsJ
     import msgspec
 
     repository = parse_repository(name)
-    found, status = _ingest(lake).rule(repository, rule)
-    screen = output()
-    if as_json:
-        screen.json({**_rule_json(repository, found), "status": msgspec.to_builtins(status)})
-        return
-    _show_rule(screen, found)
-    _show_status(screen, status)
+    stored, status = _ingest(lake).rule(repository, rule)
+    screen = output(as_json=as_json)
+    screen.answer(
+        {**_rule_json(repository, stored), "status": msgspec.to_builtins(status)},
+        _rule_line(screen, stored),
+        *_status_lines(screen, status),
+    )
 
 
 @rules.command()
@@ -234,11 +230,7 @@ def remove(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: A
     """
     repository = parse_repository(name)
     removed = _ingest(lake).remove(repository, rule)
-    screen = output()
-    if as_json:
-        screen.json(_rule_json(repository, removed))
-        return
-    screen.line(f"removed rule {screen.safe(removed.name)}")
+    output(as_json=as_json).answer(_rule_json(repository, removed), f"removed rule {Screen.safe(removed.name)}")
 
 
 @app.command()
@@ -261,25 +253,20 @@ def replay(
     from graveler.ingest.results import Message
 
     ingester = _ingest(lake)
-    screen = output()
-    counts: dict[str, int] = {}
+    screen = output(as_json=as_json)
+    counts: Counter[str] = Counter()
     failed = 0
-    for batch in _batches(_lines(file)):
-        results, made = ingester.process_messages([Message(str(number), text) for number, text in batch])
-        for (number, _), result in zip(batch, results, strict=True):
-            counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
+    for lines in _batches(_lines(file)):
+        results, batch = ingester.process_messages([Message(str(number), text) for number, text in lines])
+        for (number, _), result in zip(lines, results, strict=True):
+            outcome = result.outcome.value
+            counts[outcome] += 1
             failed += not result.outcome.is_done
-            if as_json:
-                screen.json({"line": number, "outcome": result.outcome.value, "reason": result.reason})
-            elif not result.outcome.is_done:
-                screen.line(f"line {number}: {result.outcome.value}: {screen.safe(result.reason)}")
-        if not as_json:
-            _show_commits(screen, made)
-    if not as_json:
-        screen.line(", ".join(f"{number:,} {name}" for name, number in sorted(counts.items())) or "no events")
+            failure = [] if result.outcome.is_done else [f"line {number}: {outcome}: {screen.safe(result.reason)}"]
+            screen.answer({"line": number, "outcome": outcome, "reason": result.reason}, *failure)
+        screen.note(*_commit_lines(screen, batch))
+    screen.note(", ".join(f"{number:,} {name}" for name, number in sorted(counts.items())) or "no events")
     if failed:
-        from graveler.cli.exits import ExitCode
-
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
@@ -316,13 +303,14 @@ def watch(
     if interval < 0.1:
         raise InvalidError(f"--interval {interval} is too short; use at least 0.1 seconds")
     expect_local_files(f"watch {str(folder)!r}", lake)
-    where = own_folder(lake)
+    lake_folder = own_folder(lake)
     ingest = _ingest(lake)
     root = folder.resolve()
     if not root.is_dir():
         raise NotFoundError(f"folder {str(folder)!r} does not exist; check its name")
     try:
-        _watch(ingest, root, where, interval, parse_exclude(exclude), once=once, ignore=not no_ignore, as_json=as_json)
+        screen, patterns = output(as_json=as_json), parse_exclude(exclude)
+        _watch(screen, ingest, root, lake_folder, interval, patterns, once=once, ignore=not no_ignore)
     except KeyboardInterrupt:
         raise InterruptedVerbError("changes staged so far are kept; watch again to continue") from None
 
@@ -354,58 +342,52 @@ def reconcile(
     """
     patterns = parse_exclude(exclude)
     repository, ingest = parse_repository(name), _ingest(lake)
-    wanted = [found for found in ingest.rules(repository) if not rule or found.name == rule]
-    if rule and not wanted:
+    chosen = [stored for stored in ingest.rules(repository) if not rule or stored.name == rule]
+    if rule and not chosen:
         raise NotFoundError(
             f"repository {repository!r} has no ingest rule {rule!r}; list its rules with `graveler ingest rules list`"
         )
-    screen = output()
+    screen = output(as_json=as_json)
+    would = "would be " if dry_run else ""
     refused = 0
-    for found in wanted:
-        report = ingest.reconcile(repository, found, dry_run=dry_run, exclude=patterns, ignore=not no_ignore)
+    for stored in chosen:
+        report = ingest.reconcile(repository, stored, dry_run=dry_run, exclude=patterns, ignore=not no_ignore)
         refused += len(report.refused)
-        if as_json:
-            screen.json(
-                {
-                    "rule": found.name,
-                    "objects": report.objects,
-                    "linked": list(report.linked),
-                    "deleted": list(report.deleted),
-                    "linked_count": report.linked_count,
-                    "deleted_count": report.deleted_count,
-                    "refused": [{"path": one.path, "reason": one.reason} for one in report.refused],
-                    "commits": [commit.id for commit in report.commits],
-                }
-            )
-            continue
-        would = "would be " if dry_run else ""
-        screen.line(
-            f"{screen.paint(found.name, 'bold')}: {count(report.objects, 'object')}, "
-            f"{report.linked_count:,} {would}linked, {report.deleted_count:,} {would}deleted"
+        screen.answer(
+            {
+                "rule": stored.name,
+                "objects": report.objects,
+                "linked": list(report.linked),
+                "deleted": list(report.deleted),
+                "linked_count": report.linked_count,
+                "deleted_count": report.deleted_count,
+                "refused": [{"path": refusal.path, "reason": refusal.reason} for refusal in report.refused],
+                "commits": [commit.id for commit in report.commits],
+            },
+            f"{screen.paint(stored.name, 'bold')}: {count(report.objects, 'object')}, "
+            f"{report.linked_count:,} {would}linked, {report.deleted_count:,} {would}deleted",
+            *(f"  + {screen.safe(path)}" for path in islice(report.linked, _SHOWN)),
+            *(f"  - {screen.safe(path)}" for path in islice(report.deleted, _SHOWN)),
+            *(
+                screen.paint(f"  ! {screen.safe(refusal.path)}: {screen.safe(refusal.reason)}", "red")
+                for refusal in report.refused[:_SHOWN]
+            ),
+            *(commit_line(screen, "  committed", commit) for commit in report.commits),
         )
-        for sign, paths in (("+", report.linked), ("-", report.deleted)):
-            for path in islice(paths, _SHOWN):
-                screen.line(f"  {sign} {screen.safe(path)}")
-        for one in report.refused[:_SHOWN]:
-            screen.line(screen.paint(f"  ! {screen.safe(one.path)}: {screen.safe(one.reason)}", "red"))
-        for commit in report.commits:
-            screen.line(commit_line(screen, "  committed", commit))
     if refused:
-        from graveler.cli.exits import ExitCode
-
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
 def _watch(
+    screen: Screen,
     ingest: "Ingest",
     root: Path,
-    where: Path | None,
+    lake_folder: Path | None,
     interval: float,
     exclude: Sequence[str],
     *,
     once: bool,
     ignore: bool,
-    as_json: bool,
 ) -> None:
     from graveler.ingest.watch import FolderWatch
     from graveler.ingest.watching import Watcher
@@ -413,33 +395,30 @@ def _watch(
 
     clock = SystemClock()
 
-    def wanted() -> Iterator[tuple[str, "Rule"]]:
+    def active_rules() -> Iterator[tuple[str, "Rule"]]:
         return _rules_about(ingest, root)
 
-    sources = {rule.source.removeprefix("file://") for _, rule in wanted()}
+    sources = {rule.source.removeprefix("file://") for _, rule in active_rules()}
     if not sources:
         raise NotFoundError(f"no ingest rule applies to {str(root)!r}; add one with `graveler ingest rules add`")
 
     def ignoring() -> "Callable[[str], Reason | None]":
         return _reasons(sources, f"{root}/", exclude, ignore=ignore)
 
-    folder = FolderWatch(root, time.time_ns, lambda path: path.resolve() == where, ignoring)
-    watcher = Watcher(ingest, folder, wanted, clock, exclude=exclude, ignore=ignore)
-    screen = output()
+    folder = FolderWatch(root, time.time_ns, lambda path: path.resolve() == lake_folder, ignoring)
+    watcher = Watcher(ingest, folder, active_rules, clock, exclude=exclude, ignore=ignore)
     folder.look()
     warn_of_defaults(folder.left_out.by_default, folder.left_out.paths)
-    if folder.left_out.by_pattern and not as_json:
-        screen.line(screen.paint(excluded_text(folder.left_out.by_pattern), "dim"))
+    if folder.left_out.by_pattern:
+        screen.note(screen.paint(excluded_text(folder.left_out.by_pattern), "dim"))
     clock.sleep(min(interval, _FIRST_PAUSE))
     while True:
-        for made in watcher.round():
-            _show_round(screen, made, as_json=as_json)
+        for done in watcher.round():
+            _show_round(screen, done)
         if once:
             break
         clock.sleep(interval)
     if watcher.failing:
-        from graveler.cli.exits import ExitCode
-
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
@@ -458,7 +437,7 @@ def _reasons(
             except FileNotFoundError:
                 return None
             except OSError as error:
-                raise UnavailableError(f"cannot read {f'{source}{folder}{IGNORE_FILE}'!r}: {error.strerror}") from None
+                raise refused("read", file, error) from None
 
         return read
 
@@ -480,26 +459,22 @@ def _rules_about(ingest: "Ingest", root: Path) -> Iterator[tuple[str, "Rule"]]:
                 yield repository, rule
 
 
-def _show_round(screen: Screen, made: "Round", *, as_json: bool) -> None:
-    if as_json:
-        if made.staged or made.failed or made.commits:
-            failed = [{"address": one.address, "outcome": one.outcome, "reason": one.reason} for one in made.failed]
-            commits = [one.commit.id for one in made.commits]
-            screen.json({"events": made.events, "staged": made.staged, "failed": failed, "commits": commits})
-        return
-    if made.staged:
-        screen.line(f"staged {count(made.staged, 'change')}")
-    for one in made.failed:
-        screen.line(f"{one.outcome}: {screen.safe(one.address)}: {screen.safe(one.reason)}")
-    _show_commits(screen, made)
+def _show_round(screen: Screen, done: "Round") -> None:
+    staged = [f"staged {count(done.staged, 'change')}"] if done.staged else []
+    failures = (f"{f.outcome}: {screen.safe(f.address)}: {screen.safe(f.reason)}" for f in done.failed)
+    screen.note(*staged, *failures, *_commit_lines(screen, done))
+    if screen.as_json and (done.staged or done.failed or done.commits):
+        failed = [{"address": f.address, "outcome": f.outcome, "reason": f.reason} for f in done.failed]
+        commits = [rule_commit.commit.id for rule_commit in done.commits]
+        screen.json({"events": done.events, "staged": done.staged, "failed": failed, "commits": commits})
 
 
-def _show_commits(screen: Screen, batch: "Batch | Round") -> None:
-    for made in batch.commits:
-        screen.line(commit_line(screen, f"committed by rule {made.rule}", made.commit))
+def _commit_lines(screen: Screen, batch: "Batch | Round") -> Iterator[str]:
+    for rule_commit in batch.commits:
+        yield commit_line(screen, f"committed by rule {rule_commit.rule}", rule_commit.commit)
     for failed in batch.commits_failed:
         named = f"rule {failed.rule} could not commit: " if failed.rule else ""
-        screen.line(screen.paint(f"{named}{screen.safe(failed.reason)}", "red"))
+        yield screen.paint(f"{named}{screen.safe(failed.reason)}", "red")
 
 
 def _source(named: str, lake: Named | None) -> str:
@@ -518,9 +493,9 @@ def _ingest(lake: Named | None) -> "Ingest":
         from graveler.remote.ingest import RemoteIngest
 
         return RemoteIngest(connection)
-    from graveler.cli.local_ingest import OwnIngest
+    from graveler.cli.local_ingest import LocalIngest
 
-    return OwnIngest(open_own_lake(lake))
+    return LocalIngest(open_own_lake(lake))
 
 
 def _rule_json(repository: str, rule: "Rule") -> Json:
@@ -530,14 +505,12 @@ def _rule_json(repository: str, rule: "Rule") -> Json:
     return described
 
 
-def _show_rule(screen: Screen, rule: "Rule") -> None:
-    screen.line(
-        f"{screen.paint(rule.name, 'bold')}  {screen.safe(rule.source)} → "
-        f"{screen.safe(f'{rule.branch}/{rule.destination}')}  {_policy_line(rule)}"
-    )
+def _rule_line(screen: Screen, rule: "Rule") -> str:
+    arrow = f"{screen.safe(rule.source)} → {screen.safe(f'{rule.branch}/{rule.destination}')}"
+    return f"{screen.paint(rule.name, 'bold')}  {arrow}  {_policy(rule)}"
 
 
-def _show_status(screen: Screen, status: "IngestStatus") -> None:
+def _status_lines(screen: Screen, status: "IngestStatus") -> Iterator[str]:
     from msgspec import UNSET
 
     pending, due = status.pending, ""
@@ -545,25 +518,25 @@ def _show_status(screen: Screen, status: "IngestStatus") -> None:
         due = f", due ({status.due})"
     elif status.due_at is not UNSET:
         due = f", due at {moment(status.due_at)}"
-    screen.line(f"pending: {_changes(pending)}{due}")
+    yield f"pending: {_changes(pending)}{due}"
     for window in () if pending.windows is UNSET else pending.windows:
-        screen.line(f"  window {window.window}: {_changes(window)}")
+        yield f"  window {window.window}: {_changes(window)}"
     if status.late is not UNSET:
-        screen.line(screen.paint(f"overdue by {status.late:,} s", "red"))
+        yield screen.paint(f"overdue by {status.late:,} s", "red")
     if status.committing is not UNSET:
-        made = status.committing
-        by = "" if made.operation is UNSET else f", operation {screen.safe(made.operation)}"
-        screen.line(f"being committed ({made.reason}): {_changes(made.amount)}{by}")
+        work = status.committing
+        by = "" if work.operation is UNSET else f", operation {screen.safe(work.operation)}"
+        yield f"being committed ({work.reason}): {_changes(work.amount)}{by}"
     if status.ahead is not UNSET:
-        screen.line(f"dated too far in the future: {screen.safe(status.ahead.key)} ({status.ahead.window})")
-    screen.line(f"{count(status.commits, 'commit')} started")
+        yield f"dated too far in the future: {screen.safe(status.ahead.key)} ({status.ahead.window})"
+    yield f"{count(status.commits, 'commit')} started"
 
 
 def _changes(counted: "IngestAmount | IngestWindow") -> str:
     return f"{count(counted.objects, 'object')}, {counted.deleted:,} deleted"
 
 
-def _policy_line(rule: "Rule") -> str:
+def _policy(rule: "Rule") -> str:
     policy = rule.commit
     parts: list[tuple[object, str]] = [
         (policy.objects, f"after {policy.objects:,} changes"),
@@ -571,7 +544,7 @@ def _policy_line(rule: "Rule") -> str:
         (policy.marker, f"on {policy.marker}"),
         (policy.window, f"every {policy.window.seconds:,} s" if policy.window else ""),
     ]
-    return "commits " + (", ".join(text for given, text in parts if given) or "nothing automatically")
+    return "commits " + (", ".join(text for condition, text in parts if condition) or "nothing automatically")
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -583,7 +556,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
     except FileNotFoundError:
         raise NotFoundError(f"file {str(file)!r} does not exist; check its name") from None
     except OSError as error:
-        raise UnavailableError(f"cannot read {str(file)!r}: {error.strerror}") from None
+        raise refused("read", file, error) from None
 
 
 def _batches(lines: Iterator[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:

@@ -7,9 +7,8 @@ import typer
 from graveler.cli import completion
 from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.terminal import Json, Screen, confirm, output
-from graveler.cli.values import listed_patterns, moment, read_role
-from graveler.errors import PreconditionError
+from graveler.cli.terminal import Json, Screen, expect_yes, output
+from graveler.cli.values import limits_text, listed_limits, moment, read_role
 
 if TYPE_CHECKING:
     from graveler.access.authentication import Access
@@ -54,14 +53,15 @@ def create(
 
     JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created, s3}.
     """
-    wanted = read_role(role)
-    made = _open_access(lake).create_key(name, wanted, repositories or (), branches or (), s3=s3)
-    screen = output()
-    if as_json:
-        screen.json({**_key_json(made.key), "secret_access_key": made.secret})
-        return
-    screen.fields({"access key ID": made.key.key_id, "secret access key": made.secret, **_described(made.key)})
-    screen.line("save the secret now: it cannot be shown again")
+    new_key = _open_access(lake).create_key(name, read_role(role), repositories or (), branches or (), s3=s3)
+    key, secret = new_key.key, new_key.secret
+    screen = output(as_json=as_json)
+    fields = {"access key ID": key.key_id, "secret access key": secret, "name": key.name, "role": key.role.value}
+    screen.answer(
+        {**_key_json(key), "secret_access_key": secret},
+        *screen.fields({**fields, **listed_limits(key)}),
+        "save the secret now: it cannot be shown again",
+    )
 
 
 @app.command("list")
@@ -75,13 +75,10 @@ def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     JSON: a line for each key, as in `keys create`, without the secret.
     """
-    screen = output()
-    listed = _open_access(lake).keys()
-    for key in listed:
-        if as_json:
-            screen.json(_key_json(key))
-        else:
-            screen.line(_key_line(screen, key))
+    screen = output(as_json=as_json)
+    for key in _open_access(lake).keys():  # noqa: SIM118 - a method of its own
+        row = screen.safe(f"{key.role.value:<6}  {key.name}{limits_text(key)}")
+        screen.answer(_key_json(key), f"{key.key_id}  {screen.paint(moment(key.created), 'dim')}  {row}")
 
 
 @app.command()
@@ -103,17 +100,12 @@ def revoke(
     """
     access = _open_access(lake)
     key = access.key(key_id)
-    screen = output()
+    shown = f"key {key.key_id} of {Screen.safe(key.name)}"
     if not yes:
-        answer = confirm(f"Permanently revoke key {key.key_id} of {screen.safe(key.name)}?")
-        if not answer:
-            why = "not confirmed" if answer is False else f"revoking key {key_id!r} without a terminal needs --yes"
-            raise PreconditionError(f"{why}; nothing was revoked")
+        unattended = f"revoking key {key_id!r} without a terminal needs --yes"
+        expect_yes(f"Permanently revoke {shown}?", unattended, "nothing was revoked")
     access.revoke(key_id)
-    if as_json:
-        screen.json({"revoked": key_id})
-        return
-    screen.line(f"revoked key {key.key_id} of {screen.safe(key.name)}")
+    output(as_json=as_json).answer({"revoked": key_id}, f"revoked {shown}")
 
 
 @app.command("rotate-signing")
@@ -134,21 +126,17 @@ def rotate_signing(yes: Yes = False, lake: LakeOption = None, as_json: AsJson = 
     from graveler.access.authentication import Access
 
     opened = open_own_lake(lake)
-    access, screen = Access(opened.tables, opened.keyring), output()
+    access = Access(opened.tables, opened.keyring)
     if not yes:
-        answer = confirm("Invalidate all presigned URLs and tokens issued so far?")
-        if not answer:
-            why = "not confirmed" if answer is False else "rotating the signing secrets without a terminal needs --yes"
-            raise PreconditionError(f"{why}; nothing was changed")
+        unattended = "rotating the signing secrets without a terminal needs --yes"
+        expect_yes("Invalidate all presigned URLs and tokens issued so far?", unattended, "nothing was changed")
     rotation, lost = access.rotate_signing()
-    if as_json:
-        screen.json({"secrets": rotation.secrets, "new_sealing_key": rotation.lost, "lost_keys": lost})
-        return
-    if rotation.lost:
-        screen.line("the sealing key was lost; created a new one")
-    screen.line(f"replaced {rotation.secrets} signing secret{'' if rotation.secrets == 1 else 's'}")
-    for key_id in lost:
-        screen.line(f"access key {key_id} can no longer sign for S3: revoke it and create another one")
+    output(as_json=as_json).answer(
+        {"secrets": rotation.secrets, "new_sealing_key": rotation.lost, "lost_keys": lost},
+        *(["the sealing key was lost; created a new one"] if rotation.lost else []),
+        f"replaced {rotation.secrets} signing secret{'' if rotation.secrets == 1 else 's'}",
+        *(f"access key {key_id} can no longer sign for S3: revoke it and create another one" for key_id in lost),
+    )
 
 
 def _open_access(lake: Named | None) -> "Access | RemoteKeys":
@@ -172,20 +160,3 @@ def _key_json(key: "AccessKey") -> Json:
         "created": key.created,
         "s3": key.s3,
     }
-
-
-def _described(key: "AccessKey") -> dict[str, str]:
-    limits = {"repositories": key.repositories, "branches": key.branches}
-    return {"name": key.name, "role": key.role.value} | {
-        what: listed_patterns(patterns) for what, patterns in limits.items()
-    }
-
-
-def _key_line(screen: Screen, key: "AccessKey") -> str:
-    limits = [
-        f"  {what} {listed_patterns(patterns)}"
-        for what, patterns in (("repositories", key.repositories), ("branches", key.branches))
-        if patterns
-    ]
-    row = screen.safe(f"{key.role.value:<6}  {key.name}{''.join(limits)}")
-    return f"{key.key_id}  {screen.paint(moment(key.created), 'dim')}  {row}"

@@ -83,11 +83,11 @@ def _keep_key(named: Named, key_id: str | None, *, as_json: bool) -> None:
         raise InvalidError("name the server to log in to: graveler login https://HOST (or --aws, with AWS credentials)")
     if "@" in urlsplit(endpoint).netloc:
         raise InvalidError("the URL of a server holds no user or password; leave them out, and give an access key")
-    given = key_id or _ask("Access key ID: ", hidden=False)
+    key_id = key_id or _ask("Access key ID: ", hidden=False)
     secret = _ask("Secret access key: ", hidden=True)
     from graveler.remote.opening import open_served
 
-    location = find_lake(Named(endpoint=endpoint, key=(given, secret)))
+    location = find_lake(Named(endpoint=endpoint, key=(key_id, secret)))
     assert isinstance(location, ServedLake)
     with open_served(location) as opened:
         user = opened.user
@@ -96,18 +96,16 @@ def _keep_key(named: Named, key_id: str | None, *, as_json: bool) -> None:
         "lake": None,
         "objects": None,
         "login": None,
-        "key_id": given,
+        "key_id": key_id,
         "secret_key": secret,
     }
     path = change_profile(name, changes)
-    screen = output()
-    if as_json:
-        screen.json({"endpoint": endpoint, "name": user, "profile": name, "file": str(path)})
-    else:
-        screen.line(
-            f"logged in to {screen.safe(endpoint)} as {screen.safe(user)}; the key is in profile {name!r} of "
-            f"{screen.safe(str(path))}"
-        )
+    screen = output(as_json=as_json)
+    screen.answer(
+        {"endpoint": endpoint, "name": user, "profile": name, "file": str(path)},
+        f"logged in to {screen.safe(endpoint)} as {screen.safe(user)}; the key is in profile {name!r} of "
+        f"{screen.safe(str(path))}",
+    )
     if before := set_variables(LAKE, TABLES, ENDPOINT, LOGIN, TOKEN, KEY_ID, SECRET):
         warn(f"variables of the environment come before the profile: {', '.join(before)}")
     if endpoint.startswith("http://") and not location.is_on_this_machine:
@@ -116,8 +114,8 @@ def _keep_key(named: Named, key_id: str | None, *, as_json: bool) -> None:
 
 def _endpoint_of(name: str) -> str | None:
     """Return the server of the profile, for one who logs in to it again."""
-    found = find_profile(name) if name in profile_names() else None
-    return found.endpoint or None if found is not None else None
+    profile = find_profile(name) if name in profile_names() else None
+    return profile.endpoint or None if profile is not None else None
 
 
 def _ask(question: str, *, hidden: bool) -> str:
@@ -134,11 +132,11 @@ def _ask(question: str, *, hidden: bool) -> str:
     else:
         answer = sys.stdin.readline(_LONGEST)
     answer = answer.strip()
-    what = question.removesuffix(": ").lower()
+    noun = question.removesuffix(": ").lower()
     if not answer:
-        raise InvalidError(f"the {what} is missing; write it on a line of stdin, or run this on a terminal")
+        raise InvalidError(f"the {noun} is missing; write it on a line of stdin, or run this on a terminal")
     if not answer.isascii() or not answer.isprintable() or len(answer) >= _LONGEST:
-        raise InvalidError(f"this is no {what}: one has printable ASCII characters only")
+        raise InvalidError(f"this is no {noun}: one has printable ASCII characters only")
     return answer
 
 
@@ -147,17 +145,15 @@ def _log_in_with_aws(named: Named, seconds: int, *, as_json: bool) -> None:
     assert isinstance(location, ServedLake)  # no other lake takes a login
     from graveler.remote.opening import log_in_with_aws, open_served
 
-    made = log_in_with_aws(location).log_in(seconds)
-    name = open_served(replace(location, by_aws=False, token=made.token)).user
-    screen = output()
-    if as_json:
-        screen.json({"endpoint": location.url, "name": name, "token": made.token, "expires": made.token_expiration})
-        return
-    screen.line(
-        f"# logged in to {screen.safe(location.url)} as {screen.safe(name)}, until {moment(made.token_expiration)}"
+    session = log_in_with_aws(location).log_in(seconds)
+    name = open_served(replace(location, by_aws=False, token=session.token)).user
+    screen = output(as_json=as_json)
+    token, expires = session.token, session.token_expiration
+    screen.answer(
+        {"endpoint": location.url, "name": name, "token": token, "expires": expires},
+        f"# logged in to {screen.safe(location.url)} as {screen.safe(name)}, until {moment(expires)}",
+        *(f"export {variable}={quote(token)}" for variable in (TOKEN, "LAKECTL_CREDENTIALS_SESSION_TOKEN")),
     )
-    for variable in (TOKEN, "LAKECTL_CREDENTIALS_SESSION_TOKEN"):
-        screen.line(f"export {variable}={quote(made.token)}")
 
 
 def logout(lake: LakeOption = None, as_json: AsJson = False) -> None:
@@ -174,16 +170,16 @@ def logout(lake: LakeOption = None, as_json: AsJson = False) -> None:
     JSON: one document {profile, key_id, file}; key_id is null if there was none.
     """
     name = chosen_name(None if lake is None else lake.profile)
-    found = find_profile(name) if name != DEFAULT or name in profile_names() else None
-    had = "" if found is None else found.key_id
-    kept = found is not None and (found.key_id or found.secret_key)
-    path = change_profile(name, {"key_id": None, "secret_key": None}) if kept else None
-    screen = output()
-    if as_json:
-        screen.json({"profile": name, "key_id": had or None, "file": None if path is None else str(path)})
-    elif path is None:
-        screen.line(f"profile {screen.safe(name)!r} has no key")
-    else:
-        screen.line(f"forgot key {screen.safe(had)} of profile {name!r} in {screen.safe(str(path))}")
+    profile = find_profile(name) if name != DEFAULT or name in profile_names() else None
+    key_id = "" if profile is None else profile.key_id
+    has_key = profile is not None and (profile.key_id or profile.secret_key)
+    path = change_profile(name, {"key_id": None, "secret_key": None}) if has_key else None
+    screen = output(as_json=as_json)
+    screen.answer(
+        {"profile": name, "key_id": key_id or None, "file": None if path is None else str(path)},
+        f"profile {screen.safe(name)!r} has no key"
+        if path is None
+        else f"forgot key {screen.safe(key_id)} of profile {name!r} in {screen.safe(str(path))}",
+    )
     if before := set_variables(LOGIN, TOKEN, KEY_ID, SECRET):
         warn(f"variables of the environment still have credentials: {', '.join(before)}")

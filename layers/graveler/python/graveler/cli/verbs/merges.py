@@ -13,6 +13,7 @@ from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
 from graveler.cli.progress import MANY, counting, shows_progress
+from graveler.cli.sums import total_lines
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import RefURI, parse_branch_of, parse_ref, parse_ref_of
 from graveler.cli.values import (
@@ -22,12 +23,11 @@ from graveler.cli.values import (
     conflict_json,
     conflict_lines,
     count,
-    human_size,
 )
 from graveler.errors import GravelerError, InvalidError, MergeConflictError, RefNotFoundError, UnexpectedHeadError
 
 if TYPE_CHECKING:
-    from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, Totals
+    from graveler.model import Commit, CommitID, MergePreview, MergeStrategies
     from graveler.remote.any_repository import AnyRepository
     from graveler.requests.base import CommitInfo
     from graveler.requests.merging import CherryPick, Revert
@@ -141,20 +141,20 @@ def merge(
     metadata = parse_metadata(meta)
     strategies = _strategies(strategy or "", strategy_for or [])
     repository = open_repository(lake, uri.repository)
-    screen = output()
+    screen = output(as_json=as_json)
     head = _expected(repository, "--expect-head", expect_head)
     onto = _expected(repository, "--expect-destination", expect_destination)
     if dry_run:
         _check_expected(repository, uri.ref, head)
         _check_expected(repository, branch, onto)
         preview = repository.preview_merge(uri.ref, branch, strategies)
-        _show_preview(screen, preview, uri.ref, branch, as_json=as_json)
+        _show_preview(screen, preview, uri.ref, branch)
         if preview.conflicts:
             raise typer.Exit(ExitCode.CONFLICT)
         return
     with (
         moving(repository, branch),
-        _conflicts_as_json(screen, as_json=as_json),
+        _conflicts_as_json(screen),
         counting(
             "merging",
             _objects_of(repository, branch, quiet=quiet),
@@ -164,7 +164,7 @@ def merge(
             quiet=quiet,
         ) as progress,
     ):
-        made = repository.merge(
+        commit = repository.merge(
             uri.ref,
             branch,
             message=message,
@@ -178,8 +178,7 @@ def merge(
             expected_destination=onto,
             progress=progress,
         )
-    what = "squashed" if squash else "merged"
-    _say(screen, f"{what} {screen.safe(uri.ref)} into {branch}", made, as_json=as_json)
+    _say(screen, f"{'squashed' if squash else 'merged'} {screen.safe(uri.ref)} into {branch}", commit)
 
 
 def revert(
@@ -292,11 +291,11 @@ def _replay(
             raise _swapped(verb, uri, parse_ref_of(uri.repository, destination)) from None
         raise
     repository = open_repository(lake, uri.repository)
-    screen = output()
+    screen = output(as_json=as_json)
     request = kind(branch=branch, ref=uri.ref, **options._asdict())
     try:
-        with _conflicts_as_json(screen, as_json=as_json), moving(repository, branch):
-            made = repository.run(request)
+        with _conflicts_as_json(screen), moving(repository, branch):
+            commit = repository.run(request)
     except MergeConflictError as error:
         doing = f"reverting {uri.ref!r} on" if is_revert else f"picking {uri.ref!r} onto"
         side = f"before {uri.ref}" if is_revert else uri.ref
@@ -313,8 +312,8 @@ def _replay(
                 f"merged into) or `--parent {parents}`"
             ) from None
         raise
-    what = f"reverted {uri.ref} on {branch}" if is_revert else f"picked {uri.ref} onto {branch}"
-    _say(screen, screen.safe(what), made, as_json=as_json)
+    action = f"reverted {uri.ref} on {branch}" if is_revert else f"picked {uri.ref} onto {branch}"
+    _say(screen, screen.safe(action), commit)
 
 
 def _number_of_parents(repository: "AnyRepository", ref: str) -> int:
@@ -341,12 +340,11 @@ def _swapped(verb: str, source: RefURI, destination: str) -> InvalidError:
 
 
 @contextmanager
-def _conflicts_as_json(screen: Screen, *, as_json: bool) -> Iterator[None]:
+def _conflicts_as_json(screen: Screen) -> Iterator[None]:
     try:
         yield
     except MergeConflictError as error:
-        if as_json:
-            screen.json({"commit": None, "conflicts": [conflict_json(conflict) for conflict in error.conflicts]})
+        screen.answer({"commit": None, "conflicts": [conflict_json(conflict) for conflict in error.conflicts]})
         raise
 
 
@@ -355,11 +353,8 @@ def _objects_of(repository: "AnyRepository", branch: str, *, quiet: bool) -> int
     return repository.du(repository.branch(branch).commit_id).objects if shows_progress(quiet=quiet) else None
 
 
-def _say(screen: Screen, what: str, made: "Commit", *, as_json: bool) -> None:
-    if as_json:
-        screen.json({"commit": commit_json(made), "conflicts": []})
-    else:
-        screen.line(commit_line(screen, what, made))
+def _say(screen: Screen, action: str, commit: "Commit") -> None:
+    screen.answer({"commit": commit_json(commit), "conflicts": []}, commit_line(screen, action, commit))
 
 
 def _expected(repository: "AnyRepository", option: str, text: str | None) -> "CommitID | None":
@@ -370,66 +365,50 @@ def _expected(repository: "AnyRepository", option: str, text: str | None) -> "Co
 
     if text is None or is_commit_id(text):
         return None if text is None else CommitID(text)
-    found = repository.commit_of(text).id if is_hex(text) and len(text) >= MIN_PREFIX_DIGITS else ""
-    if not found or not found.startswith(text):
+    commit_id = repository.commit_of(text).id if is_hex(text) and len(text) >= MIN_PREFIX_DIGITS else ""
+    if not commit_id or not commit_id.startswith(text):
         raise InvalidError(
             f"{option} takes the ID of a commit, or its first digits, as `graveler log` shows it, not {text!r}"
         )
-    return CommitID(found)
+    return CommitID(commit_id)
 
 
-def _check_expected(repository: "AnyRepository", ref: str, wanted: "CommitID | None") -> None:
+def _check_expected(repository: "AnyRepository", ref: str, expected: "CommitID | None") -> None:
     """Refuse a dry run as the merge would be refused. One lookup; nothing unless a commit is expected."""
-    if wanted is not None and (found := repository.commit_of(ref).id) != wanted:
-        raise UnexpectedHeadError(ref, wanted, found)
+    if expected is not None and (head := repository.commit_of(ref).id) != expected:
+        raise UnexpectedHeadError(ref, expected, head)
 
 
 def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
     """Parse strategies. :class:`InvalidError` for what is not ``PREFIX=source-wins`` or ``PREFIX=dest-wins``, or given twice."""
     from graveler.model import MergeStrategies, MergeStrategy
 
-    found: dict[str, MergeStrategy] = {}
+    strategies: dict[str, MergeStrategy] = {}
     for text in by_prefix:
         prefix, _, who = text.rpartition("=")
         if not prefix or who not in ("source-wins", "dest-wins"):
             raise InvalidError(f"--strategy-for {text!r} is not of the form PREFIX=source-wins or PREFIX=dest-wins")
-        if prefix in found:
+        if prefix in strategies:
             raise InvalidError(f"--strategy-for names prefix {prefix!r} twice; give each prefix once")
-        found[check_utf8("--strategy-for", prefix)] = MergeStrategy(who)
-    return MergeStrategies(MergeStrategy(strategy), tuple(found.items()))
+        strategies[check_utf8("--strategy-for", prefix)] = MergeStrategy(who)
+    return MergeStrategies(MergeStrategy(strategy), tuple(strategies.items()))
 
 
-def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: str, *, as_json: bool) -> None:
+def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: str) -> None:
+    from msgspec.structs import asdict
+
     totals, conflicts = preview.totals, preview.conflicts
-    if as_json:
-        from msgspec.structs import asdict
-
-        screen.json(
-            {
-                "base": preview.base,
-                "totals": asdict(totals),
-                "conflicts": [conflict_json(conflict) for conflict in conflicts],
-            }
-        )
-        return
     base = screen.paint(preview.base[:SHORT], "yellow")
-    screen.line(f"merging {screen.safe(source)} into {branch} (base {base}) would bring:")
-    for line in _total_lines(screen, totals):
-        screen.line(f"  {line}")
-    if conflicts:
-        screen.line(screen.paint(f"and {count(len(conflicts), 'conflict')}:", "red"))
-        for line in conflict_lines(screen, conflicts, source, branch):
-            screen.line(line)
-    screen.line(screen.paint(f"nothing was changed{f'. {WHAT_DECIDES}' if conflicts else ''}", "dim"))
-
-
-def _total_lines(screen: Screen, totals: "Totals") -> list[str]:
-    lines = []
-    if totals.added:
-        lines.append(screen.paint(f"+ {totals.added:,} added, {human_size(totals.added_bytes)}", "green"))
-    if totals.removed:
-        lines.append(screen.paint(f"- {totals.removed:,} removed, {human_size(totals.removed_bytes)}", "red"))
-    if totals.changed:
-        before, after = human_size(totals.changed_bytes_before), human_size(totals.changed_bytes_after)
-        lines.append(screen.paint(f"~ {totals.changed:,} changed, {before} before and {after} after", "yellow"))
-    return lines or ["no changes"]
+    heading = [screen.paint(f"and {count(len(conflicts), 'conflict')}:", "red")] if conflicts else []
+    screen.answer(
+        {
+            "base": preview.base,
+            "totals": asdict(totals),
+            "conflicts": [conflict_json(conflict) for conflict in conflicts],
+        },
+        f"merging {screen.safe(source)} into {branch} (base {base}) would bring:",
+        *(f"  {line}" for line in total_lines(screen, totals)),
+        *heading,
+        *conflict_lines(screen, conflicts, source, branch),
+        screen.paint(f"nothing was changed{f'. {WHAT_DECIDES}' if conflicts else ''}", "dim"),
+    )

@@ -11,10 +11,10 @@ from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
 from graveler.cli.locations import open_repository
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
-from graveler.cli.terminal import Json, confirm, output
+from graveler.cli.terminal import Json, expect_yes, output
 from graveler.cli.uris import ObjectURI, RefURI, expect_branch, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment
-from graveler.errors import InvalidError, NotFoundError, ObjectNotFoundError, PreconditionError
+from graveler.errors import InvalidError, NotFoundError, ObjectNotFoundError
 from graveler.lake.objects.noted_times import noted_time
 from graveler.values.paging import items
 
@@ -64,12 +64,12 @@ def ls(
     """
     from graveler.model import CommonPrefix
 
-    at = parse_prefix(uri)
-    repository = open_repository(lake, at.repository)
+    target = parse_prefix(uri)
+    repository = open_repository(lake, target.repository)
     cut = "" if recursive else delimiter
-    screen = output()
+    screen = output(as_json=as_json)
     listing = items(
-        lambda after: repository.list_objects(at.ref, prefix=at.path, after=after, delimiter=cut, amount=_PAGE)
+        lambda after: repository.list_objects(target.ref, prefix=target.path, after=after, delimiter=cut, amount=_PAGE)
     )
     nothing = True
     for item in listing:
@@ -82,12 +82,9 @@ def ls(
         else:
             fields = {"type": "object", **entry_json(item)}
             when, size = moment(item.mtime), human_size(item.size)
-        if as_json:
-            screen.json(fields)
-        else:
-            screen.line(f"{screen.paint(f'{when:19}', 'dim')}  {size:>10}  {path}" if long else path)
-    if nothing and at.path:
-        raise NothingBelowError(at.path, at.ref)
+        screen.answer(fields, f"{screen.paint(f'{when:19}', 'dim')}  {size:>10}  {path}" if long else path)
+    if nothing and target.path:
+        raise NothingBelowError(target.path, target.ref)
 
 
 def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
@@ -99,24 +96,21 @@ def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     JSON: one document {path, size, checksum, mtime, content_type, metadata, address}.
     """
-    at = parse_object(uri)
-    entry = open_repository(lake, at.repository).stat(at.ref, at.path)
-    screen = output()
-    if as_json:
-        screen.json(entry_json(entry))
-        return
-    screen.fields(
-        {
-            "path": entry.path,
-            "size": f"{entry.size:,} bytes",
-            "checksum": entry.checksum
-            if noted_time(entry.checksum) is None
-            else f"{entry.checksum} (not of the bytes: the import trusted the file's size and time)",
-            "modified": moment(entry.mtime),
-            "content type": entry.content_type,
-            "address": entry.address,
-        }
-        | {f"meta {key}": value for key, value in entry.metadata.items()}
+    target = parse_object(uri)
+    entry = open_repository(lake, target.repository).stat(target.ref, target.path)
+    screen = output(as_json=as_json)
+    fields = {
+        "path": entry.path,
+        "size": f"{entry.size:,} bytes",
+        "checksum": entry.checksum
+        if noted_time(entry.checksum) is None
+        else f"{entry.checksum} (not of the bytes: the import trusted the file's size and time)",
+        "modified": moment(entry.mtime),
+        "content type": entry.content_type,
+        "address": entry.address,
+    }
+    screen.answer(
+        entry_json(entry), *screen.fields(fields | {f"meta {key}": value for key, value in entry.metadata.items()})
     )
 
 
@@ -131,11 +125,11 @@ def cat(uri: Object, lake: LakeOption = None) -> None:
       graveler cat lakefs://quickstart/main/notes.txt
       graveler cat lakefs://quickstart/main~3/data.csv.gz | zcat | head
     """
-    at = parse_object(uri)
-    repository = open_repository(lake, at.repository)
-    entry = repository.stat(at.ref, at.path)
+    target = parse_object(uri)
+    repository = open_repository(lake, target.repository)
+    entry = repository.stat(target.ref, target.path)
     sys.stdout.flush()
-    for piece in repository.bytes_in(at.ref, entry):
+    for piece in repository.bytes_in(target.ref, entry):
         sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
@@ -171,36 +165,34 @@ def rm(
 
     JSON: a line {path, removed} for each; removed is false with --dry-run.
     """
-    at = parse_prefix(uri) if recursive else parse_object(uri)
-    expect_branch(at.repository, at.ref)
-    if at.path and not at.path.endswith("/") and recursive:
+    target = parse_prefix(uri) if recursive else parse_object(uri)
+    expect_branch(target.repository, target.ref)
+    if target.path and not target.path.endswith("/") and recursive:
         raise InvalidError(
-            f"-r needs a folder, but {at.path!r} does not end with '/': write {at.path + '/'!r}, or leave out -r"
+            f"-r needs a folder, but {target.path!r} does not end with '/': write {target.path + '/'!r}, or leave out -r"
         )
-    repository = open_repository(lake, at.repository)
-    branch = repository.branch(at.ref).name  # neither a tag nor a commit
-    screen = output()
-    named = None if recursive else _named(repository, branch, at.path)
+    repository = open_repository(lake, target.repository)
+    branch = repository.branch(target.ref).name  # neither a tag nor a commit
+    screen = output(as_json=as_json)
+    named = None if recursive else _named(repository, branch, target.path)
     if named is not None and len(named) > 1 and not dry_run and not yes:
-        _confirm_removal(branch, at.path, named)
+        _confirm_removal(branch, target.path, named)
     is_single = named is not None and len(named) == 1
-    paths = (entry.path for entry in (repository.objects(branch, at.path) if named is None else named))
-    told = "would remove" if dry_run else "removed"
+    paths = (entry.path for entry in (repository.objects(branch, target.path) if named is None else named))
+    verb = "would remove" if dry_run else "removed"
     removed = 0
-    with staging(str(RefURI(at.repository, branch))):
+    with staging(str(RefURI(target.repository, branch))):
         while batch := list(islice(paths, _PAGE)):
             if not dry_run:
                 repository.delete(branch, batch)
             removed += len(batch)
             for path in batch:
-                if as_json:
-                    screen.json({"path": path, "removed": not dry_run})
-                elif dry_run or is_single:
-                    screen.line(f"{told} {screen.safe(path)}")
-    if not removed and at.path:
-        raise NothingBelowError(at.path, branch)
-    if not is_single and not as_json:
-        screen.line(f"{told} {count(removed, 'object')}")
+                lines = [f"{verb} {screen.safe(path)}"] if dry_run or is_single else []
+                screen.answer({"path": path, "removed": not dry_run}, *lines)
+    if not removed and target.path:
+        raise NothingBelowError(target.path, branch)
+    if not is_single:
+        screen.note(f"{verb} {count(removed, 'object')}")
 
 
 def _named(repository: "AnyRepository", branch: str, path: str) -> "list[ObjectEntry]":
@@ -213,17 +205,18 @@ def _named(repository: "AnyRepository", branch: str, path: str) -> "list[ObjectE
         if not is_pattern(path):
             raise
     start = beginning(path)
-    found = [entry for entry in repository.objects(branch, start) if matches(path, entry.path)]
-    if not found:
+    entries = [entry for entry in repository.objects(branch, start) if matches(path, entry.path)]
+    if not entries:
         folder = ObjectURI(repository.repository.name, branch, start[: start.rfind("/") + 1])
         raise NotFoundError(f"no path in {branch!r} matches {path!r}; `graveler ls {folder}` lists what there is")
-    return found
+    return entries
 
 
 def _confirm_removal(branch: str, pattern: str, entries: "list[ObjectEntry]") -> None:
     """Ask before several objects are removed. :class:`PreconditionError` unless the answer is yes."""
     sums = f"{count(len(entries), 'object')}, {human_size(sum(entry.size for entry in entries))}"
-    answer = confirm(f"Remove {sums}, from branch {branch!r}?")
-    if not answer:
-        why = "not confirmed" if answer is False else f"{pattern!r} matches {sums}: use --yes"
-        raise PreconditionError(f"{why}; nothing was removed. --dry-run lists them")
+    expect_yes(
+        f"Remove {sums}, from branch {branch!r}?",
+        f"{pattern!r} matches {sums}: use --yes",
+        "nothing was removed. --dry-run lists them",
+    )

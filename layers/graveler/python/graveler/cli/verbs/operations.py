@@ -51,17 +51,15 @@ def list_(
     JSON: a line for each, as in `operations show`, without progress and commit_id.
     """
     operations = _operations(lake, repository)
-    screen = output()
+    screen = output(as_json=as_json)
     damaged: list[CorruptError] = []
-    for operation in sorted(operations.all(damaged.append), key=lambda one: one.created):
+    for operation in sorted(operations.all(damaged.append), key=lambda operation: operation.created):
         if running and operation.is_finished:
             continue
-        if as_json:
-            screen.json(_json(operation))
-        else:
-            what = f"{operation.kind} {operation.branch}".strip()
-            state = screen.paint(operation.state.value, _COLOURS[operation.state.value])
-            screen.line(f"{operation.id}  {moment(int(operation.created))}  {state}  {screen.safe(what)}")
+        work = screen.safe(f"{operation.kind} {operation.branch}".strip())
+        state = screen.paint(operation.state.value, _COLOURS[operation.state.value])
+        line = f"{operation.id}  {moment(int(operation.created))}  {state}  {work}"
+        screen.answer(_json(operation), line)
     if damaged:
         raise damaged[0]
 
@@ -81,8 +79,8 @@ def show(repository: Repository, operation: OperationID, lake: LakeOption = None
     progress only for operations that work in parts.
     """
     operations = _operations(lake, repository)
-    found = operations.get(operation)
-    _show(output(), found, operations.progress(found), operations.commit(found), as_json=as_json)
+    stored = operations.get(operation)
+    _show(output(as_json=as_json), stored, operations.progress(stored), operations.commit(stored))
 
 
 @app.command()
@@ -98,12 +96,9 @@ def cancel(repository: Repository, operation: OperationID, lake: LakeOption = No
 
     JSON: one document, as in `operations list`.
     """
-    found = _cancel(lake, parse_repository(repository), operation)
-    screen = output()
-    if as_json:
-        screen.json(_json(found))
-        return
-    screen.line(f"cancelled {found.kind} {found.id}; {found.left}")
+    cancelled = _cancel(lake, parse_repository(repository), operation)
+    sentence = f"cancelled {cancelled.kind} {cancelled.id}; {cancelled.left}"
+    output(as_json=as_json).answer(_json(cancelled), sentence)
 
 
 def _operations(lake: Named | None, repository: str | None) -> "Operations | RemoteOperations":
@@ -128,7 +123,7 @@ def _cancel(lake: Named | None, repository: str, operation: str) -> "Operation":
     return Dispatcher(opened.tables, {}).cancel(opened.repository(repository), operation)
 
 
-def _show(screen: Screen, operation: "Operation", done: "WorkDone", commit: str, *, as_json: bool) -> None:
+def _show(screen: Screen, operation: "Operation", done: "WorkDone", commit: str) -> None:
     from graveler.operations.store import COMMITTING  # not for the help
 
     progress = {
@@ -139,9 +134,7 @@ def _show(screen: Screen, operation: "Operation", done: "WorkDone", commit: str,
         "bytes": operation.bytes,
         "bytes_done": done.bytes,
     }
-    if as_json:
-        screen.json({**_json(operation), "commit_id": commit, **({"progress": progress} if operation.parts else {})})
-        return
+    document = {**_json(operation), "commit_id": commit, **({"progress": progress} if operation.parts else {})}
     fields = {
         "operation": operation.id,
         "kind": operation.kind,
@@ -157,7 +150,7 @@ def _show(screen: Screen, operation: "Operation", done: "WorkDone", commit: str,
         "result": operation.result if operation.kind not in COMMITTING else "",
         "error": operation.error,
     }
-    screen.fields({name: value for name, value in fields.items() if value})
+    screen.answer(document, *screen.fields({name: value for name, value in fields.items() if value}))
     if operation.changes is not None:
         show_import(screen, operation.changes, would=not operation.result)  # a dry run made no commit
 

@@ -49,36 +49,34 @@ def blame(
 
     JSON: a line {type, path, commit} for each; type is object or prefix, commit is as in `log`.
     """
-    at = parse_prefix(uri)
-    repository = open_repository(lake, at.repository)
-    whole_folder = recursive or not at.path or at.path.endswith("/")
-    screen = output()
-    entries = _folder(repository, at, "" if recursive else "/") if whole_folder else _one(repository, at)
-    first = next(entries, None)
-    if first is None and at.path:
-        raise NothingBelowError(at.path, at.ref)
-    for path, folder, commit in () if first is None else chain((first,), entries):
-        if as_json:
-            screen.json({"type": "prefix" if folder else "object", "path": path, "commit": commit_json(commit)})
-            continue
+    target = parse_prefix(uri)
+    repository = open_repository(lake, target.repository)
+    whole_folder = recursive or not target.path or target.path.endswith("/")
+    screen = output(as_json=as_json)
+    entries = _folder(repository, target, "" if recursive else "/") if whole_folder else _object(repository, target)
+    start = next(entries, None)
+    if start is None and target.path:
+        raise NothingBelowError(target.path, target.ref)
+    for path, folder, commit in () if start is None else chain((start,), entries):
         who = f"{moment(commit.created)}  {screen.safe(commit.committer)}".rstrip()
         shown = screen.paint(screen.safe(path), "blue", "bold") if folder else screen.safe(path)
         subject = screen.safe(first_line(commit.message))
-        screen.line(
-            f"{screen.paint(commit.id[:SHORT], 'yellow')}  {screen.paint(who, 'dim')}  {shown}  {subject}".rstrip()
+        screen.answer(
+            {"type": "prefix" if folder else "object", "path": path, "commit": commit_json(commit)},
+            f"{screen.paint(commit.id[:SHORT], 'yellow')}  {screen.paint(who, 'dim')}  {shown}  {subject}".rstrip(),
         )
 
 
-def _one(repository: "AnyRepository", at: ObjectURI) -> Iterator[tuple[str, bool, "Commit"]]:
-    yield at.path, False, repository.blame(at.ref, at.path)
+def _object(repository: "AnyRepository", target: ObjectURI) -> Iterator[tuple[str, bool, "Commit"]]:
+    yield target.path, False, repository.blame(target.ref, target.path)
 
 
-def _folder(repository: "AnyRepository", at: ObjectURI, cut: str) -> Iterator[tuple[str, bool, "Commit"]]:
+def _folder(repository: "AnyRepository", folder: ObjectURI, cut: str) -> Iterator[tuple[str, bool, "Commit"]]:
     """Yield path, whether it is a folder, and the commit."""
     from graveler.model import CommonPrefix
 
-    start = repository.commit_of(at.ref).id  # pinned, so that a branch that moves meanwhile does not mix two states
+    start = repository.commit_of(folder.ref).id  # pinned, so that a branch that moves meanwhile does not mix two states
     for item, commit in items(
-        lambda after: repository.annotate(start, prefix=at.path, after=after, delimiter=cut, amount=_PAGE)
+        lambda after: repository.annotate(start, prefix=folder.path, after=after, delimiter=cut, amount=_PAGE)
     ):
         yield item.path, isinstance(item, CommonPrefix), commit

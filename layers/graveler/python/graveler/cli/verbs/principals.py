@@ -7,9 +7,8 @@ import typer
 from graveler.cli import completion
 from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.terminal import Json, confirm, output
-from graveler.cli.values import listed_patterns, moment, read_role
-from graveler.errors import PreconditionError
+from graveler.cli.terminal import Json, Screen, expect_yes, output
+from graveler.cli.values import limits_text, listed_limits, moment, read_role
 
 if TYPE_CHECKING:
     from graveler.access.authentication import Access
@@ -65,14 +64,10 @@ def create(
 
     JSON: one document {id, principal, name, role, repositories, branches, created}.
     """
-    made = _open(lake).create_rule(principal, name, read_role(role), repositories or (), branches or ())
-    screen = output()
-    if as_json:
-        screen.json(_json(made))
-        return
-    limits = {"repositories": made.repositories, "branches": made.branches}
-    shown = {"rule": made.rule_id, "principal": made.principal, "name": made.name, "role": made.role.value}
-    screen.fields(shown | {what: listed_patterns(patterns) for what, patterns in limits.items()})
+    rule = _open(lake).create_rule(principal, name, read_role(role), repositories or (), branches or ())
+    screen = output(as_json=as_json)
+    fields = {"rule": rule.rule_id, "principal": rule.principal, "name": rule.name, "role": rule.role.value}
+    screen.answer(_json(rule), *screen.fields({**fields, **listed_limits(rule)}))
 
 
 @app.command("list")
@@ -85,18 +80,10 @@ def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     JSON: a line for each rule, as in `principals create`.
     """
-    screen = output()
+    screen = output(as_json=as_json)
     for rule in _open(lake).rules():
-        if as_json:
-            screen.json(_json(rule))
-            continue
-        limits = [
-            f"  {what} {listed_patterns(patterns)}"
-            for what, patterns in (("repositories", rule.repositories), ("branches", rule.branches))
-            if patterns
-        ]
-        row = screen.safe(f"{rule.role.value:<6}  {rule.name}  {rule.principal}{''.join(limits)}")
-        screen.line(f"{rule.rule_id}  {screen.paint(moment(rule.created), 'dim')}  {row}")
+        row = screen.safe(f"{rule.role.value:<6}  {rule.name}  {rule.principal}{limits_text(rule)}")
+        screen.answer(_json(rule), f"{rule.rule_id}  {screen.paint(moment(rule.created), 'dim')}  {row}")
 
 
 @app.command()
@@ -118,17 +105,12 @@ def remove(
     """
     access = _open(lake)
     rule = access.rule(rule_id)
-    screen = output()
+    shown = Screen.safe(rule.principal)
     if not yes:
-        answer = confirm(f"Remove the rule for {screen.safe(rule.principal)}?")
-        if not answer:
-            why = "not confirmed" if answer is False else f"removing rule {rule_id!r} without a terminal needs --yes"
-            raise PreconditionError(f"{why}; nothing was removed")
+        unattended = f"removing rule {rule_id!r} without a terminal needs --yes"
+        expect_yes(f"Remove the rule for {shown}?", unattended, "nothing was removed")
     access.remove_rule(rule_id)
-    if as_json:
-        screen.json({"removed": rule_id})
-        return
-    screen.line(f"removed the rule for {screen.safe(rule.principal)}")
+    output(as_json=as_json).answer({"removed": rule_id}, f"removed the rule for {shown}")
 
 
 def _open(lake: Named | None) -> "Access | RemotePrincipals":

@@ -21,10 +21,10 @@ from graveler.cli.options import (
     named_location,
     parse_metadata,
 )
-from graveler.cli.terminal import confirm, output, warn
+from graveler.cli.terminal import Screen, expect_yes, output, warn
 from graveler.cli.uris import NoAddressError, RefURI, parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json
-from graveler.errors import InvalidError, PreconditionError, RefNotFoundError
+from graveler.errors import InvalidError, RefNotFoundError
 from graveler.history.names import is_branch
 from graveler.values.addresses import scheme_of, unquote_ref, without_scheme
 from graveler.values.paging import items
@@ -110,13 +110,9 @@ def create_branch(
     begin = parse_ref_of(uri.repository, ref) if ref is not None else repository.repository.default_branch
     new_branch = repository.create_branch(uri.ref, begin, by=user_name(), hidden=hidden)
     _warn_of_tag(repository, new_branch.name)
-    screen = output()
-    if as_json:
-        screen.json(branch_json(new_branch))
-        return
-    screen.line(
-        f"created branch {screen.paint(new_branch.name, 'bold')} at {screen.paint(new_branch.commit_id[:SHORT], 'yellow')}"
-    )
+    screen = output(as_json=as_json)
+    head = screen.paint(new_branch.commit_id[:SHORT], "yellow")
+    screen.answer(branch_json(new_branch), f"created branch {screen.paint(new_branch.name, 'bold')} at {head}")
 
 
 @branches.command("list")
@@ -137,15 +133,12 @@ def list_branches(
     JSON: a line {name, commit_id, hidden} for each.
     """
     opened = open_repository(lake, parse_repository(repository))
-    screen = output()
+    screen = output(as_json=as_json)
     for branch in items(lambda after: opened.branches(prefix, after, 1000, show_hidden=all_)):
-        if as_json:
-            screen.json(branch_json(branch))
-        else:
-            note = "  (default)" if branch.name == opened.repository.default_branch else ""
-            note += "  (hidden)" if branch.hidden else ""
-            shown = f"{branch.name}{screen.paint(note, 'dim')}" if note else branch.name
-            screen.line(f"{screen.paint(branch.commit_id[:SHORT], 'yellow')}  {shown}")
+        note = "  (default)" if branch.name == opened.repository.default_branch else ""
+        note += "  (hidden)" if branch.hidden else ""
+        head = screen.paint(branch.commit_id[:SHORT], "yellow")
+        screen.answer(branch_json(branch), f"{head}  {branch.name}{screen.paint(note, 'dim')}")
 
 
 @branches.command("rewrite")
@@ -183,12 +176,9 @@ def rewrite_branch(
     uri = parse_branch(branch)
     split = SplitParameters(min_size, max_size, raggedness)
     repository = open_repository(lake, uri.repository)
-    made = repository.rewrite(uri.ref, split, message=message, committer=user_name(), metadata=parse_metadata(meta))
-    screen = output()
-    if as_json:
-        screen.json(commit_json(made))
-        return
-    screen.line(commit_line(screen, f"rewrote {uri.ref}", made))
+    commit = repository.rewrite(uri.ref, split, message=message, committer=user_name(), metadata=parse_metadata(meta))
+    screen = output(as_json=as_json)
+    screen.answer(commit_json(commit), commit_line(screen, f"rewrote {uri.ref}", commit))
 
 
 @branches.command("delete")
@@ -214,23 +204,19 @@ def delete_branch(
     deletable = uri.ref != repository.repository.default_branch  # otherwise the lake refuses, without a question
     uncommitted = bool(repository.uncommitted(uri.ref, amount=1).results)
     if not yes and not dry_run and deletable and uncommitted:
-        answer = confirm(f"Branch {uri.ref!r} has uncommitted changes, which would be lost. Delete it?")
-        if not answer:
-            why = (
-                "not confirmed"
-                if answer is False
-                else f"branch {uri.ref!r} has uncommitted changes, which would be lost: commit them, or use --yes"
-            )
-            raise PreconditionError(f"{why}; nothing was deleted")
+        expect_yes(
+            f"Branch {uri.ref!r} has uncommitted changes, which would be lost. Delete it?",
+            f"branch {uri.ref!r} has uncommitted changes, which would be lost: commit them, or use --yes",
+            "nothing was deleted",
+        )
     if not dry_run or not deletable:
         repository.delete_branch(uri.ref, by=user_name())
-    screen = output()
-    if as_json:
-        screen.json({"deleted": uri.ref, "commit_id": head, "uncommitted": uncommitted, "dry_run": dry_run})
-        return
-    told = "would delete branch" if dry_run else "deleted branch"
-    at = f"which {'is' if dry_run else 'was'} at {screen.paint(head[:SHORT], 'yellow')}"
-    screen.line(f"{told} {uri.ref}, {at}{', with its uncommitted changes' if uncommitted else ''}")
+    screen = output(as_json=as_json)
+    screen.answer(
+        {"deleted": uri.ref, "commit_id": head, "uncommitted": uncommitted, "dry_run": dry_run},
+        _deletion(screen, "branch", uri.ref, head, dry_run=dry_run)
+        + (", with its uncommitted changes" if uncommitted else ""),
+    )
 
 
 @branches.command("rename")
@@ -252,11 +238,10 @@ def rename_branch(
     repository = open_repository(lake, uri.repository)
     renamed = repository.rename_branch(uri.ref, name, by=user_name())
     _warn_of_tag(repository, renamed.name)
-    screen = output()
-    if as_json:
-        screen.json({"renamed": uri.ref, "name": renamed.name, "commit_id": renamed.commit_id})
-        return
-    screen.line(f"renamed branch {uri.ref} to {renamed.name}")
+    output(as_json=as_json).answer(
+        {"renamed": uri.ref, "name": renamed.name, "commit_id": renamed.commit_id},
+        f"renamed branch {uri.ref} to {renamed.name}",
+    )
 
 
 def _parse_new_branch(text: str) -> RefURI:
@@ -275,14 +260,24 @@ def _parse_new_branch(text: str) -> RefURI:
         raise InvalidError(f"{error}; write `graveler branch create {form}`") from None
 
 
+def _deletion(screen: Screen, kind: str, name: str, commit_id: str, *, dry_run: bool) -> str:
+    """Return a sentence on a ref that is or would be deleted."""
+    verb, tense = ("would delete", "is") if dry_run else ("deleted", "was")
+    return f"{verb} {kind} {screen.safe(name)}, which {tense} at {screen.paint(commit_id[:SHORT], 'yellow')}"
+
+
 def _warn_of_tag(repository: "AnyRepository", branch: str) -> None:
     """Warn if the new name of a branch is that of a tag."""
     with suppress(RefNotFoundError):
         repository.tag(branch)
-        warn(
-            f"a tag is called {branch!r}, too: as a ref, {branch!r} means the branch, so the tag can only be listed and deleted; "
-            "give one of them another name"
-        )
+        _warn_of_namesake("tag", branch)
+
+
+def _warn_of_namesake(kind: str, name: str) -> None:
+    warn(
+        f"a {kind} is called {name!r}, too: as a ref, {name!r} means the branch, so the tag can only be listed and deleted; "
+        "give one of them another name"
+    )
 
 
 @tags.callback()
@@ -322,17 +317,10 @@ def create_tag(
     if is_branch(new_tag.name):
         with suppress(RefNotFoundError):
             repository.branch(new_tag.name)
-            warn(
-                f"a branch is called {new_tag.name!r}, too: as a ref, {new_tag.name!r} means the branch, so the tag can only be "
-                "listed and deleted; give one of them another name"
-            )
-    screen = output()
-    if as_json:
-        screen.json(ref_json(new_tag))
-        return
-    screen.line(
-        f"created tag {screen.paint(screen.safe(new_tag.name), 'bold')} at {screen.paint(new_tag.commit_id[:SHORT], 'yellow')}"
-    )
+            _warn_of_namesake("branch", new_tag.name)
+    screen = output(as_json=as_json)
+    name, commit_id = screen.safe(new_tag.name), screen.paint(new_tag.commit_id[:SHORT], "yellow")
+    screen.answer(ref_json(new_tag), f"created tag {screen.paint(name, 'bold')} at {commit_id}")
 
 
 @tags.command("list")
@@ -348,12 +336,10 @@ def list_tags(
     JSON: a line {name, commit_id} for each.
     """
     opened = open_repository(lake, parse_repository(repository))
-    screen = output()
+    screen = output(as_json=as_json)
     for tag in items(lambda after: opened.tags(prefix, after, 1000)):
-        if as_json:
-            screen.json(ref_json(tag))
-        else:
-            screen.line(f"{screen.paint(tag.commit_id[:SHORT], 'yellow')}  {screen.safe(tag.name)}")
+        line = f"{screen.paint(tag.commit_id[:SHORT], 'yellow')}  {screen.safe(tag.name)}"
+        screen.answer(ref_json(tag), line)
 
 
 @tags.command("delete")
@@ -371,9 +357,8 @@ def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeOption = None, as
     named = repository.tag(uri.ref).commit_id
     if not dry_run:
         repository.delete_tag(uri.ref, by=user_name())
-    screen = output()
-    if as_json:
-        screen.json({"deleted": uri.ref, "commit_id": named, "dry_run": dry_run})
-        return
-    told = f"{'would delete' if dry_run else 'deleted'} tag {screen.safe(uri.ref)}"
-    screen.line(f"{told}, which {'is' if dry_run else 'was'} at {screen.paint(named[:SHORT], 'yellow')}")
+    screen = output(as_json=as_json)
+    screen.answer(
+        {"deleted": uri.ref, "commit_id": named, "dry_run": dry_run},
+        _deletion(screen, "tag", uri.ref, named, dry_run=dry_run),
+    )

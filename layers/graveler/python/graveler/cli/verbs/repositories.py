@@ -32,10 +32,10 @@ from graveler.cli.options import (
     named_location,
     parse_metadata,
 )
-from graveler.cli.terminal import confirm, output, warn
+from graveler.cli.terminal import expect_yes, output, warn
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
-from graveler.errors import ForbiddenError, InvalidError, PreconditionError
+from graveler.errors import ForbiddenError, InvalidError
 from graveler.lake.opening.location import FolderLake, create_at
 from graveler.location.configuration import Profile, find_profile
 from graveler.values.paging import items
@@ -109,11 +109,13 @@ def init(
     if shared and not isinstance(where, FolderLake):
         raise InvalidError("--shared is for a lake in a folder; on AWS, IAM roles control who can use the lake")
     create_at(where, create_table=create_table, shared=shared is not None).close()
-    screen = output()
+    screen = output(as_json=as_json)
+    screen.answer(
+        {"lake": str(where.folder.absolute() if isinstance(where, FolderLake) else where)},
+        f"created an empty lake in {screen.safe(str(where))}",
+    )
     if as_json:
-        screen.json({"lake": str(where.folder.absolute() if isinstance(where, FolderLake) else where)})
         return
-    screen.line(f"created an empty lake in {screen.safe(str(where))}")
     if used is not None and used.location is not None:
         warn(f"commands use {used.location[1]!r}, of profile {used.name!r}, unless --lake or {LAKE} names this lake")
 
@@ -148,7 +150,7 @@ def create(
     """
     name = parse_repository(name)
     opened = open_lake(lake)
-    made = opened.create_repository(
+    new_repository = opened.create_repository(
         name,
         namespace or f"{opened.home}{name}",
         default_branch=default_branch,
@@ -156,11 +158,11 @@ def create(
         read_only=read_only,
         metadata=parse_metadata(meta),
     )
-    screen = output()
-    if as_json:
-        screen.json(repository_json(made.repository))
-        return
-    screen.line(f"created repository {screen.paint(SCHEME + name, 'bold')} with branch {default_branch}")
+    screen = output(as_json=as_json)
+    screen.answer(
+        repository_json(new_repository.repository),
+        f"created repository {screen.paint(SCHEME + name, 'bold')} with branch {default_branch}",
+    )
 
 
 @app.callback()
@@ -182,7 +184,7 @@ def list_(prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False)
     JSON: a line for each repository, as in `repo create`.
     """
     opened = open_lake(lake)
-    screen = output()
+    screen = output(as_json=as_json)
     for repository in items(lambda after: opened.repositories(prefix, after)):
         if as_json:
             screen.json(repository_json(opened.repository(repository.name).repository))  # with all of its settings
@@ -203,21 +205,20 @@ def show(name: DefaultName = None, lake: LakeOption = None, as_json: AsJson = Fa
     JSON: one document, as in `repo create`.
     """
     repository = open_repository(lake, parse_repository(name)).repository
-    screen = output()
-    if as_json:
-        screen.json(repository_json(repository))
-        return
-    screen.fields(
-        {
-            "repository": repository.name,
-            "namespace": repository.namespace,
-            "default branch": repository.default_branch,
-            "created": moment(repository.created),
-            "lake": str(find_lake(lake)),
-        }
-        | ({"read-only": "yes"} if repository.settings.read_only else {})
-        | ({"protected": ", ".join(repository.settings.protected)} if repository.settings.protected else {})
-        | {f"meta {key}": value for key, value in repository.settings.metadata.items()}
+    screen = output(as_json=as_json)
+    fields = {
+        "repository": repository.name,
+        "namespace": repository.namespace,
+        "default branch": repository.default_branch,
+        "created": moment(repository.created),
+        "lake": str(find_lake(lake)),
+        "read-only": "yes" if repository.settings.read_only else "",
+        "protected": ", ".join(repository.settings.protected),
+    }
+    metadata = {f"meta {key}": value for key, value in repository.settings.metadata.items()}
+    screen.answer(
+        repository_json(repository),
+        *screen.fields({name: value for name, value in fields.items() if value} | metadata),
     )
 
 
@@ -250,26 +251,23 @@ def delete(
     heads = repository.branches(amount=1000)
     number = f"{count(len(heads.results), 'branch')}{' or more' if heads.next_after else ''}"
     if not yes and not dry_run:
-        answer = confirm(f"Delete repository {name!r} with {number} and all its uncommitted changes?")
-        if not answer:
-            why = "not confirmed" if answer is False else f"deleting repository {name!r} without a terminal needs --yes"
-            raise PreconditionError(f"{why}; nothing was deleted")
+        expect_yes(
+            f"Delete repository {name!r} with {number} and all its uncommitted changes?",
+            f"deleting repository {name!r} without a terminal needs --yes",
+            "nothing was deleted",
+        )
     if not dry_run:
         opened.delete_repository(name, force=force)
-    screen = output()
     purge = None if dry_run else _purge_name(name, lake)
-    if as_json:
-        screen.json({"deleted": name, "dry_run": dry_run, "purge": purge})
-        return
+    lines = [f"deleted repository {name}; its objects are still in {namespace}"]
     if dry_run:
-        screen.line(f"would delete repository {name} with {number} and all its uncommitted changes")
-        return
-    screen.line(f"deleted repository {name}; its objects are still in {namespace}")
-    if purge is None:
-        screen.line("an administrator of the server can remove them")
-        return
-    screen.line(f"to remove them a day from now: graveler gc purge {purge}")
-    screen.line(f"at once, if nobody else works with the lake: graveler gc purge {purge} --at-once")
+        lines = [f"would delete repository {name} with {number} and all its uncommitted changes"]
+    elif purge is None:
+        lines.append("an administrator of the server can remove them")
+    else:
+        lines.append(f"to remove them a day from now: graveler gc purge {purge}")
+        lines.append(f"at once, if nobody else works with the lake: graveler gc purge {purge} --at-once")
+    output(as_json=as_json).answer({"deleted": name, "dry_run": dry_run, "purge": purge}, *lines)
 
 
 def _purge_name(name: str, lake: Named | None) -> str | None:

@@ -8,10 +8,10 @@ from graveler.cli import completion
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
 from graveler.cli.sums import totals_text
-from graveler.cli.terminal import confirm, output, warn
+from graveler.cli.terminal import expect_yes, output, warn
 from graveler.cli.uris import RefURI, parse_branch, parse_prefix, parse_ref_of
 from graveler.cli.values import SHORT, change_json, change_line, count
-from graveler.errors import InvalidError, PreconditionError
+from graveler.errors import InvalidError
 from graveler.values.addresses import scheme_of
 from graveler.values.paging import items
 
@@ -71,7 +71,7 @@ def reset(
     target = None if hard is None else parse_ref_of(name, hard)
     repository = open_repository(lake, name)
     path = "" if address is None else address.path
-    screen = output()
+    screen = output(as_json=as_json)
     if target is not None:
         if path or recursive:
             raise InvalidError("--hard moves the whole branch: leave out the path and -r")
@@ -81,11 +81,11 @@ def reset(
             if dry_run
             else repository.hard_reset(branch, target, by=user_name()).commit_id
         )
-        if as_json:
-            screen.json({"branch": branch, "commit_id": after, "from": before, "dry_run": dry_run})
-        else:
-            shown = [screen.paint(commit[:SHORT], "yellow") for commit in (before, after)]
-            screen.line(f"{'would move' if dry_run else 'moved'} {branch} from {shown[0]} to {shown[1]}")
+        old, new = (screen.paint(commit[:SHORT], "yellow") for commit in (before, after))
+        screen.answer(
+            {"branch": branch, "commit_id": after, "from": before, "dry_run": dry_run},
+            f"{'would move' if dry_run else 'moved'} {branch} from {old} to {new}",
+        )
         return
     whole = recursive or not path
     verb = "would drop" if dry_run else "dropped"
@@ -103,14 +103,10 @@ def reset(
             _confirm_drop(branch, path, len(dropped), yes=yes)
         _drop(repository, branch, path, whole=whole)
     for change in dropped:
-        if as_json:
-            screen.json(change_json(change))
-        else:
-            screen.line(change_line(screen, change))
-    if not as_json:
-        screen.line(f"{verb} {count(len(dropped), 'uncommitted change')}")
-        if not dropped and not scheme_of(uri):
-            _warn_of_path(repository, RefURI(name, branch), path)
+        screen.answer(change_json(change), change_line(screen, change))
+    screen.note(f"{verb} {count(len(dropped), 'uncommitted change')}")
+    if not dropped and not as_json and not scheme_of(uri):
+        _warn_of_path(repository, RefURI(name, branch), path)
 
 
 def _warn_of_path(repository: "AnyRepository", branch: RefURI, path: str) -> None:
@@ -145,34 +141,26 @@ def undo(
     """
     uri = parse_branch(branch)
     moved = open_repository(lake, uri.repository).undo(uri.ref, by=user_name())
-    screen = output()
-    if as_json:
-        screen.json({"branch": uri.ref, "commit_id": moved.commit_id})
-    else:
-        screen.line(f"moved {uri.ref} back to {screen.paint(moved.commit_id[:SHORT], 'yellow')}")
+    screen = output(as_json=as_json)
+    screen.answer(
+        {"branch": uri.ref, "commit_id": moved.commit_id},
+        f"moved {uri.ref} back to {screen.paint(moved.commit_id[:SHORT], 'yellow')}",
+    )
 
 
 def _changes(repository: "AnyRepository", branch: str, path: str, *, whole: bool) -> "list[Change]":
-    found = items(lambda after: repository.uncommitted(branch, prefix=path, after=after, amount=_PAGE))
-    return [change for change in found if whole or change.path == path]
+    changes = items(lambda after: repository.uncommitted(branch, prefix=path, after=after, amount=_PAGE))
+    return [change for change in changes if whole or change.path == path]
 
 
 def _drop(repository: "AnyRepository", branch: str, path: str, *, whole: bool) -> None:
-    if not path:
-        repository.reset(branch, by=user_name())
-    elif whole:
-        repository.reset(branch, prefix=path, by=user_name())
-    else:
-        repository.reset(branch, path=path, by=user_name())
+    prefix, single = (path or None, None) if whole else (None, path)
+    repository.reset(branch, path=single, prefix=prefix, by=user_name())
 
 
 def _confirm_drop(branch: str, path: str, changes: int, *, yes: bool) -> None:
     """Ask before ``changes`` are dropped. :class:`PreconditionError` unless the answer is yes."""
     if yes or not changes:
         return
-    where = f" below {path!r}" if path else ""
-    answer = confirm(f"Drop {count(changes, 'uncommitted change')} of branch {branch!r}{where}?")
-    if not answer:
-        every = count(changes, "uncommitted change")
-        why = "not confirmed" if answer is False else f"this drops {every} of branch {branch!r}{where}: use --yes"
-        raise PreconditionError(f"{why}; nothing was dropped. --dry-run lists them")
+    these = f"{count(changes, 'uncommitted change')} of branch {branch!r}{f' below {path!r}' if path else ''}"
+    expect_yes(f"Drop {these}?", f"this drops {these}: use --yes", "nothing was dropped. --dry-run lists them")

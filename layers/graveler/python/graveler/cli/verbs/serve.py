@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -196,7 +197,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("graveler serve", error.name, "server")) from None
 
-    screen = output()
+    screen = output(as_json=as_json)
     if open_setup and not _is_loopback(host):
         raise InvalidError(
             f"--open-setup lets anyone who can reach {host!r} create the first access key, so it works only on a loopback "
@@ -209,7 +210,7 @@ def serve(
         from graveler.access.aws_login import AwsLogin
 
         AwsLogin(aws_login)  # refuses invalid names
-    location, made = _location(
+    location, is_new = _location(
         replace(
             _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
             sealing_key_file=sealing_key_file,
@@ -219,14 +220,14 @@ def serve(
     )
     if data_url is not None and isinstance(location, AwsLake):
         raise InvalidError("--data-url is for a lake in a folder; on AWS, presigned URLs are S3's own: leave it out")
-    if made and not as_json:
-        screen.line(f"created an empty lake in {screen.safe(str(location))}")
-    given = os.environ.get(KEY_ID), os.environ.get(SECRET)
+    if is_new:
+        screen.note(f"created an empty lake in {screen.safe(str(location))}")
+    credentials = os.environ.get(KEY_ID), os.environ.get(SECRET)
     with open_at(location, create_table=create_table, sources=sources) as opened:
-        wanted = not open_setup or any(given)
+        needs_key = not open_setup or any(credentials)
         opened.keyring.ready()
-        key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin") if wanted else None
-    shown = None if given[0] else key
+        key = Access(opened.tables).ensure_first_key(*credentials, name=user_name() or "admin") if needs_key else None
+    shown = None if credentials[0] else key
     with listening_port(host, port) as chosen, TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics:
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         settings = ServerSettings(
@@ -249,25 +250,22 @@ def serve(
         )
 
         def ready() -> None:
-            if as_json:
-                screen.json(
-                    {
-                        "url": url,
-                        "data_url": settings.data_url if isinstance(location, FolderLake) else None,
-                        "lake": _name(location),
-                        "tables": location.tables if isinstance(location, AwsLake) else None,
-                        "workers": workers,
-                        "access_key_id": shown.key.key_id if shown else None,
-                        "secret_access_key": shown.secret if shown else None,
-                    }
-                )
-            else:
-                _welcome(screen, url, _name(location), workers, shown)
+            screen.answer(
+                {
+                    "url": url,
+                    "data_url": settings.data_url if isinstance(location, FolderLake) else None,
+                    "lake": _name(location),
+                    "tables": location.tables if isinstance(location, AwsLake) else None,
+                    "workers": workers,
+                    "access_key_id": shown.key.key_id if shown else None,
+                    "secret_access_key": shown.secret if shown else None,
+                },
+                *_welcome(screen, url, _name(location), workers, shown),
+            )
             sys.stdout.flush()
 
         run(settings, ready)
-    if not as_json:
-        screen.line("stopped")
+    screen.note("stopped")
 
 
 def _named(
@@ -341,12 +339,11 @@ def _data_url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _welcome(screen: Screen, url: str, lake: str, workers: int, key: "KeyWithSecret | None") -> None:
+def _welcome(screen: Screen, url: str, lake: str, workers: int, key: "KeyWithSecret | None") -> Iterator[str]:
     processes = f"{workers} worker{'' if workers == 1 else 's'}"
-    screen.line(f"serving {screen.safe(lake)} at {screen.paint(url, 'bold')} with {processes}; press Ctrl-C to stop")
-    if key is None:
-        return
-    screen.line("This is the first access key, shown only once. For lakectl, lakefs and lakefs-spec, run:")
-    screen.line(f"  export LAKECTL_SERVER_ENDPOINT_URL={url}")
-    screen.line(f"  export LAKECTL_CREDENTIALS_ACCESS_KEY_ID={key.key.key_id}")
-    screen.line(f"  export LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY={key.secret}")
+    yield f"serving {screen.safe(lake)} at {screen.paint(url, 'bold')} with {processes}; press Ctrl-C to stop"
+    if key is not None:
+        yield "This is the first access key, shown only once. For lakectl, lakefs and lakefs-spec, run:"
+        yield f"  export LAKECTL_SERVER_ENDPOINT_URL={url}"
+        yield f"  export LAKECTL_CREDENTIALS_ACCESS_KEY_ID={key.key.key_id}"
+        yield f"  export LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY={key.secret}"

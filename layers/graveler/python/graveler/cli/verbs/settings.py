@@ -54,17 +54,14 @@ def metadata(
     if both:
         raise InvalidError(f"cannot both set and unset {both[0]!r}; choose one")
     repository = open_repository(lake, parse_repository(name))
-    found = repository.repository.settings.metadata
+    settings = repository.repository.settings.metadata
     if unset:
-        found = repository.delete_metadata(unset, force=force)
+        settings = repository.delete_metadata(unset, force=force)
     if added:
-        found = repository.set_metadata(added, force=force)
-    screen = output()
-    if as_json:
-        screen.json(dict(found))
-        return
-    for key, value in sorted(found.items()):
-        screen.line(f"{screen.safe(key)}={screen.safe(value)}")
+        settings = repository.set_metadata(added, force=force)
+    screen = output(as_json=as_json)
+    lines = (f"{screen.safe(key)}={screen.safe(value)}" for key, value in sorted(settings.items()))
+    screen.answer(dict(settings), *lines)
 
 
 def protect(
@@ -92,8 +89,8 @@ def protect(
     JSON: one document {protected}, all patterns afterwards.
     """
     repository = open_repository(lake, parse_repository(name))
-    found = repository.protect(patterns, force=force) if patterns else repository.repository.settings.protected
-    _show_patterns(found, as_json=as_json)
+    protected = repository.protect(patterns, force=force) if patterns else repository.repository.settings.protected
+    _show_patterns(protected, as_json=as_json)
 
 
 def unprotect(
@@ -129,11 +126,8 @@ def read_only(
     name = parse_repository(name)
     refuse = switch is Switch.ON
     open_repository(lake, name).set_read_only(refuse)
-    screen = output()
-    if as_json:
-        screen.json({"name": name, "read_only": refuse})
-        return
-    screen.line(f"repository {name} is now {'read-only' if refuse else 'writable'}")
+    sentence = f"repository {name} is now {'read-only' if refuse else 'writable'}"
+    output(as_json=as_json).answer({"name": name, "read_only": refuse}, sentence)
 
 
 def import_sources(
@@ -166,28 +160,21 @@ def import_sources(
     if bool(prefixes) + nowhere + anywhere > 1:
         raise InvalidError("folders, --nowhere and --anywhere are mutually exclusive; choose one")
     repository = open_repository(lake, parse_repository(name))
-    found = repository.repository.settings.import_sources
+    sources = repository.repository.settings.import_sources
     if prefixes or nowhere or anywhere:
         from graveler.access.sources import ImportSources  # only who changes them pays for it
 
-        found = None if anywhere else tuple(prefixes or ())
-        if found is not None:
-            ImportSources(found)
-        repository.set_import_sources(found, force=force)
-    screen = output()
-    if as_json:
-        screen.json({"import_sources": None if found is None else list(found)})
+        sources = None if anywhere else tuple(prefixes or ())
+        if sources is not None:
+            ImportSources(sources)
+        repository.set_import_sources(sources, force=force)
+    screen = output(as_json=as_json)
+    if sources is None:
+        screen.answer({"import_sources": None}, "any address that the server allows")
         return
-    if not found:
-        screen.line("any address that the server allows" if found is None else "no address outside the repository")
-    for prefix in found or ():
-        screen.line(screen.safe(prefix))
+    lines = [screen.safe(prefix) for prefix in sources] or ["no address outside the repository"]
+    screen.answer({"import_sources": list(sources)}, *lines)
 
 
 def _show_patterns(patterns: tuple[str, ...], *, as_json: bool) -> None:
-    screen = output()
-    if as_json:
-        screen.json({"protected": list(patterns)})
-        return
-    for pattern in patterns:
-        screen.line(pattern)
+    output(as_json=as_json).answer({"protected": list(patterns)}, *patterns)

@@ -1,6 +1,6 @@
 """The verb for sizes: du."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from graveler.cli.sums import show_space, show_usage
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix, parse_repository
 from graveler.errors import InvalidError
+
+if TYPE_CHECKING:
+    from graveler.retention.space import Space
 
 
 def du(
@@ -56,22 +59,20 @@ def du(
     if physical:
         if total or delimiter != "/":
             raise InvalidError("--physical counts a whole repository; leave out --total and --delimiter")
-        _physical(uri, lake, as_json=as_json)
+        show_space(output(as_json=as_json), _space(parse_repository(uri), lake))
         return
-    at = parse_prefix(uri)
-    usage = open_repository(lake, at.repository).du(at.ref, at.path, "" if total else delimiter)
-    show_usage(output(), usage, at.path, as_json=as_json)
+    target = parse_prefix(uri)
+    usage = open_repository(lake, target.repository).du(target.ref, target.path, "" if total else delimiter)
+    show_usage(output(as_json=as_json), usage, target.path)
 
 
-def _physical(uri: str | None, lake: Named | None, *, as_json: bool) -> None:
-    name = parse_repository(uri)
+def _space(name: str, lake: Named | None) -> "Space":
+    """Return the space of a repository, counted here or at the lake's server."""
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.upkeep import RemoteUpkeep
 
-        found = RemoteUpkeep(connection, name).space()
-    else:
-        from graveler.retention.space import space  # not for --help
+        return RemoteUpkeep(connection, name).space()
+    from graveler.retention.space import space  # not for --help
 
-        with phases("counting:") as progress:
-            found = space(open_own_lake(lake).repository(name), progress)
-    show_space(output(), found, as_json=as_json)
+    with phases("counting:") as progress:
+        return space(open_own_lake(lake).repository(name), progress)

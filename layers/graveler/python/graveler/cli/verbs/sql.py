@@ -124,7 +124,7 @@ def _run(session: "Session", text: str, form: Format, file: Path | None) -> None
 def _expect_unambiguous(session: "Session", text: str) -> None:
     """Refuse a query of a file of this machine that has the relative path of an object of the default branch: after `graveler
     use`, it may be meant. No request unless such a file exists. :class:`InvalidError`."""
-    quoted = {first or second for first, second in _QUOTED.findall(text)}
+    quoted = {"".join(groups) for groups in _QUOTED.findall(text)}
     if not any(_is_local(name) for name in quoted if _is_relative(name)) or default() is None:
         return
     from graveler.sql.file_names import files_read  # sqlglot, only for what is a file here
@@ -196,10 +196,10 @@ def _execute(session: "Session", last: "duckdb.Statement", form: Format) -> None
         exact = _exact if form is Format.JSON else _flat
         kinds = [exact(kind) for kind in relation.types]
         if any(kinds):
-            columns = [f"CAST(#{at} AS {kind})" if kind else f"#{at}" for at, kind in enumerate(kinds, 1)]
+            columns = [f"CAST(#{number} AS {kind})" if kind else f"#{number}" for number, kind in enumerate(kinds, 1)]
             names = [column.replace('"', '""') for column in relation.columns]
             shown = relation.project(
-                ", ".join(f'{each} AS "{name}"' for each, name in zip(columns, names, strict=True))
+                ", ".join(f'{value} AS "{name}"' for value, name in zip(columns, names, strict=True))
             )
             [ready] = session.statements(shown.sql_query())
     session.run(ready)
@@ -217,20 +217,20 @@ def _exact(kind: "DuckDBPyType") -> str | None:
     if kind.id not in _NESTED:
         return None
     # An array also has its size.
-    inner = [(name, each) for name, each in kind.children if not isinstance(each, int | list)]
+    inner = [(name, child) for name, child in kind.children if not isinstance(child, int | list)]
     if kind.id == "union":
         inner = inner[1:]  # behind its tag
-    changed = [_exact(each) for _, each in inner]
+    changed = [_exact(child) for _, child in inner]
     if not any(changed):
         return None
-    kinds = [new or str(each) for new, (_, each) in zip(changed, inner, strict=True)]
+    kinds = [new or str(child) for new, (_, child) in zip(changed, inner, strict=True)]
     if kind.id == "list":
         return f"{kinds[0]}[]"
     if kind.id == "array":
         return f"{kinds[0]}[{kind.children[1][1]}]"
     if kind.id in ("struct", "union"):
         names = [name.replace('"', '""') for name, _ in inner]
-        kinds = [f'"{name}" {each}' for name, each in zip(names, kinds, strict=True)]
+        kinds = [f'"{name}" {child}' for name, child in zip(names, kinds, strict=True)]
     return f"{kind.id}({', '.join(kinds)})"
 
 
@@ -255,8 +255,8 @@ def _print(stream: TextIO, session: "Session", form: Format) -> None:
 
 def _print_table(screen: Screen, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     shown = [["NULL" if value is None else screen.safe(str(plain(value))) for value in row] for row in rows[:_SHOWN]]
-    kinds = [{type(row[at]) for row in rows} - {type(None)} for at in range(len(names))]
-    is_number = [bool(each) and each <= _NUMBERS for each in kinds]
+    kinds = [{type(row[index]) for row in rows} - {type(None)} for index in range(len(names))]
+    is_number = [bool(types) and types <= _NUMBERS for types in kinds]
     heads = [screen.safe(name) for name in names]
     widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
     for line, styles in ((heads, ("bold",)), *((row, ()) for row in shown)):
@@ -277,11 +277,11 @@ def _names(session: "Session") -> list[str]:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Return the names, with ``_1``, ``_2`` and so on behind those that stood before, as DuckDB names columns of files."""
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for name in names:
-        others = (each for n in numbers(1) if (each := f"{name}_{n}") not in names)
-        found[next(each for each in chain((name,), others) if each not in found)] = None
-    return list(found)
+        numbered = (candidate for n in numbers(1) if (candidate := f"{name}_{n}") not in names)
+        distinct[next(candidate for candidate in chain((name,), numbered) if candidate not in distinct)] = None
+    return list(distinct)
 
 
 def _rows(session: "Session") -> Iterator[tuple[Any, ...]]:

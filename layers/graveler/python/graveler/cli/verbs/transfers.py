@@ -30,7 +30,7 @@ from graveler.cli.options import AsJson, Exclude, LakeOption, Metadata, NoIgnore
 from graveler.cli.progress import LARGE, counting, shows_progress
 from graveler.cli.skipped import report_left_out
 from graveler.cli.sums import excluded_text
-from graveler.cli.terminal import output
+from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import (
     ObjectURI,
     RefURI,
@@ -127,7 +127,7 @@ def put(
 
         return content_type_of(path)
 
-    screen = output()
+    screen = output(as_json=as_json)
     branch = str(RefURI(to.repository, to.ref))
     if recursive or len(sources) > 1:
         ignored = LeftOutFiles()
@@ -155,14 +155,12 @@ def put(
             for entry in _in_threads(upload, uploads):
                 files, size = files + 1, size + entry.size
                 types[entry.content_type] += 1
-                if as_json:
-                    screen.json(entry_json(entry))
-        if not as_json:
-            guessed = ", ".join(f"{number} {kind}" for kind, number in types.most_common()) if guess_type else ""
-            guessed = guessed and f"; guessed types: {guessed}"
-            screen.line(f"uploaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}{guessed}")
-            if ignored.by_pattern:
-                screen.line(screen.paint(f"  {excluded_text(ignored.by_pattern)}", "dim"))
+                screen.answer(entry_json(entry))
+        guessed = ", ".join(f"{number} {kind}" for kind, number in types.most_common()) if guess_type else ""
+        guessed = guessed and f"; guessed types: {guessed}"
+        screen.note(f"uploaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}{guessed}")
+        if ignored.by_pattern:
+            screen.note(screen.paint(f"  {excluded_text(ignored.by_pattern)}", "dim"))
         return
     source = sources[0]
     from_stdin = str(source) == "-"
@@ -170,25 +168,22 @@ def put(
         raise InvalidError(_NAMELESS)
     if not from_stdin and (not to.path or to.path.endswith("/")):
         uri = f"{RefURI(to.repository, to.ref)}/{to.path}{source.name}"
-    at = parse_object(uri)
-    repository = open_repository(lake, at.repository)
+    target = parse_object(uri)
+    repository = open_repository(lake, target.repository)
     with whole(source) as data, staging(branch):
         total = len(data) if isinstance(data, bytes) else data.stat().st_size
         with counting("uploading", total, quiet=quiet or total < LARGE) as progress:
             entry = repository.upload(
-                at.ref,
-                at.path,
+                target.ref,
+                target.path,
                 data,
-                content_type=type_of(at.path),
+                content_type=type_of(target.path),
                 metadata=metadata,
                 if_absent=if_absent,
                 progress=progress,
             )
-    if as_json:
-        screen.json(entry_json(entry))
-    else:
-        guessed = f"; guessed type: {entry.content_type}" if guess_type else ""
-        screen.line(f"uploaded {human_size(entry.size)} to {screen.safe(str(at))}{guessed}")
+    guessed = f"; guessed type: {entry.content_type}" if guess_type else ""
+    screen.answer(entry_json(entry), f"uploaded {human_size(entry.size)} to {screen.safe(str(target))}{guessed}")
 
 
 def _files_below(
@@ -214,16 +209,16 @@ def _named_files(files: list[Path], to: ObjectURI) -> list[tuple[Path, str]]:
         raise InvalidError(
             f"{len(files)} files need a folder, but {to.path!r} does not end with '/': write {to.path + '/'!r}"
         )
-    found: dict[str, Path] = {}
+    uploads: dict[str, Path] = {}
     for file in files:
         if str(file) == "-":
             raise InvalidError(_NAMELESS)
         check_readable(file)
         path = to.path + file.name
-        if path in found:
-            raise InvalidError(f"{str(found[path])!r} and {str(file)!r} would both be {path!r}; nothing was uploaded")
-        found[parse_object(f"{RefURI(to.repository, to.ref)}/{path}").path] = file
-    return [(file, path) for path, file in found.items()]
+        if path in uploads:
+            raise InvalidError(f"{str(uploads[path])!r} and {str(file)!r} would both be {path!r}; nothing was uploaded")
+        uploads[parse_object(f"{RefURI(to.repository, to.ref)}/{path}").path] = file
+    return [(file, path) for path, file in uploads.items()]
 
 
 def get(
@@ -272,64 +267,59 @@ def get(
     if recursive:
         _get_folder(parse_prefix(uri), target_folder(Path(target or ".")), lake, quiet=quiet, as_json=as_json)
         return
-    at = parse_object(uri)
+    source = parse_object(uri)
     if target == "-":
         from graveler.cli.verbs.objects import cat
 
         cat(uri, lake)
         return
-    repository = open_repository(lake, at.repository)
-    entry = repository.stat(at.ref, at.path)
-    file = target_file(target, at.path.rpartition("/")[2])
+    repository = open_repository(lake, source.repository)
+    entry = repository.stat(source.ref, source.path)
+    file = target_file(target, source.path.rpartition("/")[2])
     try:
         with counting("downloading", entry.size, quiet=quiet or entry.size < LARGE) as progress:
-            write_file(file, _counted(repository.bytes_in(at.ref, entry), progress))
+            write_file(file, _counted(repository.bytes_in(source.ref, entry), progress))
     except KeyboardInterrupt:
         raise InterruptedVerbError("no file was written") from None
-    screen = output()
-    if as_json:
-        screen.json(_got(entry, file))
-    else:
-        screen.line(f"downloaded {human_size(entry.size)} to {screen.safe(str(file))}")
+    sentence = f"downloaded {human_size(entry.size)} to {Screen.safe(str(file))}"
+    output(as_json=as_json).answer(_download_json(entry, file), sentence)
 
 
-def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, quiet: bool, as_json: bool) -> None:
+def _get_folder(source: ObjectURI, folder: Path, lake: Named | None, *, quiet: bool, as_json: bool) -> None:
     from graveler.lake.exporting.export_names import FileNames, unwritable
 
-    if at.path and not at.path.endswith("/"):
-        raise InvalidError(f"-r needs a folder, but {at.path!r} does not end with '/': write {at.path + '/'!r}")
-    repository = open_repository(lake, at.repository)
-    screen = output()
+    if source.path and not source.path.endswith("/"):
+        raise InvalidError(f"-r needs a folder, but {source.path!r} does not end with '/': write {source.path + '/'!r}")
+    repository = open_repository(lake, source.repository)
+    screen = output(as_json=as_json)
     stop = Event()
     names = FileNames.below(folder.absolute(), frozenset())
-    left_out = unwritable(lambda: repository.objects(at.ref, at.path), at.path, names)
-    writable = (entry for entry in repository.objects(at.ref, at.path) if entry.path not in left_out)
-    total = repository.du(at.ref, at.path).size if shows_progress(quiet=quiet) else None
+    left_out = unwritable(lambda: repository.objects(source.ref, source.path), source.path, names)
+    writable = (entry for entry in repository.objects(source.ref, source.path) if entry.path not in left_out)
+    total = repository.du(source.ref, source.path).size if shows_progress(quiet=quiet) else None
     files = size = 0
     try:
         with counting("downloading", total, quiet=quiet) as progress:
 
             def download(entry: "ObjectEntry") -> "tuple[ObjectEntry, Path]":
-                target = file_for(folder, entry.path.removeprefix(at.path))
-                write_file(target, _counted(_until(stop, repository.bytes_in(at.ref, entry)), progress))
+                target = file_for(folder, entry.path.removeprefix(source.path))
+                write_file(target, _counted(_until(stop, repository.bytes_in(source.ref, entry)), progress))
                 return entry, target
 
             for entry, target in _in_threads(download, writable, stop):
                 files, size = files + 1, size + entry.size
-                if as_json:
-                    screen.json(_got(entry, target))
+                screen.answer(_download_json(entry, target))
     except KeyboardInterrupt:
         raise InterruptedVerbError(
             f"{count(files, 'file')} had been written to {str(folder)!r}, all of them complete"
         ) from None
     if not files and not left_out:
-        raise NothingBelowError(at.path, at.ref)
-    if not as_json:
-        screen.line(f"downloaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(folder))}")
+        raise NothingBelowError(source.path, source.ref)
+    screen.note(f"downloaded {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(folder))}")
     report_left_out(sorted(left_out.items()))
 
 
-def _got(entry: "ObjectEntry", target: Path) -> dict[str, object]:
+def _download_json(entry: "ObjectEntry", target: Path) -> dict[str, object]:
     return {"path": entry.path, "file": str(target), "size": entry.size, "checksum": entry.checksum}
 
 
@@ -357,8 +347,8 @@ def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | 
     with DaemonPool(_THREADS, "graveler-transfer") as pool:
         waiting: deque[Future[Done]] = deque()
         try:
-            for one in todo:
-                waiting.append(pool.submit(work, one))
+            for task in todo:
+                waiting.append(pool.submit(work, task))
                 if len(waiting) >= _IN_FLIGHT:
                     yield waiting.popleft().result()
             while waiting:

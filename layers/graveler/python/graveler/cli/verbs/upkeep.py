@@ -86,7 +86,7 @@ def fsck(
       counts and garbage (unreachable files) are numbers by name.
     """
     name = parse_repository(name)
-    asked: dict[str, bool] = {
+    scope: dict[str, bool] = {
         "repair": repair,
         "reflog": not no_reflog,
         "committed_objects": objects,
@@ -95,19 +95,16 @@ def fsck(
     }
     try:
         if (upkeep := _served(lake, name)) is not None:
-            report = upkeep.fsck(**asked)
+            report = upkeep.fsck(**scope)
         else:
             with phases("checking") as progress:
-                report = open_own_lake(lake).repository(name).fsck(**asked, progress=progress)
+                report = open_own_lake(lake).repository(name).fsck(**scope, progress=progress)
     except KeyboardInterrupt:
         if not repair:
             raise InterruptedVerbError from None
         raise InterruptedVerbError("repairs made so far are kept; run it again for the rest") from None
-    screen = output()
-    if as_json:
-        screen.json(_report_json(report))
-    else:
-        _show_report(screen, report, repair=repair)
+    screen = output(as_json=as_json)
+    screen.answer(_report_json(report), *_report_lines(screen, report, repair=repair))
     if not report.clean:
         raise typer.Exit(ExitCode.CORRUPT if report.remaining else ExitCode.UNAVAILABLE)
 
@@ -127,25 +124,24 @@ def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
       {id, repository, namespace, created, branches, tags, staged}
     """
     name = parse_repository(name)
-    made: Manifest | DumpDocument
+    manifest: Manifest | DumpDocument
     if (upkeep := _served(lake, name)) is not None:
         try:
-            made = upkeep.dump()
+            manifest = upkeep.dump()
         except KeyboardInterrupt:
             raise InterruptedVerbError("the dump continues on the server") from None
     else:
         try:
             with phases("dumping") as progress:
-                made = open_own_lake(lake).repository(name).dump(progress=progress)
+                manifest = open_own_lake(lake).repository(name).dump(progress=progress)
         except KeyboardInterrupt:
             raise InterruptedVerbError("no dump was created") from None
-    screen = output()
-    if as_json:
-        screen.json(_dump_json(made))
-        return
-    held = f"{count(made.branches, 'branch')}, {count(made.tags, 'tag')}, {count(made.staged, 'uncommitted change')}"
-    screen.line(f"dumped {name} as {screen.paint(made.id, 'bold')}: {held}")
-    screen.line(screen.paint(f"to restore: graveler restore {made.namespace} {made.id} {SCHEME}NAME", "dim"))
+    screen = output(as_json=as_json)
+    screen.answer(
+        _dump_json(manifest),
+        f"dumped {name} as {screen.paint(manifest.id, 'bold')}: {_contents(manifest)}",
+        screen.paint(f"to restore: graveler restore {manifest.namespace} {manifest.id} {SCHEME}NAME", "dim"),
+    )
 
 
 def dumps(
@@ -164,12 +160,9 @@ def dumps(
 
     JSON: a line {id, namespace} for each.
     """
-    screen = output()
+    screen = output(as_json=as_json)
     for dump_id, namespace in _dumps(lake, location):
-        if as_json:
-            screen.json({"id": dump_id, "namespace": namespace})
-        else:
-            screen.line(screen.safe(dump_id))
+        screen.answer({"id": dump_id, "namespace": namespace}, screen.safe(dump_id))
 
 
 def restore(
@@ -205,69 +198,74 @@ def restore(
     namespace = namespace.rstrip("/")
     try:
         if (upkeep := _served(lake, name)) is not None:
-            made = upkeep.restore(namespace, dump_id)
+            restored = upkeep.restore(namespace, dump_id)
         else:
             with phases("restoring") as progress:
-                made = open_own_lake(lake).restore(namespace, dump_id, name, by=user_name(), progress=progress)
+                restored = open_own_lake(lake).restore(namespace, dump_id, name, by=user_name(), progress=progress)
     except KeyboardInterrupt:
         raise InterruptedVerbError(
             f"if `graveler repo show {name}` does not find the repository, run the restore again"
         ) from None
-    screen = output()
-    if as_json:
-        screen.json(_restored_json(made))
-        return
-    held = f"{count(made.branches, 'branch')}, {count(made.tags, 'tag')}, {count(made.staged, 'uncommitted change')}"
-    screen.line(f"restored {screen.paint(SCHEME + name, 'bold')}: {held}, {count(made.commits, 'commit')}")
-    for gone in made.missing[:_SHOWN_MISSING]:
-        named = f"parent of {gone.commit[:SHORT]}" if gone.commit else "named by a ref"
-        screen.line(screen.paint(f"  lost: commit {gone.parent[:SHORT]}, {named}", "red"))
-    if len(made.missing) > _SHOWN_MISSING:
-        screen.line(f"  … and {len(made.missing) - _SHOWN_MISSING:,} more; --json lists all")
-    if made.missing:
-        screen.line(f"see `graveler fsck {SCHEME}{name}` for what that affects")
+    screen = output(as_json=as_json)
+    contents = f"{_contents(restored)}, {count(restored.commits, 'commit')}"
+    screen.answer(
+        _restored_json(restored),
+        f"restored {screen.paint(SCHEME + name, 'bold')}: {contents}",
+        *_missing_lines(screen, restored, name),
+    )
 
 
-def _show_report(screen: Screen, report: "Report", *, repair: bool) -> None:
+def _contents(saved: "Manifest | DumpDocument | Restored") -> str:
+    return f"{count(saved.branches, 'branch')}, {count(saved.tags, 'tag')}, {count(saved.staged, 'uncommitted change')}"
+
+
+def _missing_lines(screen: Screen, restored: "Restored", name: str) -> "Iterator[str]":
+    for lost in restored.missing[:_SHOWN_MISSING]:
+        named = f"parent of {lost.commit[:SHORT]}" if lost.commit else "named by a ref"
+        yield screen.paint(f"  lost: commit {lost.parent[:SHORT]}, {named}", "red")
+    if len(restored.missing) > _SHOWN_MISSING:
+        yield f"  … and {len(restored.missing) - _SHOWN_MISSING:,} more; --json lists all"
+    if restored.missing:
+        yield f"see `graveler fsck {SCHEME}{name}` for what that affects"
+
+
+def _report_lines(screen: Screen, report: "Report", *, repair: bool) -> "Iterator[str]":
     kind = attrgetter("kind.value")
     for heading, group in groupby(sorted(report.findings, key=kind), key=kind):
         findings = list(group)
-        screen.line(screen.paint(f"{heading} ({len(findings):,})", "bold"))
+        yield screen.paint(f"{heading} ({len(findings):,})", "bold")
         for finding in findings:
-            for line in _finding_lines(screen, finding):
-                screen.line(line)
-        screen.line()
+            yield from _finding_lines(screen, finding)
+        yield ""
     counts, garbage = report.counts, report.garbage
     refs = f"{count(counts.branches, 'branch')}, {count(counts.tags, 'tag')}"
     trees = f"{count(counts.commits, 'commit')}, {count(counts.metaranges, 'tree')}, {count(counts.ranges, 'range')}"
     records = f"{count(counts.records, 'record')}, {count(counts.staged, 'uncommitted change')}"
     read = f" with {human_size(counts.bytes)}" if counts.bytes else ""
-    screen.line(f"checked {refs}, {trees}, {records}, {count(counts.objects, 'object')}{read}")
+    yield f"checked {refs}, {trees}, {records}, {count(counts.objects, 'object')}{read}"
     if counts.objects_by_size:
-        screen.line(
-            f"compared only by size (or size and time): {count(counts.objects_by_size, 'object')} whose checksum is not an MD5"
-        )
+        compared = count(counts.objects_by_size, "object")
+        yield f"compared only by size (or size and time): {compared} whose checksum is not an MD5"
     left_out = list(_not_checked(report))
     for line in left_out:
-        screen.line(screen.safe(f"not checked: {line}"))
+        yield screen.safe(f"not checked: {line}")
     files = garbage.commit_records + garbage.metaranges + garbage.ranges
     if files or garbage.commit_items:
-        left = (
-            f"{count(files, 'file')}, {human_size(garbage.bytes)}, {count(garbage.commit_items, 'commit')} in the table"
-        )
-        screen.line(screen.paint(f"harmless garbage: {left}", "dim"))
+        commits = count(garbage.commit_items, "commit")
+        sums = f"{count(files, 'file')}, {human_size(garbage.bytes)}, {commits} in the table"
+        yield screen.paint(f"harmless garbage: {sums}", "dim")
     remaining = len(report.remaining)
     repaired = len(report.findings) - remaining
     if repaired:
-        screen.line(screen.paint(f"repaired: {repaired:,}", "green"))
+        yield screen.paint(f"repaired: {repaired:,}", "green")
     if remaining:
         advice = "" if repair else "; --repair fixes what can be fixed"
-        screen.line(screen.paint(f"wrong: {remaining:,}{advice}", "red", "bold"))
+        yield screen.paint(f"wrong: {remaining:,}{advice}", "red", "bold")
     elif report.complete:
         covered = " in what was checked" if left_out else ""
-        screen.line(screen.paint(f"nothing is wrong{' now' * bool(repaired)}{covered}", "green"))
+        yield screen.paint(f"nothing is wrong{' now' * bool(repaired)}{covered}", "green")
     else:
-        screen.line(screen.paint("nothing is wrong in what was checked, but the check is incomplete", "yellow", "bold"))
+        yield screen.paint("nothing is wrong in what was checked, but the check is incomplete", "yellow", "bold")
 
 
 def _not_checked(report: "Report") -> "Iterator[str]":
@@ -349,25 +347,25 @@ def _dumps(lake: Named | None, location: str) -> list[tuple[str, str]]:
     return [(dump_id, namespace) for dump_id in opened.dumps(namespace)]
 
 
-def _dump_json(made: "Manifest | DumpDocument") -> Json:
+def _dump_json(manifest: "Manifest | DumpDocument") -> Json:
     return {
-        "id": made.id,
-        "repository": made.repository,
-        "namespace": made.namespace,
-        "created": made.created,
-        "branches": made.branches,
-        "tags": made.tags,
-        "staged": made.staged,
+        "id": manifest.id,
+        "repository": manifest.repository,
+        "namespace": manifest.namespace,
+        "created": manifest.created,
+        "branches": manifest.branches,
+        "tags": manifest.tags,
+        "staged": manifest.staged,
     }
 
 
-def _restored_json(made: "Restored") -> Json:
+def _restored_json(restored: "Restored") -> Json:
     return {
-        "repository": repository_json(made.repository),
-        "dump_id": made.dump_id,
-        "branches": made.branches,
-        "tags": made.tags,
-        "staged": made.staged,
-        "commits": made.commits,
-        "missing": [{"commit": gone.commit, "parent": gone.parent} for gone in made.missing],
+        "repository": repository_json(restored.repository),
+        "dump_id": restored.dump_id,
+        "branches": restored.branches,
+        "tags": restored.tags,
+        "staged": restored.staged,
+        "commits": restored.commits,
+        "missing": [{"commit": lost.commit, "parent": lost.parent} for lost in restored.missing],
     }

@@ -58,21 +58,20 @@ def use(
     elif place is not None:
         repository, _, branch = without_scheme(place).removesuffix("/").partition("/")
         opened = open_repository(lake, check_repository(repository))
-        found = opened.branch(check_branch(unquote_ref(branch))).name if branch else ""
-        _choose(lake, LakeDefault(opened.repository.name, found))
+        branch = opened.branch(check_branch(unquote_ref(branch))).name if branch else ""
+        _choose(lake, LakeDefault(opened.repository.name, branch))
     chosen = default()
     by = None if chosen is None else getattr(find_default(lake), "by", None)
-    screen = output()
+    screen = output(as_json=as_json)
     if (unset or place is not None) and by == REPO:
         warn(f"{REPO} is set, and comes before what `graveler use` keeps; unset it to use that")
-    if as_json:
-        branch_shown = chosen.branch or None if chosen else None
-        screen.json({"repository": chosen and chosen.repository, "branch": branch_shown, "by": by})
-    elif chosen is None:
-        screen.line(f"no default repository; `graveler use {SCHEME}REPOSITORY/BRANCH` chooses one")
-    else:
-        shown = f"{SCHEME}{chosen.repository}{f'/{chosen.branch}' if chosen.branch else ''}"
-        screen.line(f"{shown}  {screen.paint(f'({by})', 'dim')}")
+    if chosen is None:
+        sentence = f"no default repository; `graveler use {SCHEME}REPOSITORY/BRANCH` chooses one"
+        screen.answer({"repository": None, "branch": None, "by": by}, sentence)
+        return
+    shown = f"{SCHEME}{chosen.repository}{f'/{chosen.branch}' if chosen.branch else ''}"
+    document = {"repository": chosen.repository, "branch": chosen.branch or None, "by": by}
+    screen.answer(document, f"{shown}  {screen.paint(f'({by})', 'dim')}")
 
 
 def _choose(lake: Named | None, chosen: LakeDefault | None) -> None:
