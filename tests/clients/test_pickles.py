@@ -55,7 +55,7 @@ def read_all(found: dict[str, Handle], name: str) -> list[str]:
     assert isinstance(written, graveler.WriteableObject)
     assert isinstance(reference, graveler.Reference)
     assert isinstance(read, graveler.StoredObject)
-    assert lake.verbs is repository._lake.verbs, "they share one open lake"
+    assert lake.verbs is repository.lake_verbs, "they share one open lake"
     objects = [
         lake.repository(name).branch("main").object("a"),
         repository.ref("main").object("a"),
@@ -127,4 +127,4 @@ def test_a_lake_without_a_location_says_that_it_cannot_be_pickled(lake: graveler
 def test_copies_share_the_lake(lake: graveler.Lake, repository: graveler.Repository) -> None:
     one = copy.copy(repository)
     assert one.branch("main").object("a").reader("r").read() == "hello"
-    assert one._lake.verbs is lake.verbs
+    assert one.lake_verbs is lake.verbs

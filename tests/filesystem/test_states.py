@@ -11,6 +11,7 @@ from graveler.lake.reading import view
 from graveler.lake.reading.view import View
 from graveler.remote.reading import RemoteReader
 from tests.filesystem.conftest import new_repository
+from tests.filesystem.handles import lake_of
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def folder_fs(folder_options: dict[str, Any]) -> Iterator[GravelerFileSystem]:
 def merging_between_pages(monkeypatch: pytest.MonkeyPatch, fs: GravelerFileSystem, repository: str) -> list[int]:
     """After each page of a listing, merge a commit that adds an object and removes another one. Pages have two objects."""
     merged: list[int] = []
-    main, side = (fs.opened.repository(repository).branch(name) for name in ("main", "side"))
+    main, side = (lake_of(fs).repository(repository).branch(name) for name in ("main", "side"))
     side.create("main")
 
     def merge() -> None:
@@ -58,7 +59,7 @@ def test_one_listing_is_of_one_state(
     repository = branch.removesuffix("/main")
     names = [f"{branch}/d/{n}" for n in range(9)]
     fs.pipe(dict.fromkeys(names, b"1"))
-    fs.opened.repository(repository).branch("main").commit("All")
+    lake_of(fs).repository(repository).branch("main").commit("All")
     merged = merging_between_pages(monkeypatch, fs, repository)
     if how == "find":
         found = fs.find(branch)
@@ -75,7 +76,7 @@ def test_one_listing_is_of_one_state(
 def test_a_state_of_a_branch_is_not_read_for_longer_than_it_is_kept(
     monkeypatch: pytest.MonkeyPatch, folder_fs: GravelerFileSystem, folder_options: dict[str, Any]
 ) -> None:
-    repository = folder_fs.opened.verbs(new_repository({**folder_options, "user": "ada"}))
+    repository = folder_fs.opened.repository(new_repository({**folder_options, "user": "ada"}))
     repository.upload("main", "x", b"1")
     monkeypatch.setattr(view, "LONGEST", -1)
     late = repository.view("main")

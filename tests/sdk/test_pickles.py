@@ -13,11 +13,11 @@ import pytest
 
 import graveler
 from graveler.errors import GravelerError
+from graveler.files.shared_lake import address_of
 from graveler.lake.opening.location import AwsLake
 from graveler.location.environment import Network, ServedLake
 from graveler.remote.opening import open_served
 from graveler.sdk.lake import Lake, open_lake
-from graveler.sdk.reopening import address_of
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
 from tests.wire.examples import every_error
@@ -159,7 +159,7 @@ def test_a_process_opens_a_lake_once(tmp_path: Path) -> None:
         repository = lake.repository("demo").create()
         handles = [repository, repository.branch("main"), lake]
         one, other, third = (pickle.loads(pickle.dumps(handle)) for handle in handles)
-    assert one._lake.verbs is other._repository._lake.verbs is third.verbs
+    assert one.lake_verbs is other._access.lake is third.verbs
     assert one._lake.verbs is not lake.verbs
     third.close()
     assert one.branch("main").get_commit().message == "Repository created"

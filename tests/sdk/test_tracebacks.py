@@ -12,7 +12,7 @@ import graveler
 from graveler.errors import GravelerError, shown_frames
 from graveler.sdk.lake import Lake
 from graveler.sdk.repository import Repository
-from graveler.sdk.tracebacks import short_traceback
+from graveler.system.tracebacks import short_traceback
 
 PACKAGE = str(Path(graveler.__file__).parent)
 

@@ -20,8 +20,8 @@ from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.lake import Lake as LakeVerbs
 from graveler.sdk.lake import Lake
 from graveler.sdk.repository import Repository
-from graveler.sdk.row_differences import ColumnDifference
 from graveler.sdk.rows import RowDiff
+from graveler.sql.rowdiff.differences import ColumnDifference
 from graveler.storage.objects.memory import MemoryObjects
 from graveler.storage.tables.memory import MemoryTables
 

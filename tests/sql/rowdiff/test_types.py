@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
-from graveler.sdk.row_differences import ColumnDifference
+from graveler.sql.rowdiff.differences import ColumnDifference
 from graveler.sql.rowdiff.types import MACROS, cast, common, kind_of
 from tests.sql.rowdiff.test_rowdiff import committed, diff
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         UnavailableError,
         UnexpectedHeadError,
     )
+    from graveler.files.reader import ObjectReader
+    from graveler.files.writer import ObjectWriter
     from graveler.model import (
         Change,
         ChangeType,
@@ -61,13 +63,11 @@ if TYPE_CHECKING:
     from graveler.sdk.lake import create_lake as create
     from graveler.sdk.lake import open_lake as open  # noqa: A004 - as in gzip, bz2, tarfile
     from graveler.sdk.listing import Listing
-    from graveler.sdk.reader import ObjectReader
     from graveler.sdk.reference import Reference
     from graveler.sdk.repository import Repository
     from graveler.sdk.stored import StoredObject, WriteableObject
     from graveler.sdk.tag import Tag
     from graveler.sdk.transaction import Transaction
-    from graveler.sdk.writer import ObjectWriter
 
 __version__ = "0.1.0"
 
@@ -116,39 +116,35 @@ __all__ = [
     "open",
 ]
 
-_SDK = {
-    "Branch": "branch",
-    "ImportManager": "importing",
-    "Lake": "lake",
-    "Listing": "listing",
-    "ObjectReader": "reader",
-    "ObjectWriter": "writer",
-    "Reference": "reference",
-    "Repository": "repository",
-    "StoredObject": "stored",
-    "Tag": "tag",
-    "Transaction": "transaction",
-    "WriteableObject": "stored",
-    "create": "lake",
-    "open": "lake",
+_MODULES = {
+    "Branch": "sdk.branch",
+    "ImportManager": "sdk.importing",
+    "Lake": "sdk.lake",
+    "Listing": "sdk.listing",
+    "ObjectReader": "files.reader",
+    "ObjectWriter": "files.writer",
+    "Reference": "sdk.reference",
+    "Repository": "sdk.repository",
+    "StoredObject": "sdk.stored",
+    "Tag": "sdk.tag",
+    "Transaction": "sdk.transaction",
+    "WriteableObject": "sdk.stored",
+    "create": "sdk.lake",
+    "open": "sdk.lake",
 }
-"""Names of the Python API, and the modules of ``graveler.sdk`` that define them."""
+"""The module that defines a name of the Python API; errors and plain values have one module each."""
+_FUNCTIONS = {"open": "open_lake", "create": "create_lake"}
+"""Functions with another name in their module."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'graveler' has no attribute {name!r}")
-    if name in _SDK:
-        module, name_there = (
-            f"graveler.sdk.{_SDK[name]}",
-            {"open": "open_lake", "create": "create_lake"}.get(name, name),
-        )
-    else:
-        module, name_there = "graveler.errors" if name.endswith("Error") else "graveler.model", name
+    module = _MODULES.get(name, "errors" if name.endswith("Error") else "model")
     from importlib import import_module
 
     try:
-        found: object = getattr(import_module(module), name_there)
+        attribute: object = getattr(import_module(f"graveler.{module}"), _FUNCTIONS.get(name, name))
     except ModuleNotFoundError as error:
         if error.name != "fcntl":
             raise
@@ -156,8 +152,8 @@ def __getattr__(name: str) -> object:
         from graveler.system.extras import ON_WINDOWS
 
         raise UnavailableError(ON_WINDOWS) from None
-    globals()[name] = found
-    return found
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ __all__ = ["connect"]
 if TYPE_CHECKING:
     import duckdb
 
-    from graveler.sdk.lake import Lake
+    from graveler.files.lake import LakeHandle as Lake
 
 
 def connect(

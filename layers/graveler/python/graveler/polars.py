@@ -44,8 +44,8 @@ __all__ = ["read_csv", "read_ipc", "read_ndjson", "read_parquet", "scan_csv", "s
 if TYPE_CHECKING:
     import polars
 
+    from graveler.files.lake import LakeHandle as Lake
     from graveler.filesystem.filesystem import GravelerFileSystem
-    from graveler.sdk.lake import Lake
 
     Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     Where = str | os.PathLike[str] | Lake | None
@@ -129,11 +129,11 @@ def _scan(reader: str, source: "Source", lake: "Where", options: dict[str, Any])
         import polars
 
         from graveler.filesystem.filesystem import GravelerFileSystem
-        from graveler.filesystem.lakes import lake_options
+        from graveler.filesystem.lakes import take_lake_options
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("Polars over a lake", error.name, "polars")) from None
     store = dict(options.pop("storage_options", None) or {})
-    where: dict[str, Any] = {**lake_options(store), "lake": store.pop("lake", None) if lake is None else lake}
+    where: dict[str, Any] = {**take_lake_options(store), "lake": store.pop("lake", None) if lake is None else lake}
     fs = GravelerFileSystem(**where, snapshot=store.pop("snapshot", False))
     glob, hidden = options.pop("glob", True), options.pop("hidden_file_prefix", None)
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from graveler.sdk.writer import ObjectWriter, forget
+from graveler.files.writer import ObjectWriter, forget
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -15,8 +15,8 @@ from graveler.errors import (
     NotFoundError,
     UnavailableError,
 )
-from graveler.sdk.tracebacks import are_short, shortened
 from graveler.storage.objects.port import NotPermittedError
+from graveler.system.tracebacks import are_short, shortened
 
 _NUMBERS: Final[tuple[tuple[type[GravelerError], int], ...]] = (
     (NotFoundError, errno.ENOENT),

@@ -6,6 +6,8 @@ from typing import Any, Final
 from fsspec.compression import compr
 from fsspec.core import get_compression
 
+from graveler.files.shared_lake import has_secret
+from graveler.files.writer import ObjectWriter, TextObjectWriter
 from graveler.filesystem.async_methods import Awaiting
 from graveler.filesystem.compressed import CompressedWriter
 from graveler.filesystem.failures import told
@@ -14,8 +16,6 @@ from graveler.filesystem.object_file import CachedFile, ObjectFile
 from graveler.filesystem.reading import Reading
 from graveler.filesystem.transactions import CommitTransaction
 from graveler.filesystem.writing import Writing
-from graveler.sdk.reopening import has_secret
-from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 
 _ARROW: Final = "pyarrow.fs"
 """The module whose files no two threads use at once: Arrow keeps a lock from a seek to the end of the read behind it

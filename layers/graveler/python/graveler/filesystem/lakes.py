@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from graveler.errors import ForbiddenError, InvalidError, RefNotFoundError
+from graveler.files.lake import LakeHandle, LakeOptions, open_handle, shared_lake_of
+from graveler.files.repository import RepositoryAccess
 from graveler.lake.opening.location import AwsLake
 from graveler.location.configuration import CONFIG, PROFILE
 from graveler.location.environment import ENDPOINT, KEY_ID, LAKE, OBJECTS, TABLES, USER
-from graveler.sdk.lake import Lake, open_lake
-from graveler.sdk.repository import Repository
 from graveler.system.forks import new_lock
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FRESH: Final = 60
 """Seconds after which a repository is looked up again."""
 
+_OPTIONS: Final = ("objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url", "user", "login", "profile")
+"""The storage options that are arguments of :func:`graveler.open`."""
 _OF_FSSPEC: Final = frozenset(
     ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths", "anon")
 )
@@ -29,21 +31,10 @@ _OF_FSSPEC: Final = frozenset(
 ``PermissionError``, for public buckets (``pandas/io/common.py``): the second try is then refused for the same reason."""
 
 
-class LakeOptions(TypedDict, total=False):
-    """The storage options that say where the lake is: the arguments of :func:`graveler.open`."""
-
-    objects: str | None
-    region: str | None
-    s3_endpoint_url: str | None
-    dynamodb_endpoint_url: str | None
-    user: str | None
-    login: Literal["aws"] | None
-    profile: str | None
-
-
 class Surroundings:
-    """What decides which lake the same options mean: the working folder and the variables. fsspec keeps an instance by the text
-    of its arguments, to which it adds that of this object, so that no instance is taken for one of another lake."""
+    """The surroundings that decide which lake the same options mean: the working folder and the variables. fsspec keeps an
+    instance by the text of its arguments, to which it adds that of this object, so that no instance is taken for one of another
+    lake."""
 
     def __repr__(self) -> str:
         names = (LAKE, TABLES, ENDPOINT, OBJECTS, KEY_ID, USER, CONFIG, PROFILE)
@@ -54,43 +45,44 @@ class OpenedLake:
     """The repositories of one lake; whoever opened it before closes it. ``snapshot`` fixes the commit of each ref when it is
     first read. Safe to share between threads; survives a fork."""
 
-    def __init__(self, location: "str | Path | Lake | None", options: LakeOptions, *, snapshot: bool) -> None:
+    def __init__(self, location: "str | Path | LakeHandle | None", options: LakeOptions, *, snapshot: bool) -> None:
         self._location = location
         self._options = options
         self._snapshot = snapshot
         self._lock: Lock = new_lock()
-        self._lake: Lake | None = None
-        self._repositories: dict[str, tuple[Repository, float]] = {}
-        """With the time at which each was asked for."""
+        self._lake: LakeHandle | None = None
+        self._repositories: dict[str, tuple[RepositoryAccess, float]] = {}
+        """Each with the time at which it was looked up."""
         self._commits: dict[tuple[str, str], str] = {}
 
     @property
-    def location(self) -> "str | Path | Lake | None":
+    def location(self) -> "str | Path | LakeHandle | None":
         """Where the lake is, or the lake itself; None if the other process has to find it."""
         return self._location
 
     @property
-    def lake(self) -> Lake:
+    def lake(self) -> LakeHandle:
         """The lake. Errors as :func:`graveler.open`."""
-        if isinstance(self._location, Lake):
+        if isinstance(self._location, LakeHandle):
             return self._location
         with self._lock:
             if self._lake is None:
-                self._lake = open_lake(self._location, **self._options)
+                self._lake = open_handle(LakeHandle, self._location, **self._options)
             return self._lake
 
-    def repository(self, name: str) -> Repository:
-        """Return a repository, which need not exist. No request."""
+    def access(self, name: str) -> RepositoryAccess:
+        """Return the access to a repository, which need not exist. No request."""
         now = monotonic()
-        found = self._repositories.get(name)
-        if found is None or now - found[1] > FRESH:
-            found = self._repositories[name] = self.lake.repository(name), now
-        return found[0]
+        entry = self._repositories.get(name)
+        if entry is None or now - entry[1] > FRESH:
+            access = RepositoryAccess(shared_lake_of(self.lake), name, self.lake.user)
+            entry = self._repositories[name] = access, now
+        return entry[0]
 
-    def verbs(self, name: str) -> "AnyRepository":
-        """Return the operations of a repository. Cost: one table read, the first time and each minute: the repository may have
-        been deleted, and made again."""
-        return self.repository(name).verbs
+    def repository(self, name: str) -> "AnyRepository":
+        """Return a repository. Cost: one table read, the first time and each minute: the repository may have been deleted, and
+        made again."""
+        return self.access(name).repository
 
     def forget(self, name: str) -> None:
         """Look a repository up again the next time, as it does not exist any more."""
@@ -102,19 +94,19 @@ class OpenedLake:
             return ref
         commit = self._commits.get((repository, ref))
         if commit is None:
-            found = self.verbs(repository).commit_of(ref).id
+            current = self.repository(repository).commit_of(ref).id
             with self._lock:
-                commit = self._commits.setdefault((repository, ref), found)
+                commit = self._commits.setdefault((repository, ref), current)
         return commit
 
     def expect_branch(self, repository: str, ref: str, doing: str) -> None:
         """Refuse to write to what is not a branch. Cost: a table read, two if it is none. :class:`ForbiddenError` for another
         ref, :class:`RefNotFoundError`."""
-        verbs = self.verbs(repository)
+        opened = self.repository(repository)
         try:
-            verbs.branch(ref)
+            opened.branch(ref)
         except (RefNotFoundError, InvalidError):  # ``main~1`` is no name of a branch
-            verbs.commit_of(ref)
+            opened.commit_of(ref)
             raise ForbiddenError(
                 f"{doing}: {ref!r} is not a branch, and only branches can be written to; create one, then write to it"
             ) from None
@@ -122,14 +114,14 @@ class OpenedLake:
     def store_options(self) -> dict[str, str]:
         """Return how readers of their own reach the lake's objects in S3, by the names of Rust's ``object_store``; nothing that
         AWS's own configuration says, and no credentials."""
-        address = self.lake._shared.address
+        address = shared_lake_of(self.lake).address
         if not isinstance(address, AwsLake):
             return {}
         endpoint = address.s3_endpoint_url
-        found = {"aws_region": address.region, "aws_endpoint_url": endpoint}
+        options = {"aws_region": address.region, "aws_endpoint_url": endpoint}
         if endpoint is not None and endpoint.startswith("http://"):
-            found["aws_allow_http"] = "true"
-        return {name: value for name, value in found.items() if value is not None}
+            options["aws_allow_http"] = "true"
+        return {name: value for name, value in options.items() if value is not None}
 
     def close(self) -> None:
         """Release files and connections; the next use opens the lake again."""
@@ -140,18 +132,15 @@ class OpenedLake:
             lake.close()
 
 
-def lake_options(given: dict[str, Any]) -> LakeOptions:
-    """Return those of the storage options that say where the lake is, and take them out of ``given``."""
-    found: LakeOptions = {}
-    for name in LakeOptions.__annotations__:
-        if name in given:
-            found[name] = given.pop(name)  # type: ignore[literal-required]
-    return found
+def take_lake_options(storage_options: dict[str, Any]) -> LakeOptions:
+    """Return those of the storage options that say where the lake is, and take them out of ``storage_options``."""
+    names = storage_options.keys() & {*_OPTIONS}
+    return cast("LakeOptions", {name: storage_options.pop(name) for name in names})
 
 
-def expect_known(given: Iterable[str]) -> None:
+def expect_known(names: Iterable[str]) -> None:
     """Refuse storage options that are neither ours nor fsspec's: one that was misspelt would be without effect. ``TypeError``."""
-    unknown = sorted({*given} - _OF_FSSPEC)
+    unknown = sorted({*names} - _OF_FSSPEC)
     if unknown:
-        options = ", ".join(("lake", "snapshot", "on_error", *LakeOptions.__annotations__))
+        options = ", ".join(("lake", "snapshot", "on_error", *_OPTIONS))
         raise TypeError(f"graveler:// has no storage option {', '.join(map(repr, unknown))}; its options are {options}")

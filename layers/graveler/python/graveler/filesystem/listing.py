@@ -7,6 +7,7 @@ from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.addresses import Place
 from graveler.filesystem.metadata import Describing, Info, file_info, folder_info
 from graveler.model import CommonPrefix, ObjectEntry
+from graveler.values.paging import items
 
 if TYPE_CHECKING:
     from graveler.lake.reading.view import View
@@ -87,10 +88,13 @@ class Listing(Describing):
 
     def _listed(self, place: Place) -> list[Info]:
         if not place.repository:
-            return [folder_info(one.id) for one in self.opened.lake.repositories()]
+            lake = self.opened.lake.verbs
+            return [folder_info(stored.name) for stored in items(lambda name: lake.repositories("", name, _PAGE))]
         if not (place.ref or place.path):
             repository = self.opened.repository(place.repository)
-            refs = [*(branch.id for branch in repository.branches()), *(tag.id for tag in repository.tags())]
+            branches = items(lambda name: repository.branches("", name, _PAGE))
+            tags = items(lambda name: repository.tags("", name, _PAGE))
+            refs = [*(branch.name for branch in branches), *(tag.name for tag in tags)]
             return [folder_info(Place(place.repository, ref, "").name) for ref in sorted(refs)]
         verbs, ref = self._reading(place)
         listed, _ = _children(verbs.view(ref), place, place.prefix)

@@ -99,7 +99,7 @@ class Describing(Resolving):
             verbs, ref = self._reading(place)
             verbs.commit_of(ref)
         elif place.repository:
-            self.opened.verbs(place.repository).repository  # noqa: B018 - a server is asked here
+            self.opened.repository(place.repository).repository  # noqa: B018 - a server is asked here
         else:
             self.opened.lake  # noqa: B018
         return folder_info(place.name)

@@ -18,12 +18,12 @@ from graveler.errors import (
     RefNotFoundError,
     RepositoryNotFoundError,
 )
+from graveler.files.lake import LakeHandle
 from graveler.filesystem.addresses import PROTOCOL, PROTOCOLS, Place, place_of
 from graveler.filesystem.failures import told
-from graveler.filesystem.lakes import OpenedLake, Surroundings, expect_known, lake_options
+from graveler.filesystem.lakes import OpenedLake, Surroundings, expect_known, take_lake_options
 from graveler.filesystem.transactions import CommitTransaction, Transactions
 from graveler.model import ObjectEntry
-from graveler.sdk.lake import Lake
 from graveler.values.addresses import with_tag_meant
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
 
     def __init__(
         self,
-        lake: "str | os.PathLike[str] | Lake | None" = None,
+        lake: "str | os.PathLike[str] | LakeHandle | None" = None,
         *,
         snapshot: bool = False,
         on_error: Callable[[GravelerError], object] | None = None,
@@ -54,10 +54,10 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
     ) -> None:
         if self._cached:
             return
-        options = lake_options(storage_options)
+        options = take_lake_options(storage_options)
         expect_known(storage_options)
         super().__init__(lake, **storage_options)
-        location: str | Path | Lake | None
+        location: str | Path | LakeHandle | None
         if isinstance(lake, os.PathLike) or (isinstance(lake, str) and "://" not in lake):
             location = Path(lake).expanduser().absolute()  # whatever the working folder is when it is opened
         else:
@@ -90,7 +90,7 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         has no ref, it names the tag that may be meant, for a listing of tags."""
         if isinstance(error, RefNotFoundError):
             error = with_tag_meant(
-                error, place, lambda *page: self.opened.verbs(place.repository).tags(*page), f"{PROTOCOL}://"
+                error, place, lambda *page: self.opened.repository(place.repository).tags(*page), f"{PROTOCOL}://"
             ).with_traceback(error.__traceback__)
         if isinstance(error, RepositoryNotFoundError):
             self.opened.forget(place.repository)
@@ -117,10 +117,10 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
             raise NotFoundError(_NO_REF.format(place.name))
         if not place.ref:
             if place.repository:
-                self.opened.verbs(place.repository).repository  # noqa: B018 - a server is asked here
+                self.opened.repository(place.repository).repository  # noqa: B018 - a server is asked here
             raise IsADirectoryError(f"{place.name!r} is a folder")
         hidden = self.transactions.reading(place.repository, place.ref)
-        return self.opened.verbs(place.repository), hidden or self.opened.reading(place.repository, place.ref)
+        return self.opened.repository(place.repository), hidden or self.opened.reading(place.repository, place.ref)
 
     def _changing(self, place: Place) -> AbstractContextManager[tuple["AnyRepository", str]]:
         """Run a block that changes the branch of a place, as :meth:`_changing_in` the transaction that is meant here."""
@@ -132,7 +132,7 @@ class Resolving(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
     ) -> Iterator[tuple["AnyRepository", str]]:
         """Run a block that changes the branch of a place. It gets the operations of the repository, and the branch to write to.
         If it fails for what is not a branch, the error says so. No request."""
-        verbs = self.opened.verbs(place.repository)
+        verbs = self.opened.repository(place.repository)
         try:
             if transaction is None:
                 yield verbs, place.ref

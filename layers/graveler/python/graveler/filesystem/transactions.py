@@ -9,6 +9,7 @@ only transaction there is; while there are several, nobody can tell which of the
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from threading import local
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fsspec.transaction import Transaction
 
 from graveler.errors import InvalidError, NoChangesError
+from graveler.files.transaction import HiddenBranch, transaction
 from graveler.system.forks import new_lock
+from graveler.system.tracebacks import ShortBlock
 
 if TYPE_CHECKING:
+    from graveler.files.writer import ObjectWriter
     from graveler.filesystem.lakes import OpenedLake
-    from graveler.sdk.transaction import Transaction as LakeTransaction
-    from graveler.sdk.writer import ObjectWriter
 
 MESSAGE = "Write files in a transaction"
 """The message of the commit, unless :attr:`CommitTransaction.message` says another."""
@@ -54,8 +56,8 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
         self._fs = fs
         self.message = MESSAGE
         self._branch: tuple[str, str] | None = None
-        self._block: AbstractContextManager[LakeTransaction] | None = None
-        self._work: LakeTransaction | None = None
+        self._block: AbstractContextManager[HiddenBranch] | None = None
+        self._work: HiddenBranch | None = None
         self._lock = new_lock()
         self._begun = False
         self.is_new = True
@@ -99,7 +101,9 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
             if not self._begun:
                 raise InvalidError("the transaction has ended; begin another one")
             if self._branch is None:
-                block = self._fs.opened.repository(repository).branch(branch).transaction(self.message)
+                access = self._fs.opened.access(repository)
+                make = partial(HiddenBranch, source_id=branch, commit_message=self.message)
+                block = ShortBlock(transaction(access, branch, make))
                 self._work = block.__enter__()
                 self._block, self._branch = block, (repository, branch)
             if self._branch != (repository, branch) or self._work is None:
@@ -247,7 +251,7 @@ class _DiscardedError(Exception):
     """The caller gives the transaction up."""
 
 
-def _leave(block: "AbstractContextManager[LakeTransaction]", error: BaseException | None) -> None:
+def _leave(block: "AbstractContextManager[HiddenBranch]", error: BaseException | None) -> None:
     if error is None:
         try:
             block.__exit__(None, None, None)

@@ -12,11 +12,11 @@ from fsspec.implementations.local import LocalFileSystem, make_path_posix
 from fsspec.utils import stringify_path
 
 from graveler.errors import AlreadyExistsError
+from graveler.files.writer import ObjectWriter
 from graveler.filesystem.addresses import Place
 from graveler.filesystem.metadata import Describing
 from graveler.filesystem.selecting import PathOrPaths, arrival_names, as_paths, expect_apart, last_part
 from graveler.filesystem.transactions import CommitTransaction
-from graveler.sdk.writer import ObjectWriter
 from graveler.storage.spooled import SpooledFile
 from graveler.system.links import kind_of_file
 from graveler.system.progress import ObjectProgress, no_object_progress

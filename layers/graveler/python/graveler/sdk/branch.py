@@ -5,12 +5,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graveler import requests
 from graveler.errors import AlreadyExistsError
+from graveler.files.transaction import commit_branch
+from graveler.lake.context import Context
 from graveler.model import Commit, MergeStrategies, MergeStrategy
-from graveler.sdk.reference import Reference, ReferenceType, read_strategy, ref_of
-from graveler.sdk.tracebacks import ShortBlock, short_traceback, short_tracebacks
-from graveler.sdk.writable import WritableReference, commit_branch
+from graveler.requests.base import CommitInfo
+from graveler.sdk.reference import Reference, ReferenceType, read_strategies, ref_of
+from graveler.sdk.writable import WritableReference
 from graveler.system.progress import ObjectProgress, no_object_progress
+from graveler.system.tracebacks import ShortBlock, short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from graveler.requests.importing import Imported, ListingOptions
@@ -28,9 +32,8 @@ class Branch(WritableReference):
         Cost: resolving the ref and one transaction, whatever the lake's size. :class:`AlreadyExistsError`, :class:`InvalidError`.
         """
         try:
-            self._repository.verbs.create_branch(
-                self._id, ref_of(source_reference), by=self._repository.user, hidden=hidden
-            )
+            request = requests.refs.CreateBranch(name=self._id, source=ref_of(source_reference), hidden=hidden)
+            self._access.repository.run(request, self._context)
         except AlreadyExistsError:
             if not exist_ok:
                 raise
@@ -39,19 +42,19 @@ class Branch(WritableReference):
     def delete(self) -> None:
         """Delete the branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
         default branch."""
-        self._repository.verbs.delete_branch(self._id, by=self._repository.user)
+        self._access.repository.run(requests.refs.DeleteBranch(name=self._id), self._context)
 
     def rename(self, branch_id: str) -> "Branch":
         """Rename the branch, along with its uncommitted changes, and return the new handle. Cost and errors as
         :class:`RenameBranch`."""
-        self._repository.verbs.rename_branch(self._id, branch_id, by=self._repository.user)
-        return Branch(self._repository, branch_id)
+        self._access.repository.run(requests.refs.RenameBranch(old=self._id, new=branch_id), self._context)
+        return Branch(self._access, branch_id)
 
     @property
     @short_traceback
     def head(self) -> Reference:
         """The branch's current commit. Cost: one table read."""
-        return Reference(self._repository, self._repository.verbs.branch(self._id).commit_id)
+        return Reference(self._access, self._access.repository.branch(self._id).commit_id)
 
     def commit(
         self,
@@ -69,17 +72,17 @@ class Branch(WritableReference):
         With a ``request_id``, a repeated call returns the commit of the first one. Cost and errors as :class:`Commit`:
         :class:`NoChangesError`, :class:`BusyError`.
         """
-        made = commit_branch(
-            self._repository,
+        commit = commit_branch(
+            self._access,
             self._id,
             message,
             metadata,
             allow_empty=allow_empty,
             created=date,
             request_id=request_id,
-            progress=progress,
+            context=Context(progress=progress),
         )
-        return Reference(self._repository, made.id)
+        return Reference(self._access, commit.id)
 
     def revert(
         self,
@@ -97,15 +100,15 @@ class Branch(WritableReference):
 
         Cost and errors as :class:`Revert`.
         """
-        return self._repository.verbs.revert(
-            self._id,
-            ref_of(reference),
-            parent_number=parent_number,
-            message=message,
-            committer=self._repository.user,
-            metadata=metadata,
-            strategy=read_strategy(strategy),
-            allow_empty=allow_empty,
+        return self._access.repository.run(
+            requests.merging.Revert(
+                branch=self._id,
+                ref=ref_of(reference),
+                parent_number=parent_number,
+                info=CommitInfo(message, self._access.user, metadata or {}),
+                strategies=read_strategies(strategy),
+                allow_empty=allow_empty,
+            )
         )
 
     def cherry_pick(
@@ -120,33 +123,34 @@ class Branch(WritableReference):
     ) -> Commit:
         """Apply the changes of one commit to this branch, with that commit's message and metadata. ``strategy`` decides conflicts
         as in :meth:`Reference.merge_into`. Cost and errors as :class:`CherryPick`."""
-        return self._repository.verbs.cherry_pick(
-            self._id,
-            ref_of(reference),
-            parent_number=parent_number,
-            message=message,
-            committer=self._repository.user,
-            metadata=metadata,
-            strategy=read_strategy(strategy),
-            allow_empty=allow_empty,
+        return self._access.repository.run(
+            requests.merging.CherryPick(
+                branch=self._id,
+                ref=ref_of(reference),
+                parent_number=parent_number,
+                info=CommitInfo(message, self._access.user, metadata or {}),
+                strategies=read_strategies(strategy),
+                allow_empty=allow_empty,
+            )
         )
 
     def hard_reset(self, reference: ReferenceType) -> Reference:
         """Move the branch to the commit of any ref and return the new head. Cost and errors as :class:`HardReset`."""
-        moved = self._repository.verbs.hard_reset(self._id, ref_of(reference), by=self._repository.user)
-        return Reference(self._repository, moved.commit_id)
+        request = requests.refs.HardReset(branch=self._id, ref=ref_of(reference))
+        moved = self._access.repository.run(request, self._context)
+        return Reference(self._access, moved.commit_id)
 
     def undo(self) -> Reference:
         """Undo the branch's last move and return the new head. Cost and errors as :class:`Undo`."""
-        moved = self._repository.verbs.undo(self._id, by=self._repository.user)
-        return Reference(self._repository, moved.commit_id)
+        moved = self._access.repository.run(requests.refs.Undo(branch=self._id), self._context)
+        return Reference(self._access, moved.commit_id)
 
     def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> "ImportManager":
         """Import existing objects without copying, from several locations in one commit: add the locations, then call
         ``run()``."""
         from graveler.sdk.importing import ImportManager  # few programs import
 
-        return ImportManager(self._repository, self._id, commit_message, metadata)
+        return ImportManager(self._access, self._id, commit_message, metadata)
 
     def import_listing(
         self,
@@ -160,15 +164,15 @@ class Branch(WritableReference):
     ) -> "Imported":
         """Import the objects named by a listing (CSV, Parquet, S3 Inventory) without copying them, as one commit. The result,
         ``allow_empty`` and ``dry_run`` are those of :meth:`ImportManager.run`. Cost and errors as :class:`ImportListing`."""
-        return self._repository.verbs.import_listing(
-            self._id,
-            Path(listing).expanduser(),
-            options,
-            message=commit_message,
-            committer=self._repository.user,
-            metadata=metadata,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
+        return self._access.repository.run(
+            requests.importing.ImportListing(
+                branch=self._id,
+                listing=(Path(listing).expanduser(),),
+                options=options or requests.importing.ListingOptions(),
+                info=CommitInfo(commit_message, self._access.user, metadata or {}),
+                allow_empty=allow_empty,
+                dry_run=dry_run,
+            )
         )
 
     def transaction(
@@ -190,10 +194,13 @@ class Branch(WritableReference):
         a branch. :class:`DirtyBranchError` before the block or at its end; :class:`NoChangesError` if the block changed nothing;
         the errors of :class:`Merge`.
         """
-        from graveler.sdk.transaction import transaction  # few programs need one
+        from graveler.files.transaction import transaction  # few programs need one
+        from graveler.sdk.transaction import Transaction
 
-        block = transaction(self._repository, self._id, message, metadata, tag, keep_on_error=keep_on_error)
-        return ShortBlock(block)
+        def make(name: str) -> Transaction:
+            return Transaction(self._access, name, self._id, message, metadata, tag)
+
+        return ShortBlock(transaction(self._access, self._id, make, keep_on_error=keep_on_error))
 
     def transact(
         self,

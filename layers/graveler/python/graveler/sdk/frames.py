@@ -2,21 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from graveler.errors import UnavailableError
-from graveler.sdk.tracebacks import short_traceback
 from graveler.system.extras import not_installed
+from graveler.system.tracebacks import short_traceback
 from graveler.values.paging import Pages
 
 if TYPE_CHECKING:
-    import duckdb
     import pandas
     import polars
     import pyarrow
 
     from graveler.sdk.tables import Row
+    from graveler.sql.rowdiff.reading import Reading
+    from graveler.sql.session import Session
 
 
 def stream(
@@ -28,9 +28,9 @@ def stream(
         from graveler.sql.arrow.columns import KINDS, batches
 
         if whole is not None and not pages.begun:
-            found = whole()
+            reader = whole()
             pages.end()
-            return found
+            return reader
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("an Arrow table", error.name, "arrow")) from None
 
@@ -58,23 +58,15 @@ def polars_frame(reader: "pyarrow.RecordBatchReader") -> "polars.DataFrame":
         import polars
     except ModuleNotFoundError as error:
         raise UnavailableError(_to_install("polars", error.name)) from None
-    found = polars.from_arrow(reader.read_all())
-    assert isinstance(found, polars.DataFrame)
-    return found
-
-
-class Querying(Protocol):
-    """What rows of DuckDB need of :class:`graveler.sql.session.Session`, which is above them."""
-
-    connection: "duckdb.DuckDBPyConnection"
-
-    def explained(self) -> AbstractContextManager[None]: ...
+    frame = polars.from_arrow(reader.read_all())
+    assert isinstance(frame, polars.DataFrame)
+    return frame
 
 
 class Frames(ABC):
     """Rows of DuckDB that become data frames. In those of pandas, integers beside nulls stay integers if ``_exact``."""
 
-    _session: Querying
+    _session: "Session | Reading"
     _exact: ClassVar[bool] = False
 
     @abstractmethod

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from warnings import warn
 
-from graveler.requests.importing import AddressType, ImportAddress
-from graveler.sdk.access import RepositoryAccess
-from graveler.sdk.tracebacks import short_tracebacks
+from graveler.files.repository import RepositoryAccess
+from graveler.requests.base import CommitInfo
+from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses
+from graveler.system.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from graveler.requests.importing import Imported
@@ -25,7 +26,7 @@ class ImportManager:
         commit_message: str = "",
         commit_metadata: Mapping[str, str] | None = None,
     ) -> None:
-        self._repository = repository
+        self._access = repository
         self._branch_id = branch_id
         self.commit_message = commit_message
         self.commit_metadata = commit_metadata
@@ -64,18 +65,18 @@ class ImportManager:
         data, such as ``.git`` and ``.env`` (with a ``UserWarning``); with ``no_ignore`` only the first ones. Patterns are those
         of ``.gitignore``. ``changes.excluded`` and ``changes.left_out`` count them. Cost and errors as
         :meth:`OpenRepository.import_addresses`."""
-        imported = self._repository.verbs.import_addresses(
-            self._branch_id,
-            self.sources,
-            message=self.commit_message,
-            committer=self._repository.user,
-            metadata=self.commit_metadata,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
-            trust_mtime=trust_mtime,
-            folders=folders,
-            exclude=exclude,
-            ignore=not no_ignore,
+        imported = self._access.repository.run(
+            ImportAddresses(
+                branch=self._branch_id,
+                sources=tuple(self.sources),
+                info=CommitInfo(self.commit_message, self._access.user, self.commit_metadata or {}),
+                allow_empty=allow_empty,
+                dry_run=dry_run,
+                trust_mtime=trust_mtime,
+                folders=folders,
+                exclude=tuple(exclude),
+                ignore=not no_ignore,
+            )
         )
         if imported.changes.left_out:
             warn(

@@ -1,47 +1,34 @@
 """The functions that open and create a lake, and the handle on one."""
 
-from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from graveler.errors import InvalidError, UnavailableError
+from graveler.files.lake import LakeHandle, LakeOptions, named_lake, open_handle
+from graveler.files.shared_lake import address_of
 from graveler.lake.opening.location import create_at
-from graveler.location.environment import Named, find_lake, find_location, user_name
+from graveler.location.environment import find_location, user_name
 from graveler.model import Repository as RepositoryProperties
-from graveler.remote.any_repository import AnyLake
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
-from graveler.sdk.reopening import Address, SharedLake, address_of, opened_at
 from graveler.sdk.repository import Repository
-from graveler.sdk.tracebacks import short_traceback, short_tracebacks
 from graveler.system.extras import not_installed
+from graveler.system.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake as OwnLake
-    from graveler.sdk.query import Parameters, Result
+    from graveler.sdk.query import Result
+    from graveler.sql.session import Parameters
 
 
 @short_tracebacks("repository", "repositories")
-class Lake:
+class Lake(LakeHandle):
     """A collection of repositories. A context manager that closes the lake.
 
     ``user`` is the author of changes and commits. It can be pickled, as can the handles on what is in it, if it was opened by its
     ``address``: the other process opens the lake again, with credentials of its own.
     """
-
-    def __init__(self, verbs: AnyLake, user: str = "", address: Address | None = None) -> None:
-        self._shared = SharedLake(verbs, address)
-        self.user = user
-
-    @property
-    def verbs(self) -> AnyLake:
-        """The layer below, for operations that have no method here."""
-        return self._shared.verbs
-
-    def __repr__(self) -> str:
-        return f"Lake({self._shared!r}, user={self.user!r})"
 
     def _repr_html_(self) -> str:
         from graveler.sdk.tables import lake_card  # for notebooks
@@ -60,7 +47,7 @@ class Lake:
         return mapped(
             "repositories",
             RepositoryProperties,
-            lambda found: self.repository(found.name),
+            lambda repository: self.repository(repository.name),
             lambda position: self.verbs.repositories(prefix, position, amount),
             max_amount,
             after,
@@ -90,15 +77,10 @@ class Lake:
         from graveler.sdk.query import result_of  # for those that query
 
         try:
-            # By its name, as it stands on the filesystem, which opens lakes by this module.
-            sessions = import_module("graveler.sql.session")
+            from graveler.sql.session import Session
         except ModuleNotFoundError as error:
             raise UnavailableError(not_installed("SQL", error.name, "sql")) from None
-        return result_of(sessions.Session(self), query, parameters)
-
-    def close(self) -> None:
-        """Release files and connections."""
-        self._shared.close()
+        return result_of(Session(self), query, parameters)
 
     def __enter__(self) -> "Lake":
         return self
@@ -137,9 +119,17 @@ def open_lake(
     :class:`NotFoundError` if no lake or no such profile is found, :class:`InvalidError` for arguments that name two lakes or half
     of one, :class:`ForbiddenError` for a server without a key. Opening a lake on AWS or behind a server makes no request.
     """
-    named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
-    found = find_lake(replace(named, login=login, profile=profile))
-    return Lake(opened_at(found), user_name(profile) if user is None else user, address_of(found))
+    return open_handle(
+        Lake,
+        location,
+        user=user,
+        objects=objects,
+        region=region,
+        s3_endpoint_url=s3_endpoint_url,
+        dynamodb_endpoint_url=dynamodb_endpoint_url,
+        login=login,
+        profile=profile,
+    )
 
 
 @short_traceback
@@ -159,27 +149,12 @@ def create_lake(
     Arguments as for :func:`open_lake`; with ``create_table``, the table of a lake on AWS is created if missing. Cost and errors
     as :func:`graveler.lake.opening.location.create_at`.
     """
-    named = _named(location, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
-    found = find_location(named)
-    made = create_at(found, create_table=create_table)
-    return Lake(made, user_name() if user is None else user, address_of(found))
-
-
-def _named(
-    location: str | Path | None,
-    objects: str | None,
-    region: str | None,
-    s3_endpoint_url: str | None,
-    dynamodb_endpoint_url: str | None,
-) -> Named:
-    return Named(
-        lake=None
-        if location is None
-        else str(Path(location).expanduser())
-        if "://" not in str(location)
-        else str(location),
+    options = LakeOptions(
         objects=objects,
         region=region,
         s3_endpoint_url=s3_endpoint_url,
         dynamodb_endpoint_url=dynamodb_endpoint_url,
     )
+    place = find_location(named_lake(location, options))
+    lake = create_at(place, create_table=create_table)
+    return Lake(lake, user_name() if user is None else user, address_of(place))

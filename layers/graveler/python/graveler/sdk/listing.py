@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graveler.errors import GravelerError
 from graveler.lake.text import utf8
-from graveler.sdk.tracebacks import are_short, short_traceback, shortened
+from graveler.system.tracebacks import are_short, short_traceback, shortened
 from graveler.values.paging import Pages
 
 if TYPE_CHECKING:

@@ -1,48 +1,33 @@
-"""What a query of ``lake.sql`` returns."""
+"""Result of ``lake.sql``: rows, or an Arrow, pandas or Polars table."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
-from graveler.sdk.frames import Frames, Querying
-from graveler.sdk.tracebacks import are_short, short_tracebacks, shortened
+from graveler.sdk.frames import Frames
 from graveler.system.extras import not_installed
+from graveler.system.tracebacks import are_short, short_tracebacks, shortened
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
-"""The values of ``?`` or ``$1``, or of ``$name``."""
-
-T = TypeVar("T")
-
-
-class Session(Querying, Protocol):
-    """What a result needs of :class:`graveler.sql.session.Session`, which is above it."""
-
-    def all_but_last(self, query: str) -> "duckdb.Statement": ...
-    def prepared(self, statement: "duckdb.Statement") -> "duckdb.Statement": ...
-    def relation(
-        self, statement: "duckdb.Statement", parameters: Parameters | None = None
-    ) -> "duckdb.DuckDBPyRelation | None": ...
-    def run(self, prepared: "duckdb.Statement", parameters: Parameters | None = None) -> None: ...
-    def fetched(self) -> list[tuple[Any, ...]]: ...
-    def interruptibly(self, work: Callable[[], T]) -> T: ...
-    def close(self) -> None: ...
+    from graveler.sql.session import Parameters, Session
 
 
 @short_tracebacks("following")
 class Result(Frames, Iterator[tuple[Any, ...]]):
-    """The rows of a query, which runs when they are read: by a loop, or by one of the methods; by one of these, once. Any other
-    statement has run before. Closing it, or the end of its ``with`` block, ends the query; so does Ctrl-C, after which there is
-    nothing to read. For one thread at a time."""
+    """Rows of a query, read lazily. Iterate, or call one ``to_…`` method once. Statements that return no rows have already run.
+    Closing it, or the end of its ``with`` block, ends the query; so does Ctrl-C, after which there is nothing to read. For one
+    thread at a time."""
 
-    _session: Session
+    _session: "Session"
 
-    def __init__(self, session: Session, statement: "duckdb.Statement", parameters: Parameters | None = None) -> None:
+    def __init__(
+        self, session: "Session", statement: "duckdb.Statement", parameters: "Parameters | None" = None
+    ) -> None:
         """Errors as those of :meth:`Session.execute`."""
         self._session = session
         self._statement = session.prepared(statement)
@@ -143,7 +128,7 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
             yield batch
 
 
-def result_of(session: Session, query: str, parameters: Parameters | None = None) -> Result:
+def result_of(session: "Session", query: str, parameters: "Parameters | None" = None) -> Result:
     """Return the result of a query's last statement, which takes the parameters; the others run before. An error closes the
     session."""
     try:

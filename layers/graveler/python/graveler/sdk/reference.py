@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from graveler import requests
 from graveler.errors import InvalidError, UnavailableError
+from graveler.files.repository import RepositoryAccess
+from graveler.lake.context import Context
 from graveler.model import (
     Change,
     Commit,
@@ -18,13 +20,13 @@ from graveler.model import (
     MergeStrategy,
     ObjectEntry,
 )
-from graveler.sdk.access import RepositoryAccess
+from graveler.requests.base import CommitInfo
 from graveler.sdk.listing import Listing, keys_behind, listing
 from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
-from graveler.sdk.tracebacks import short_tracebacks
 from graveler.system.extras import not_installed
 from graveler.system.progress import ObjectProgress, no_object_progress
+from graveler.system.tracebacks import short_tracebacks
 from graveler.values.addresses import ref_address
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Reference:
     """
 
     def __init__(self, repository: RepositoryAccess, reference_id: str) -> None:
-        self._repository = repository
+        self._access = repository
         self._id = reference_id
 
     @property
@@ -59,7 +61,12 @@ class Reference:
     @property
     def repo_id(self) -> str:
         """Name of the repository."""
-        return self._repository.id
+        return self._access.id
+
+    @property
+    def _context(self) -> Context:
+        """The context of a request that moves a ref: the reference log names the user."""
+        return Context(by=self._access.user)
 
     @property
     def _url(self) -> str:
@@ -67,7 +74,7 @@ class Reference:
 
     def object(self, path: str) -> StoredObject:
         """Return a handle for reading an object of this ref. No request."""
-        return StoredObject(self._repository, self._id, path)
+        return StoredObject(self._access, self._id, path)
 
     def objects(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
@@ -81,7 +88,7 @@ class Reference:
         return listing(
             f"objects of {self._url}",
             ObjectEntry,
-            lambda position: self._repository.verbs.list_objects(
+            lambda position: self._access.repository.list_objects(
                 self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
             ),
             max_amount,
@@ -92,11 +99,11 @@ class Reference:
     def _all_objects(self, prefix: str, after: str) -> "pyarrow.RecordBatchReader":
         from graveler.sql.arrow.tables import objects  # for those that use data frames
 
-        return objects(self._repository.verbs, self._id, keys=keys_behind(prefix, after))
+        return objects(self._access.repository, self._id, keys=keys_behind(prefix, after))
 
     def get_commit(self) -> Commit:
         """Return the commit that the ref points at. Cost: resolving the ref, one commit."""
-        return self._repository.verbs.commit_of(self._id)
+        return self._access.repository.commit_of(self._id)
 
     def log(
         self,
@@ -120,7 +127,7 @@ class Reference:
         return listing(
             f"log of {self._url}",
             Commit,
-            lambda position: self._repository.verbs.log(
+            lambda position: self._access.repository.log(
                 start,
                 after=CommitID(position) if position else None,
                 amount=amount,
@@ -137,11 +144,11 @@ class Reference:
 
     def blame(self, path: str) -> Commit:
         """Return the commit that last changed the object at ``path``. Cost and errors as :meth:`OpenRepository.blame`."""
-        return self._repository.verbs.blame(self._id, path)
+        return self._access.repository.blame(self._id, path)
 
     def usage(self, prefix: str = "", delimiter: str = "") -> "Usage":
         """Count the objects and bytes under a prefix, in total and per common prefix. Cost as :meth:`OpenRepository.du`."""
-        return self._repository.verbs.du(self._id, prefix, delimiter)
+        return self._access.repository.du(self._id, prefix, delimiter)
 
     def diff(
         self,
@@ -161,8 +168,8 @@ class Reference:
         that differ, as far as they are read.
         """
         amount = page_size(max_amount)
-        left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
-        verbs = self._repository.verbs
+        left, right = self.get_commit().id, self._access.repository.commit_of(ref_of(other_ref)).id
+        verbs = self._access.repository
         compare = verbs.compare if type == "three_dot" else verbs.diff
         name, if_none = self._question(other_ref, type)
         return listing(
@@ -191,7 +198,9 @@ class Reference:
     ) -> "pyarrow.RecordBatchReader":
         from graveler.sql.arrow.tables import diff  # for those that use data frames
 
-        return diff(self._repository.verbs, left, right, keys=keys_behind(prefix, after), three_dot=kind == "three_dot")
+        return diff(
+            self._access.repository, left, right, keys=keys_behind(prefix, after), three_dot=kind == "three_dot"
+        )
 
     def diff_summary(
         self,
@@ -205,7 +214,7 @@ class Reference:
         answers. Cost as :meth:`OpenRepository.compare_summary`, or ``diff_summary``."""
         from graveler.lake.reading.summary import DiffSummary  # not for other verbs
 
-        verbs = self._repository.verbs
+        verbs = self._access.repository
         summarize = verbs.compare_summary if type == "three_dot" else verbs.diff_summary
         summary = summarize(self._id, ref_of(other_ref), prefix=prefix, delimiter=delimiter)
         return DiffSummary(summary.total, summary.parts, *self._question(other_ref, type))
@@ -238,15 +247,15 @@ class Reference:
         decimals of more than 38 digits.
         """
         try:
-            # By its name, as it stands on the filesystem, which opens lakes by the module of the handle on a lake.
-            comparison = import_module("graveler.sql.rowdiff.comparison")
+            from graveler.sql.rowdiff.comparison import compare_rows
         except ModuleNotFoundError as error:
             raise UnavailableError(not_installed("a diff of rows", error.name, "sql")) from None
-        left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
+        from graveler.sdk.rows import RowDiff
+
+        base, changed = self.get_commit().id, self._access.repository.commit_of(ref_of(other_ref)).id
         columns = (keys,) if isinstance(keys, str) else tuple(keys)
-        lake = self._repository.lake_verbs
-        found: RowDiff = comparison.row_diff(lake, self.repo_id, left, right, path, columns, memory_limit)
-        return found
+        comparison = compare_rows(self._access.lake, self.repo_id, base, changed, path, columns, memory_limit)
+        return RowDiff(comparison)
 
     def merge_into(
         self,
@@ -269,20 +278,18 @@ class Reference:
         ref names another one by now; ``expected_destination`` is the same for the branch. Cost and errors as
         :class:`Merge`: :class:`MergeConflictError` holds all conflicts and means that nothing changed.
         """
-        commit = self._repository.verbs.merge(
-            self._id,
-            ref_of(destination_branch),
-            message=message,
-            committer=self._repository.user,
-            metadata=metadata,
-            strategy=read_strategy(strategy),
+        request = requests.merging.Merge(
+            source=self._id,
+            destination=ref_of(destination_branch),
+            info=CommitInfo(message, self._access.user, metadata or {}),
+            strategies=read_strategies(strategy),
             squash=squash_merge,
             allow_empty=allow_empty,
             expected_head=_id_of(expected_head),
             expected_destination=_id_of(expected_destination),
-            progress=progress,
         )
-        return Reference(self._repository, commit.id)
+        commit = self._access.repository.run(request, Context(progress=progress))
+        return Reference(self._access, commit.id)
 
     def preview_merge(
         self,
@@ -291,7 +298,7 @@ class Reference:
     ) -> MergePreview:
         """Return what :meth:`merge_into` would do: base, totals, every conflict. Changes nothing. Cost as
         :meth:`OpenRepository.preview_merge`."""
-        return self._repository.verbs.preview_merge(self._id, ref_of(destination_branch), read_strategy(strategy))
+        return self._access.repository.preview_merge(self._id, ref_of(destination_branch), read_strategies(strategy))
 
     def export(
         self,
@@ -308,15 +315,15 @@ class Reference:
         ``progress`` is called with numbers of objects and bytes, as they are written, from several threads. Cost and errors as
         :class:`Export`.
         """
-        return self._repository.verbs.export(
-            self._id,
-            Path(folder).expanduser(),
+        request = requests.exporting.Export(
+            ref=self._id,
+            folder=Path(folder).expanduser(),
             prefix=prefix,
             verify=verify,
             dry_run=dry_run,
             threads=threads,
-            progress=progress,
         )
+        return self._access.repository.run(request, Context(progress=progress))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"
@@ -324,7 +331,7 @@ class Reference:
     def _repr_html_(self) -> str:
         from graveler.sdk.tables import commit_card  # for notebooks
 
-        return commit_card(self._repository, f"{type(self).__name__.lower()} {self._url}", self._id)
+        return commit_card(self._access, f"{type(self).__name__.lower()} {self._url}", self._id)
 
 
 ReferenceType: TypeAlias = str | Reference | Commit
@@ -340,12 +347,12 @@ def _id_of(commit: "ReferenceType | None") -> CommitID | None:
     return None if commit is None else CommitID(ref_of(commit))
 
 
-def read_strategy(strategy: MergeStrategy | MergeStrategies | str) -> MergeStrategy | MergeStrategies:
-    """Return a strategy that may be given by its name. :class:`InvalidError` for an unknown one."""
-    if isinstance(strategy, MergeStrategies | MergeStrategy):
+def read_strategies(strategy: MergeStrategy | MergeStrategies | str) -> MergeStrategies:
+    """Return strategies by prefix, or a strategy for all paths, which may be a name. :class:`InvalidError` for an unknown one."""
+    if isinstance(strategy, MergeStrategies):
         return strategy
     try:
-        return MergeStrategy(strategy)
+        return MergeStrategies(MergeStrategy(strategy))
     except ValueError:
         raise InvalidError(
             f"strategy {strategy!r} is unknown; give 'source-wins', 'dest-wins' or no strategy"

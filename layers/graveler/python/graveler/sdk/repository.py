@@ -1,9 +1,13 @@
 """The handle on a repository, and its handles on branches, tags and commits."""
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING
 
+from graveler import requests
 from graveler.errors import AlreadyExistsError, InvalidError
+from graveler.files.repository import RepositoryAccess
+from graveler.files.shared_lake import SharedLake
 from graveler.model import Branch as BranchPosition
 from graveler.model import Repository as RepositoryProperties
 from graveler.model import Tag as TagPosition
@@ -12,9 +16,8 @@ from graveler.sdk.branch import Branch
 from graveler.sdk.listing import Listing, mapped
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
-from graveler.sdk.reopening import SharedLake
 from graveler.sdk.tag import Tag
-from graveler.sdk.tracebacks import short_traceback, short_tracebacks
+from graveler.system.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
@@ -27,30 +30,34 @@ class Repository:
     raise :class:`RepositoryNotFoundError`. Its handles share what it has read. Safe to share between threads."""
 
     def __init__(self, lake: SharedLake, repository_id: str, user: str = "") -> None:
-        self._lake = lake
-        self._id = repository_id
-        self._open: AnyRepository | None = None
-        self.user = user
+        self._access = RepositoryAccess(lake, repository_id, user)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_open": None}  # the other process reads it itself
+        return {"_access": copy(self._access)}  # a copy may get a user of its own
 
     @property
     def id(self) -> str:
         """The repository's name."""
-        return self._id
+        return self._access.id
+
+    @property
+    def user(self) -> str:
+        """The author of changes and commits."""
+        return self._access.user
+
+    @user.setter
+    def user(self, user: str) -> None:
+        self._access.user = user
 
     @property
     def verbs(self) -> AnyRepository:
         """The repository's operations, for whatever has no method here. Cost: one table read, the first time."""
-        if self._open is None:
-            self._open = self._lake.verbs.repository(self._id)
-        return self._open
+        return self._access.repository
 
     @property
     def lake_verbs(self) -> AnyLake:
         """The operations of the lake that the repository is in. No request."""
-        return self._lake.verbs
+        return self._access.lake
 
     @property
     def own(self) -> "OpenRepository":
@@ -61,7 +68,7 @@ class Repository:
         verbs = self.verbs
         if not isinstance(verbs, OpenRepository):
             raise InvalidError(
-                f"repository {self._id!r} is behind a server, where this does not work; open the lake itself"
+                f"repository {self.id!r} is behind a server, where this does not work; open the lake itself"
             )
         return verbs
 
@@ -92,16 +99,17 @@ class Repository:
         repository is left as it is. Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError`,
         :class:`InvalidError`.
         """
-        namespace = storage_namespace or f"{self._lake.verbs.home}{self._id}"
+        lake = self._access.lake
         try:
-            self._open = self._lake.verbs.create_repository(
-                self._id,
-                namespace,
+            created = lake.create_repository(
+                self.id,
+                storage_namespace or f"{lake.home}{self.id}",
                 default_branch=default_branch,
                 by=self.user,
                 metadata=metadata,
                 read_only=read_only,
             )
+            self._access.replace(created)
         except AlreadyExistsError:
             if not exist_ok:
                 raise
@@ -109,16 +117,16 @@ class Repository:
 
     def delete(self) -> None:
         """Remove the repository from the lake; its objects stay in storage. Cost: one table read, one transaction."""
-        self._lake.verbs.delete_repository(self._id)
-        self._open = None
+        self._access.lake.delete_repository(self.id)
+        self._access.replace(None)
 
     def set_metadata(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
         """Add or change metadata entries and return all of them. Cost and errors as :class:`SetMetadata`."""
-        return self.verbs.set_metadata(metadata)
+        return self.verbs.run(requests.settings.SetMetadata(metadata=metadata))
 
     def delete_metadata(self, keys: Iterable[str]) -> Mapping[str, str]:
         """Remove metadata keys and return the remaining entries. Cost and errors as :class:`DeleteMetadata`."""
-        return self.verbs.delete_metadata(keys)
+        return self.verbs.run(requests.settings.DeleteMetadata(keys=tuple(keys)))
 
     @property
     @short_traceback
@@ -129,32 +137,32 @@ class Repository:
     def protect(self, *patterns: str) -> tuple[str, ...]:
         """Protect the branches that match the patterns (``*``, ``?``) and return all patterns. Cost and errors as
         :class:`Protect`."""
-        return self.verbs.protect(patterns)
+        return self.verbs.run(requests.settings.Protect(patterns=patterns))
 
     def unprotect(self, *patterns: str) -> tuple[str, ...]:
         """Remove patterns and return the remaining ones. Cost and errors as :meth:`OpenRepository.unprotect`."""
-        return self.verbs.unprotect(patterns)
+        return self.verbs.run(requests.settings.Unprotect(patterns=patterns))
 
     def set_read_only(self, read_only: bool) -> None:
         """Refuse all changes, or allow them again. Cost as :class:`SetReadOnly`."""
-        self.verbs.set_read_only(read_only)
+        self.verbs.run(requests.settings.SetReadOnly(read_only=read_only))
 
     def branch(self, branch_id: str) -> Branch:
         """Return a handle on a branch. It need not exist yet. No request."""
-        return Branch(self, branch_id)
+        return Branch(self._access, branch_id)
 
     def tag(self, tag_id: str) -> Tag:
         """Return a handle on a tag. It need not exist yet. No request."""
-        return Tag(self, tag_id)
+        return Tag(self._access, tag_id)
 
     def ref(self, ref_id: str) -> Reference:
         """Return a read handle on any ref: branch, tag or commit ID, optionally followed by ``~N``, ``^N`` or ``@``.
         No request."""
-        return Reference(self, ref_id)
+        return Reference(self._access, ref_id)
 
     def commit(self, commit_id: str) -> Reference:
         """Return a handle on a commit by its ID, or an abbreviated one. No request."""
-        return Reference(self, commit_id)
+        return Reference(self._access, commit_id)
 
     def branches(
         self, max_amount: int | None = None, after: str = "", prefix: str = "", *, show_hidden: bool = False
@@ -163,9 +171,9 @@ class Repository:
         thousand."""
         amount = page_size(max_amount)
         return mapped(
-            f"branches of {self._id}",
+            f"branches of {self.id}",
             BranchPosition,
-            lambda found: self.branch(found.name),
+            lambda branch: self.branch(branch.name),
             lambda position: self.verbs.branches(prefix, position, amount, show_hidden=show_hidden),
             max_amount,
             after,
@@ -175,9 +183,9 @@ class Repository:
         """List the tags by name. Cost: about one table read for each of 16 shards, per thousand."""
         amount = page_size(max_amount)
         return mapped(
-            f"tags of {self._id}",
+            f"tags of {self.id}",
             TagPosition,
-            lambda found: self.tag(found.name),
+            lambda tag: self.tag(tag.name),
             lambda position: self.verbs.tags(prefix, position, amount),
             max_amount,
             after,
@@ -192,9 +200,9 @@ class Repository:
         return LogGraph(commits[:amount], more=len(commits) > amount)
 
     def __repr__(self) -> str:
-        return f"Repository({self._id!r})"
+        return f"Repository({self.id!r})"
 
     def _repr_html_(self) -> str:
         from graveler.sdk.tables import repository_card  # for notebooks
 
-        return repository_card(self)
+        return repository_card(self._access)

@@ -1,23 +1,22 @@
 """The differences between two states of a table's rows."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Final, Self
 
-from graveler.sdk.frames import Frames, Querying
-from graveler.sdk.row_differences import ColumnDifference, Row, RowDifference
-from graveler.sdk.tracebacks import short_tracebacks
+from graveler.sdk.frames import Frames
+from graveler.sql.rowdiff.differences import Row, RowDifference
+from graveler.system.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graveler.sql.rowdiff.comparison import Comparison
     from graveler.text.markup import Table
 
-SORTED: Final = 100_000
-"""The differences that are sorted at most: DuckDB's sort of large rows needs memory that a limit may not leave it."""
-_TOGETHER: Final = 1000
+_FETCHED_ROWS: Final = 1000
 
 
 @short_tracebacks()
@@ -28,29 +27,17 @@ class RowDiff(Frames):
 
     _exact = True
 
-    def __init__(
-        self,
-        session: Querying,
-        query: str,
-        query_for_python: str,
-        counts: Mapping[str, int],
-        columns: tuple[ColumnDifference, ...],
-        *,
-        is_json: bool,
-        close: Callable[[], None],
-    ) -> None:
-        self._session = session
-        self._query = query
-        self._query_for_python = query_for_python
-        self._is_json = is_json
-        self._close = close
+    def __init__(self, comparison: "Comparison") -> None:
+        self._session = comparison.reading
+        self._comparison = comparison
+        counts = comparison.counts
         self.added = counts.get("added", 0)
         """The number of rows that only the second side has."""
         self.removed = counts.get("removed", 0)
         """The number of rows that only the first side has."""
         self.changed = counts.get("changed", 0)
         """The number of keys with other values; 0 where whole rows are compared."""
-        self.columns = columns
+        self.columns = comparison.columns
         """The columns that were added, removed, or have another type."""
 
     def __iter__(self) -> Iterator[RowDifference]:
@@ -58,11 +45,11 @@ class RowDiff(Frames):
             cursor = self._session.connection.cursor()
         try:
             with self._session.explained():
-                found = cursor.execute(self._query_for_python)
-                has_key = len(found.description) == len(RowDifference._fields)
+                result = cursor.execute(self._comparison.query_for_python)
+                has_key = len(result.description) == len(RowDifference._fields)
             while True:
                 with self._session.explained():
-                    rows = found.fetchmany(_TOGETHER)
+                    rows = result.fetchmany(_FETCHED_ROWS)
                 if not rows:
                     return
                 for kind, *values in rows:
@@ -75,11 +62,11 @@ class RowDiff(Frames):
         """Return the differences as Arrow record batches, with the columns ``type``, ``key`` (only with keys), ``before`` and
         ``after``, of which all but the first are structs. Values of JSON are JSON texts."""
         with self._session.explained():
-            return self._session.connection.cursor().sql(self._query).to_arrow_reader()
+            return self._session.connection.cursor().sql(self._comparison.query).to_arrow_reader()
 
     def close(self) -> None:
         """Release memory and temporary files."""
-        self._close()
+        self._comparison.close()
 
     def __enter__(self) -> Self:
         return self
@@ -101,12 +88,12 @@ class RowDiff(Frames):
         return row_diff_table(counts, self.columns, self)
 
     def _row(self, row: Row | None) -> Row | None:
-        if row is None or not self._is_json:
+        if row is None or not self._comparison.is_json:
             return row
         return {name: None if value is None else json.loads(value, parse_float=_number) for name, value in row.items()}
 
 
 def _number(text: str) -> float | Decimal:
     """Return a number of JSON as the double that others take it for, or with all digits where it is beyond these."""
-    found = float(text)
-    return found if isfinite(found) else Decimal(text)
+    number = float(text)
+    return number if isfinite(number) else Decimal(text)

@@ -5,14 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
+from graveler import requests
 from graveler.errors import AlreadyExistsError, GravelerError, ObjectNotFoundError
+from graveler.files.reader import READ_AHEAD, check_mode, open_reader
+from graveler.files.repository import RepositoryAccess
+from graveler.files.writer import ObjectWriter, TextObjectWriter
+from graveler.lake.context import Context
 from graveler.model import ObjectEntry
-from graveler.sdk.access import RepositoryAccess
-from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
-from graveler.sdk.tracebacks import are_short, short_tracebacks, shortened
-from graveler.sdk.writer import ObjectWriter, TextObjectWriter
 from graveler.storage.spooled import SpooledFile
 from graveler.system.progress import ObjectProgress, no_object_progress
+from graveler.system.tracebacks import are_short, short_tracebacks, shortened
 from graveler.values.addresses import Address
 
 ReadMode: TypeAlias = Literal["r", "rt", "rb"]
@@ -25,14 +27,14 @@ class StoredObject:
     :class:`ObjectNotFoundError`."""
 
     def __init__(self, repository: RepositoryAccess, ref: str, path: str) -> None:
-        self._repository = repository
+        self._access = repository
         self._ref = ref
         self._path = path
 
     @property
     def repo(self) -> str:
         """Name of the repository."""
-        return self._repository.id
+        return self._access.id
 
     @property
     def ref(self) -> str:
@@ -47,7 +49,7 @@ class StoredObject:
     def stat(self) -> ObjectEntry:
         """Return size, checksum, time, content type, metadata and address. Cost as :meth:`OpenRepository.stat`."""
         try:
-            return self._repository.verbs.stat(self._ref, self._path)
+            return self._access.repository.stat(self._ref, self._path)
         except GravelerError as error:  # here, as a call more is 3 % of a lookup
             __tracebackhide__ = are_short()
             raise shortened(error)  # noqa: B904 - the same error
@@ -93,7 +95,7 @@ class StoredObject:
         :class:`ObjectNotFoundError`, :class:`InvalidError` for other modes.
         """
         return open_reader(
-            self._repository.verbs.open_object(self._ref, self._path),
+            self._access.repository.open_object(self._ref, self._path),
             mode,
             encoding=encoding,
             errors=errors,
@@ -103,8 +105,15 @@ class StoredObject:
 
     def copy(self, destination_branch_id: str, destination_path: str) -> "WriteableObject":
         """Stage the same object at another path or on another branch, without copying bytes. Cost and errors as :class:`Copy`."""
-        self._repository.verbs.copy(destination_branch_id, self._path, destination_path, source_ref=self._ref)
-        return WriteableObject(self._repository, destination_branch_id, destination_path)
+        self._access.repository.run(
+            requests.staging.Copy(
+                branch=destination_branch_id,
+                source_path=self._path,
+                destination_path=destination_path,
+                source_ref=self._ref,
+            )
+        )
+        return WriteableObject(self._access, destination_branch_id, destination_path)
 
     def __str__(self) -> str:
         return self._path
@@ -179,7 +188,7 @@ class WriteableObject(StoredObject):
         the temporary folder is full.
         """
         binary = check_mode(mode, "wx", encoding=encoding, errors=errors, newline=newline)
-        self._repository.verbs.branch(self._ref)  # before the caller writes gigabytes for a missing branch
+        self._access.repository.branch(self._ref)  # before the caller writes gigabytes for a missing branch
         if mode[0] == "x" and self.exists():
             raise AlreadyExistsError("object", self._path)
         writer = ObjectWriter(
@@ -191,16 +200,18 @@ class WriteableObject(StoredObject):
 
     def delete(self) -> None:
         """Remove the object from the branch; a missing object is no error. Cost as :class:`Delete`."""
-        self._repository.verbs.delete(self._ref, [self._path])
+        self._access.repository.run(requests.staging.Delete(branch=self._ref, objects=(self._path,)))
 
     def move(self, destination_path: str) -> "WriteableObject":
         """Move the object to another path on its branch and return the new handle. Cost and errors as :class:`Move`."""
-        self._repository.verbs.move(self._ref, self._path, destination_path)
-        return WriteableObject(self._repository, self._ref, destination_path)
+        request = requests.staging.Move(branch=self._ref, source_path=self._path, destination_path=destination_path)
+        self._access.repository.run(request)
+        return WriteableObject(self._access, self._ref, destination_path)
 
     def update_metadata(self, metadata: Mapping[str, str]) -> ObjectEntry:
         """Replace the object's own metadata and return the updated object. Cost and errors as :class:`UpdateMetadata`."""
-        return self._repository.verbs.update_metadata(self._ref, self._path, metadata)
+        request = requests.staging.UpdateMetadata(branch=self._ref, path=self._path, metadata=metadata)
+        return self._access.repository.run(request)
 
     def _upload(
         self,
@@ -210,12 +221,11 @@ class WriteableObject(StoredObject):
         metadata: Mapping[str, str] | None,
         progress: ObjectProgress = no_object_progress,
     ) -> None:
-        self._repository.verbs.upload(
-            self._ref,
-            self._path,
-            data,
+        request = requests.staging.Upload(
+            branch=self._ref,
+            path=self._path,
             content_type=content_type or "",
-            metadata=metadata,
+            metadata=metadata or {},
             if_absent=mode[0] == "x",
-            progress=progress,
         )
+        self._access.repository.run(request, Context(body=data, progress=progress))

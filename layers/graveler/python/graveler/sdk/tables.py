@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from graveler.errors import GravelerError
+from graveler.files.repository import RepositoryAccess
 from graveler.model import (
     Branch,
     Change,
@@ -17,7 +18,6 @@ from graveler.model import (
     Tag,
     Totals,
 )
-from graveler.sdk.access import RepositoryAccess
 from graveler.text.markup import (
     GREEN,
     GREY,
@@ -40,7 +40,7 @@ from graveler.text.readable import count, human_size
 from graveler.values.paging import Pages
 
 if TYPE_CHECKING:
-    from graveler.sdk.row_differences import ColumnDifference, RowDifference
+    from graveler.sql.rowdiff.differences import ColumnDifference, RowDifference
 
 Row: TypeAlias = ObjectEntry | CommonPrefix | Change | Commit | Branch | Tag | Repository
 """The values that are listed."""
@@ -164,9 +164,9 @@ def repository_card(access: RepositoryAccess) -> str:
     """Return the fields of a repository, and the head of its default branch. Cost: of the properties, and of one commit."""
 
     def found() -> Mapping[str, Cells]:
-        stored = access.verbs.repository
-        head = access.verbs.commit_of(stored.default_branch)
-        metadata = access.verbs.metadata()
+        stored = access.repository.repository
+        head = access.repository.commit_of(stored.default_branch)
+        metadata = access.repository.metadata()
         return {
             "storage namespace": Cell(stored.namespace),
             "default branch": Cell(stored.default_branch),
@@ -180,7 +180,7 @@ def repository_card(access: RepositoryAccess) -> str:
 
 def commit_card(access: RepositoryAccess, what: str, ref: str) -> str:
     """Return the fields of the commit that a ref points at. Cost: :meth:`OpenRepository.commit_of`."""
-    return _card(what, lambda: _fields_of(access.verbs.commit_of(ref)))
+    return _card(what, lambda: _fields_of(access.repository.commit_of(ref)))
 
 
 def branch_card(access: RepositoryAccess, what: str, branch: str) -> str:
@@ -188,8 +188,8 @@ def branch_card(access: RepositoryAccess, what: str, branch: str) -> str:
     :meth:`OpenRepository.commit_of`, and a page of :meth:`OpenRepository.uncommitted`."""
 
     def found() -> Mapping[str, Cells]:
-        head = _fields_of(access.verbs.commit_of(branch))
-        staged = len(access.verbs.uncommitted(branch, amount=ROWS + 1).results)
+        head = _fields_of(access.repository.commit_of(branch))
+        staged = len(access.repository.uncommitted(branch, amount=ROWS + 1).results)
         shown = "none" if not staged else count(staged, "change") if staged <= ROWS else f"more than {ROWS} changes"
         return {"head": head.pop("ID"), **head, "uncommitted": Cell(shown)}
 

@@ -1,8 +1,9 @@
 """The handle on a tag."""
 
+from graveler import requests
 from graveler.errors import AlreadyExistsError
 from graveler.sdk.reference import Reference, ReferenceType, ref_of
-from graveler.sdk.tracebacks import short_tracebacks
+from graveler.system.tracebacks import short_tracebacks
 
 
 @short_tracebacks()
@@ -15,7 +16,8 @@ class Tag(Reference):
         Cost: resolving the ref, one transaction. :class:`AlreadyExistsError`, :class:`InvalidError` for the name.
         """
         try:
-            self._repository.verbs.create_tag(self._id, ref_of(source_ref), by=self._repository.user)
+            request = requests.refs.CreateTag(name=self._id, ref=ref_of(source_ref))
+            self._access.repository.run(request, self._context)
         except AlreadyExistsError:
             if not exist_ok:
                 raise
@@ -23,4 +25,4 @@ class Tag(Reference):
 
     def delete(self) -> None:
         """Remove the tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
-        self._repository.verbs.delete_tag(self._id, by=self._repository.user)
+        self._access.repository.run(requests.refs.DeleteTag(name=self._id), self._context)

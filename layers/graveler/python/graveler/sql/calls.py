@@ -58,14 +58,14 @@ class Rewritten(Struct, frozen=True):
     calls: tuple[Call, ...]
 
 
-def rewritten(query: str, parses: Callable[[str], bool], *, narrowed: bool = True, first: int = 0) -> Rewritten:
+def rewritten(query: str, parses: Callable[[str], bool], *, narrowed: bool = True, number: int = 0) -> Rewritten:
     """Return a statement with a view in the place of each call of a table function. The names of the views have numbers from
-    ``first`` on. ``parses`` says whether DuckDB takes a text for SQL. Without ``narrowed``, no call has key ranges.
+    ``number`` on. ``parses`` says whether DuckDB takes a text for SQL. Without ``narrowed``, no call has key ranges.
     A query without any call takes 1 µs; sqlglot is not imported for it. :class:`InvalidError` for arguments that a function
     does not take."""
     if not _CALL.search(query):
         return Rewritten(query, ())
-    calls = tuple(replace(call, has_alias=not parses(_replaced(query, [call]))) for call in _calls(query, first))
+    calls = tuple(replace(call, has_alias=not parses(_replaced(query, [call]))) for call in _calls(query, number))
     if calls:
         calls = _placed(_replaced(query, calls), calls, narrowed=narrowed)
     return Rewritten(_replaced(query, calls), calls)

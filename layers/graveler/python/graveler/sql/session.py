@@ -1,16 +1,15 @@
-"""Running queries on a connection of DuckDB that knows a lake: its files, and its history."""
+"""A connection of DuckDB that knows a lake: its files, and its history."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from threading import Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from graveler.duckdb import connect_noting
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.lake.text import utf8
-from graveler.sdk.query import Parameters
 from graveler.sql.calls import Call, rewritten
 from graveler.system.extras import not_installed
 
@@ -18,16 +17,19 @@ if TYPE_CHECKING:
     import duckdb
 
     from graveler.errors import GravelerError
-    from graveler.sdk.lake import Lake
+    from graveler.files.lake import LakeHandle
 
 T = TypeVar("T")
 
-_TOGETHER: Final = 4096
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
+"""The values of ``?`` or ``$1``, or of ``$name``."""
+
+_FETCHED_ROWS: Final = 4096
 """Rows that are fetched at once."""
-_AGAIN: Final = 0.1
+_INTERRUPT_PAUSE: Final = 0.1
 """Seconds after which a query that goes on is interrupted again."""
-_BEHIND: Final = re.compile("\n\n(LINE |Stack Trace:)")
-"""What comes before the line of the query that DuckDB quotes, and before the stack of DuckDB where it fails itself."""
+_END_OF_REASON: Final = re.compile("\n\n(LINE |Stack Trace:)")
+"""The text before the line of the query that DuckDB quotes, and before the stack of DuckDB where it fails itself."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _COUNT: Final = "Count"
 """The column of a statement that changes rows: how many."""
@@ -38,7 +40,7 @@ _RECOGNIZED: Final = 60
 class Session:
     """A connection of DuckDB to a lake. For one thread at a time. Unless ``narrowed``, table functions read all paths."""
 
-    def __init__(self, lake: "Lake", *, narrowed: bool = True) -> None:
+    def __init__(self, lake: "LakeHandle", *, narrowed: bool = True) -> None:
         """:class:`UnavailableError` if a library is missing. No request."""
         self._lake = lake
         self._narrowed = narrowed
@@ -50,7 +52,7 @@ class Session:
         self._interrupted = False
 
     @property
-    def lake(self) -> "Lake":
+    def lake(self) -> "LakeHandle":
         """The lake that the session reads."""
         return self._lake
 
@@ -65,10 +67,10 @@ class Session:
         """Return the statements of a text, at least one. :class:`InvalidError` for text that is no SQL."""
         utf8("the query", query)
         with self.explained():
-            found = self.connection.extract_statements(query)
-            if not found:
+            statements = self.connection.extract_statements(query)
+            if not statements:
                 raise InvalidError("the query is empty; write a statement of SQL, such as SELECT 1")
-            return [*found[:-1], *self.connection.extract_statements(_without_end(found[-1].query))]
+            return [*statements[:-1], *self.connection.extract_statements(_without_end(statements[-1].query))]
 
     def prepared(self, statement: "duckdb.Statement") -> "duckdb.Statement":
         """Return a statement with views in the place of table functions; they stay, as it may have created what reads them. Cost:
@@ -79,7 +81,7 @@ class Session:
                 statement.query,
                 self._parses,
                 narrowed=self._narrowed and self._has_no_collation(),
-                first=len(self._views),
+                number=len(self._views),
             )
             if not change.calls:
                 return statement
@@ -94,8 +96,8 @@ class Session:
 
     def all_but_last(self, query: str) -> "duckdb.Statement":
         """Run all statements of a text but the last one, which is returned."""
-        *others, last = self.statements(query)
-        for statement in others:
+        *earlier, last = self.statements(query)
+        for statement in earlier:
             self.execute(statement)
             while self.fetched():
                 """Its rows are nobody's, but the statement has to end."""
@@ -107,10 +109,10 @@ class Session:
         """Return what a statement of :meth:`prepared` returns: of SELECT to be computed whenever it is read, of any
         other statement, which runs once, its rows. None if it returns no rows. Errors as those of :meth:`execute`."""
         with self.explained():
-            found: duckdb.DuckDBPyRelation | None = self.interruptibly(
+            relation: duckdb.DuckDBPyRelation | None = self.interruptibly(
                 lambda: self.connection.sql(statement, params=parameters)
             )
-        return found if found is not None and has_rows(statement, found.columns) else None
+        return relation if relation is not None and has_rows(statement, relation.columns) else None
 
     def execute(self, statement: "duckdb.Statement", parameters: Parameters | None = None) -> None:
         """Run a statement; the connection has its result. Errors as :meth:`explained` and :meth:`prepared` say."""
@@ -124,7 +126,7 @@ class Session:
     def fetched(self) -> list[tuple[Any, ...]]:
         """Return some of the rows of what was executed, none after the last. Errors as those of :meth:`execute`."""
         with self.explained():
-            return self.interruptibly(lambda: self.connection.fetchmany(_TOGETHER))
+            return self.interruptibly(lambda: self.connection.fetchmany(_FETCHED_ROWS))
 
     def interruptibly(self, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, which uses this session on a thread of its own meanwhile: DuckDB does not notice Ctrl-C.
@@ -153,7 +155,7 @@ class Session:
             ):  # an interrupt between two statements has no effect, and one within a short call fails
                 with suppress(duckdb.Error):
                     self.connection.interrupt()
-                thread.join(_AGAIN)
+                thread.join(_INTERRUPT_PAUSE)
             raise
 
     @contextmanager
@@ -174,14 +176,14 @@ class Session:
                 text = text.replace(call.view, call.function)
             if _TRACEBACK in text:
                 text = text.splitlines()[-1].partition(": ")[2]  # an exception that DuckDB met in Python
-            text = " ".join(_BEHIND.split(text, maxsplit=1)[0].split())
-            if meaning is not None and (known := meaning(error, text)) is not None:
-                raise known from None
+            text = " ".join(_END_OF_REASON.split(text, maxsplit=1)[0].split())
+            if meaning is not None and (meant := meaning(error, text)) is not None:
+                raise meant from None
             if "No files found that match" in text:
                 raise NotFoundError(text) from None
             # A stream of Arrow has only one class of errors, and DuckDB's own in the text.
-            named = text.partition(" Error: ")[0].replace(" ", "")
-            kind = getattr(duckdb, f"{named}Exception", type(error))
+            name = text.partition(" Error: ")[0].replace(" ", "")
+            kind = getattr(duckdb, f"{name}Exception", type(error))
             raise (UnavailableError if issubclass(kind, duckdb.IOException | OSError) else InvalidError)(text) from None
 
     def _parses(self, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a call of a table function reads: Arrow streams that DuckDB may begin several times, all of one state."""
+"""Arrow streams behind the table functions. Each can be restarted and reads one fixed state."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,9 +18,9 @@ from graveler.sql.calls import Call
 from graveler.values.addresses import unquote_ref, without_scheme
 
 if TYPE_CHECKING:
+    from graveler.files.lake import LakeHandle
     from graveler.remote.any_repository import AnyRepository
     from graveler.remote.reading import RemoteView
-    from graveler.sdk.lake import Lake
 
 Opened: TypeAlias = Callable[[], pa.RecordBatchReader]
 
@@ -49,7 +49,7 @@ class Sources:
     """The sources of one query. What it names twice is of one state: a branch is looked up once, and ``main~1`` is the parent of
     the same ``main``."""
 
-    def __init__(self, lake: "Lake", noted: list[GravelerError]) -> None:
+    def __init__(self, lake: "LakeHandle", noted: list[GravelerError]) -> None:
         self._lake = lake
         self._noted = noted
         self._repositories: dict[str, AnyRepository] = {}
@@ -60,51 +60,51 @@ class Sources:
     def of(self, call: Call) -> Source:
         """Return the source of a call. Cost: resolving its refs; the rest when it is read. :class:`RefNotFoundError` and others
         of the lake."""
-        schema, opened = self._found(call)
+        schema, opened = self._table(call)
         return Source(schema, opened, self._noted)
 
-    def _found(self, call: Call) -> tuple[pa.Schema, Opened]:
+    def _table(self, call: Call) -> tuple[pa.Schema, Opened]:
         if call.function == "repositories":
             return schemas.REPOSITORIES, self._once(partial(tables.repositories, self._lake.verbs), call.function)
         name, ref = _address(call.arguments[0])
-        verbs = self._repository(name)
+        repository = self._repository(name)
         match call.function:
             case "diff":
-                left, right = (self._commit(name, each) for each in call.arguments[1:])
-                return schemas.DIFF, partial(tables.diff, verbs, left, right, keys=call.keys)
+                base, changed = (self._commit(name, commit) for commit in call.arguments[1:])
+                return schemas.DIFF, partial(tables.diff, repository, base, changed, keys=call.keys)
             case "branches":
-                return schemas.BRANCHES, self._once(partial(tables.branches, verbs), call.function, name)
+                return schemas.BRANCHES, self._once(partial(tables.branches, repository), call.function, name)
             case "tags":
-                return schemas.TAGS, self._once(partial(tables.tags, verbs), call.function, name)
-        ref = ref or verbs.repository.default_branch
+                return schemas.TAGS, self._once(partial(tables.tags, repository), call.function, name)
+        ref = ref or repository.repository.default_branch
         match call.function:
             case "objects":
                 view = self._view(name, ref)
                 return schemas.OBJECTS, lambda: tables.objects_in(view.again(), call.keys)
             case "staged":
-                verbs.branch(ref)
+                repository.branch(ref)
                 state = self._view(name, ref)
                 if isinstance(state, View):
                     return schemas.STAGED, lambda: tables.staged_in(state.again(), call.keys)
-                return schemas.STAGED, partial(tables.staged, verbs, ref, keys=call.keys)
+                return schemas.STAGED, partial(tables.staged, repository, ref, keys=call.keys)
             case "blame":
-                return schemas.BLAME, partial(tables.blame, verbs, self._commit(name, ref), keys=call.keys)
+                return schemas.BLAME, partial(tables.blame, repository, self._commit(name, ref), keys=call.keys)
             case "commits":
-                return schemas.COMMITS, partial(tables.commits, verbs, self._commit(name, ref))
+                return schemas.COMMITS, partial(tables.commits, repository, self._commit(name, ref))
             case _:
-                return schemas.REFLOG, self._once(partial(tables.reflog, verbs, ref), call.function, name, ref)
+                return schemas.REFLOG, self._once(partial(tables.reflog, repository, ref), call.function, name, ref)
 
     def _repository(self, name: str) -> "AnyRepository":
         if name not in self._repositories:
-            self._repositories[name] = self._lake.repository(name).verbs
+            self._repositories[name] = self._lake.verbs.repository(name)
         return self._repositories[name]
 
     def _view(self, name: str, ref: str) -> "View | RemoteView":
         """Return what a ref shows: a branch with its uncommitted changes, or else a commit."""
         if (name, ref) not in self._views:
-            verbs = self._repository(name)
-            is_open = is_base(ref) and (isinstance(verbs, RepositoryReader) or _is_branch(verbs, ref))
-            self._views[name, ref] = verbs.view(ref if is_open else self._commit(name, ref))
+            repository = self._repository(name)
+            is_open = is_base(ref) and (isinstance(repository, RepositoryReader) or _is_branch(repository, ref))
+            self._views[name, ref] = repository.view(ref if is_open else self._commit(name, ref))
         return self._views[name, ref]
 
     def _commit(self, name: str, ref: str) -> CommitID:
@@ -113,23 +113,23 @@ class Sources:
         return self._commits[name, ref]
 
     def _resolved(self, name: str, ref: str) -> CommitID:
-        verbs, expression = self._repository(name), parse(ref)
+        repository, expression = self._repository(name), parse(ref)
         if is_base(ref):
-            view = self._view(name, ref) if isinstance(verbs, RepositoryReader) else None
-            return view.commit_id if isinstance(view, View) else verbs.commit_of(ref).id
+            view = self._view(name, ref) if isinstance(repository, RepositoryReader) else None
+            return view.commit_id if isinstance(view, View) else repository.commit_of(ref).id
         if expression.past is not None:
-            return verbs.commit_of(ref).id
-        below = self._commit(name, expression.base)
+            return repository.commit_of(ref).id
+        base = self._commit(name, expression.base)
         if not expression.steps:
-            return below
+            return base
         try:
-            return verbs.commit_of(str(replace(expression, base=below, at=False))).id
+            return repository.commit_of(str(replace(expression, base=base, at=False))).id
         except RefNotFoundError:
-            return verbs.commit_of(ref).id  # whose error names the ref as the query does
+            return repository.commit_of(ref).id  # whose error names the ref as the query does
 
-    def _once(self, read: Opened, *named: str) -> Opened:
-        """Return a function that reads a small table the first time, and keeps it for all calls that are ``named`` so."""
-        return self._tables.setdefault(named, _kept(read))
+    def _once(self, read: Opened, *name: str) -> Opened:
+        """Return a function that reads a small table the first time, and keeps it for all calls of this name."""
+        return self._tables.setdefault(name, _in_memory(read))
 
 
 def _address(text: str) -> tuple[str, str]:
@@ -140,23 +140,23 @@ def _address(text: str) -> tuple[str, str]:
     return name, unquote_ref(ref)
 
 
-def _is_branch(verbs: "AnyRepository", ref: str) -> bool:
+def _is_branch(repository: "AnyRepository", ref: str) -> bool:
     """Return whether a ref is a branch. One request, if it can be one."""
     try:
-        verbs.branch(ref)
+        repository.branch(ref)
     except (RefNotFoundError, InvalidError):
         return False
     return True
 
 
-def _kept(read: Opened) -> Opened:
-    kept: list[pa.Table] = []
+def _in_memory(read: Opened) -> Opened:
+    tables_read: list[pa.Table] = []
     lock = Lock()
 
     def opened() -> pa.RecordBatchReader:
         with lock:
-            if not kept:
-                kept.append(read().read_all())
-        return kept[0].to_reader()
+            if not tables_read:
+                tables_read.append(read().read_all())
+        return tables_read[0].to_reader()
 
     return opened

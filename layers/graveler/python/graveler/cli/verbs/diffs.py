@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from graveler.lake.reading.summary import Summary
     from graveler.model import Change, Page
     from graveler.remote.any_repository import AnyRepository
-    from graveler.sdk.row_differences import RowDifference
     from graveler.sdk.rows import RowDiff
+    from graveler.sql.rowdiff.differences import RowDifference
 
 _PAGE = 1000
 

@@ -6,16 +6,16 @@ other row with its key. Both sides are cast to the same columns and types before
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from shutil import rmtree
 from typing import Final
 
 from graveler.errors import InvalidError
+from graveler.files.lake import LakeHandle
 from graveler.model import CommitID
 from graveler.remote.any_repository import AnyLake
-from graveler.sdk.lake import Lake
-from graveler.sdk.row_differences import ColumnDifference
-from graveler.sdk.rows import SORTED, RowDiff
+from graveler.sql.rowdiff.differences import ColumnDifference
 from graveler.sql.rowdiff.reading import Columns, Part, Reading, Side, columns_of, compared, select
 from graveler.sql.rowdiff.tables import Format, Sides, sides_of
 from graveler.sql.rowdiff.types import Kind, Struct, cast, quoted_name, sql, with_all_digits
@@ -27,6 +27,9 @@ _OF_A_THREAD: Final = 128_000_000
 _OF_A_COLUMN: Final = 200_000
 """Bytes that a thread needs for each column, of which it holds 2,048 values in several places."""
 
+SORTED: Final = 100_000
+"""The differences that are sorted at most: DuckDB's sort of large rows needs memory that a limit may not leave it."""
+
 _PASSES: Final = (1, 4, 16)
 """The numbers of passes to try, one after the other."""
 _MOST_PASSES: Final = 64
@@ -36,15 +39,30 @@ Aliases = dict[str, tuple[str, Kind]]
 """Columns by name: a short name that needs no quotes, and the type to compare in."""
 
 
-def row_diff(
-    lake: AnyLake, repository: str, left: CommitID, right: CommitID, path: str, keys: Sequence[str], memory_limit: str
-) -> RowDiff:
+@dataclass(frozen=True)
+class Comparison:
+    """The outcome of a comparison: a table of differences in DuckDB, which ``query`` reads, and ``query_for_python`` with types
+    that Python has. ``counts`` are the rows by type of difference, ``columns`` those that differ. ``close`` releases memory and
+    temporary files."""
+
+    reading: Reading
+    query: str
+    query_for_python: str
+    counts: Mapping[str, int]
+    columns: tuple[ColumnDifference, ...]
+    is_json: bool
+    close: Callable[[], None]
+
+
+def compare_rows(
+    lake: AnyLake, repository: str, base: CommitID, changed: CommitID, path: str, keys: Sequence[str], memory_limit: str
+) -> Comparison:
     """Compare the table at ``path`` of two commits; :meth:`Reference.diff_rows` says how, and which errors there are."""
     if len({key.lower() for key in keys}) < len(keys):
         raise InvalidError(f"a key column is named twice: {', '.join(map(repr, keys))}")
-    sides = sides_of(lake.repository(repository), left, right, path)
-    opened = Lake(lake)
-    session = Session(opened)
+    opened = lake.repository(repository)
+    sides = sides_of(opened, base, changed, path)
+    session = Session(LakeHandle(lake))
     folder = own_path()
 
     def close() -> None:
@@ -58,15 +76,15 @@ def row_diff(
         with session.explained(lambda _, text: InvalidError(f"memory_limit {memory_limit!r} is no size: {text}")):
             session.connection.execute("SET memory_limit = $1", [memory_limit])
             session.connection.execute(_fewer_threads(_OF_A_THREAD))
-        reading = Reading(session, opened.repository(repository), sides, memory_limit, str(folder))
-        comparison = _Comparison(reading, Side("left", left), Side("right", right), sides, tuple(keys))
-        return session.interruptibly(partial(comparison.run, close))
+        reading = Reading(session, opened, repository, sides, memory_limit, str(folder))
+        comparer = _Comparer(reading, Side("left", base), Side("right", changed), sides, tuple(keys))
+        return session.interruptibly(partial(comparer.run, close))
     except BaseException:
         close()
         raise
 
 
-class _Comparison:
+class _Comparer:
     def __init__(self, reading: Reading, left: Side, right: Side, sides: Sides, keys: tuple[str, ...]) -> None:
         self._reading = reading
         self._left = left
@@ -74,7 +92,7 @@ class _Comparison:
         self._sides = sides
         self._keys = keys
 
-    def run(self, close: Callable[[], None]) -> RowDiff:
+    def run(self, close: Callable[[], None]) -> Comparison:
         differing = self._sides.differing()
         changes: tuple[ColumnDifference, ...] = ()
         kinds: Columns = {}
@@ -101,14 +119,14 @@ class _Comparison:
         counts: dict[str, int] = dict(self._reading.rows("SELECT type, count(*) FROM differences GROUP BY type"))
         order = f" ORDER BY {'d.key' if self._keys else 'coalesce(d.before, d.after)'}, d.type"
         source = f"differences AS d{order if sum(counts.values()) <= SORTED else ''}"
-        return RowDiff(
+        return Comparison(
             self._reading,
             f"SELECT * FROM {source}",
             f"SELECT {self._for_python(kinds)} FROM {source}",
             counts,
             changes,
-            is_json=self._sides.format is Format.JSON,
-            close=close,
+            self._sides.format is Format.JSON,
+            close,
         )
 
     def _for_python(self, kinds: Columns) -> str:

@@ -13,10 +13,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from graveler.errors import InvalidError
+from graveler.files.reader import buffered
 from graveler.text.readable import count
 
 if TYPE_CHECKING:
-    from graveler.sdk.stored import StoredObject
+    from graveler.lake.objects.checked import OpenedObject
 
 _SEPARATORS: Final = ",\t;|"
 _MOST: Final = 2_000_000
@@ -28,26 +29,26 @@ _limit: Final = Lock()
 """Held while the limit of all of Python's readers of CSV is another one."""
 
 
-def separator_of(stored: "StoredObject") -> str:
+def separator_of(opened: "OpenedObject") -> str:
     """Return what separates a file's values: of comma, tab, semicolon and vertical bar the most frequent one in the first line,
     which names the columns, outside of quotes. Cost: a stat and a read of the file's beginning.
     :class:`InvalidError` for a file that is no text, or whose first line is empty."""
     try:
-        with stored.reader(buffer_size=_BLOCK) as reader, _text(stored.path, reader) as text:
+        with buffered(opened, _BLOCK) as reader, _text(opened.entry.path, reader) as text:
             line = _first_line(text)
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InvalidError(_reason(error)) from None
     if not line.strip():
         raise InvalidError("its first line, which names the columns, is empty")
     outside = "".join(line.split('"')[::2])
-    first = "\t" if stored.path.lower().removesuffix(".gz").endswith(".tsv") else ","
+    first = "\t" if opened.entry.path.lower().removesuffix(".gz").endswith(".tsv") else ","
     return max(first + _SEPARATORS, key=outside.count)
 
 
-def first_error(stored: "StoredObject", separator: str) -> str | None:
+def first_error(opened: "OpenedObject", separator: str) -> str | None:
     """Return what is wrong with a file, by reading it up to there; None if Python finds nothing."""
     try:
-        with stored.reader() as reader, _text(stored.path, reader) as text, _long_values():
+        with buffered(opened) as reader, _text(opened.entry.path, reader) as text, _long_values():
             rows = csv.reader(text, delimiter=separator, strict=True)
             amount = len(next(rows, []))
             for row in rows:

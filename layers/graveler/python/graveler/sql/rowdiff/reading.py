@@ -26,9 +26,9 @@ from graveler.system.daemon_pool import DaemonPool
 if TYPE_CHECKING:
     import duckdb
 
+    from graveler.lake.objects.checked import OpenedObject
     from graveler.model import CommitID, ObjectEntry
-    from graveler.sdk.repository import Repository
-    from graveler.sdk.stored import StoredObject
+    from graveler.remote.any_repository import AnyRepository
     from graveler.sql.session import Session
 
 _SCHEME: Final = "graveler://"
@@ -79,11 +79,12 @@ class Reading:
     """A session that reads one table's files. What it raises names the file, and the side."""
 
     def __init__(
-        self, session: "Session", repository: "Repository", sides: Sides, memory_limit: str, folder: str
+        self, session: "Session", repository: "AnyRepository", name: str, sides: Sides, memory_limit: str, folder: str
     ) -> None:
         self.connection: duckdb.DuckDBPyConnection = session.connection
         self._session = session
         self._repository = repository
+        self._name = name
         self._format = sides.format
         self._partitions = sides.partitions
         self._memory_limit = memory_limit
@@ -121,7 +122,7 @@ class Reading:
 
     def parts(self, side: Side, files: "Mapping[str, ObjectEntry]") -> tuple[Part, ...]:
         """Return the calls that read these files, with their columns. Cost, once: reading the files' schemas; of JSON, files."""
-        addresses = {f"{self._repository.id}/{side.commit}/{path}": path for path in sorted(files)}
+        addresses = {f"{self._name}/{side.commit}/{path}": path for path in sorted(files)}
         if not addresses:
             return ()
         key = tuple(addresses)
@@ -209,13 +210,13 @@ class Reading:
 
     def _separator(self, address: str) -> str:
         try:
-            return separator_of(self._stored(address))
+            return separator_of(self._opened(address))
         except InvalidError as error:
             raise self._unreadable(address, str(error)) from None
 
-    def _stored(self, address: str) -> "StoredObject":
+    def _opened(self, address: str) -> "OpenedObject":
         side, path = self._known[address]
-        return self._repository.ref(side.commit).object(path)
+        return self._repository.open_object(side.commit, path)
 
     def _meaning(self, error: Exception, text: str) -> GravelerError | None:
         import duckdb
@@ -238,7 +239,7 @@ class Reading:
             return None
         reason = None
         if found in self._separators:
-            reason = first_error(self._stored(found), self._separators[found])
+            reason = first_error(self._opened(found), self._separators[found])
         for advice in _ADVICE:
             text = text.partition(advice)[0]
         return self._unreadable(found, reason or text.replace(f"{_SCHEME}{found}", self._known[found][1]).strip())

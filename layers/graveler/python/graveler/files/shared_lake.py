@@ -22,7 +22,7 @@ from graveler.remote.any_repository import AnyLake
 from graveler.remote.opening import open_served
 from graveler.system.forks import new_lock
 
-_KEPT: Final = 8
+_OPEN_LAKES: Final = 8
 """The number of lakes that stay open for further handles."""
 
 
@@ -39,21 +39,19 @@ class ServerAddress:
     def __str__(self) -> str:
         return self.url
 
-    def found(self) -> ServedLake:
-        """Return the server with this process's credentials: those of the profile, if there is one of this name here.
+    def with_credentials(self) -> ServedLake:
+        """Return the server with this process's credentials: those of the profile, if this machine has one of its name.
         :class:`ForbiddenError` if there are none."""
         login = "aws" if self.by_aws else None
+        profile = self.profile if self.profile in profile_names() else None
         try:
-            found = find_lake(Named(endpoint=self.url, login=login, profile=self._profile_here()))
+            server = find_lake(Named(endpoint=self.url, login=login, profile=profile))
         except ForbiddenError as error:
             raise ForbiddenError(
                 f"a handle on the lake at {self.url!r} came from another process, and handles carry no credentials: {error}"
             ) from None
-        assert isinstance(found, ServedLake)
-        return replace(found, host=self.host or found.host, name=self.name or found.name)
-
-    def _profile_here(self) -> str | None:
-        return self.profile if self.profile in profile_names() else None
+        assert isinstance(server, ServedLake)
+        return replace(server, host=self.host or server.host, name=self.name or server.name)
 
 
 Address: TypeAlias = FolderLake | AwsLake | ServerAddress
@@ -82,30 +80,30 @@ def has_secret(url: str) -> bool:
 class SharedLake:
     """A lake that several handles use, opened when it is first needed. Pickles as its ``address``; a copy is the same lake."""
 
-    def __init__(self, verbs: "AnyLake | None", address: Address | None) -> None:
-        self._verbs = verbs
+    def __init__(self, lake: "AnyLake | None", address: Address | None) -> None:
+        self._lake = lake
         self._address = address
 
     @property
-    def verbs(self) -> AnyLake:
-        """The lake's operations. The first call may open the lake, and raises the errors of that."""
-        if self._verbs is None:
+    def lake(self) -> AnyLake:
+        """The opened lake. The first use may open it, and raises the errors of that."""
+        if self._lake is None:
             assert self._address is not None
-            self._verbs = _opened(self._address)
-        return self._verbs
+            self._lake = _opened(self._address)
+        return self._lake
 
     @property
     def address(self) -> Address | None:
-        """The address to open the lake by again; None if there is none that may be told."""
+        """The address to open the lake by again; None if it contains a password."""
         return self._address
 
     def close(self) -> None:
         """Release files and connections, if the lake was opened."""
-        if self._verbs is not None:
-            self._verbs.close()
+        if self._lake is not None:
+            self._lake.close()
 
     def __repr__(self) -> str:
-        return repr(str(self._address)) if self._verbs is None else repr(self._verbs)
+        return repr(str(self._address)) if self._lake is None else repr(self._lake)
 
     def __copy__(self) -> "SharedLake":
         return self
@@ -116,19 +114,19 @@ class SharedLake:
     def __reduce__(self) -> "tuple[Callable[[Address], SharedLake], tuple[Address]]":
         if self._address is None:
             raise TypeError(
-                f"a handle on {self._verbs!r} cannot be pickled: another process could not open that lake by an address without "
+                f"a handle on {self._lake!r} cannot be pickled: another process could not open that lake by an address without "
                 "a password; open it there, or open a lake by its folder, table or URL with graveler.open"
             )
         return reopened, (self._address,)
 
 
-def opened_at(location: FolderLake | AwsLake | ServedLake) -> AnyLake:
-    """Open the lake; warn if it can only be read."""
+def opened_at(location: FolderLake | AwsLake | ServedLake, *, stacklevel: int = 4) -> AnyLake:
+    """Open the lake; warn the caller at ``stacklevel`` if it can only be read."""
     if isinstance(location, ServedLake):
         return open_served(location)
     lake = open_at(location)
     if lake.notice:
-        warnings.warn(lake.notice, stacklevel=4)
+        warnings.warn(lake.notice, stacklevel=stacklevel)
     return lake
 
 
@@ -143,13 +141,13 @@ _lock: Final = new_lock()
 
 
 def _opened(address: Address) -> AnyLake:
-    location = address.found() if isinstance(address, ServerAddress) else address
+    location = address.with_credentials() if isinstance(address, ServerAddress) else address
     key = address, _identity(location)
     with _lock:
         lake = _open.get(key)
         if lake is None:
             lake = _open[key] = opened_at(location)
-            while len(_open) > _KEPT:
+            while len(_open) > _OPEN_LAKES:
                 _open.popitem(last=False)  # handles that use it keep it
         _open.move_to_end(key)
         return lake

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 from warnings import warn
 
-from graveler.sdk.tracebacks import short_traceback
 from graveler.storage.spooled import SpooledFile
+from graveler.system.tracebacks import short_traceback
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from graveler.errors import DamagedObjectError, InvalidError, PreconditionError
 from graveler.lake.objects.checked import Comparison, OpenedObject, damaged
-from graveler.sdk.tracebacks import short_traceback
+from graveler.system.tracebacks import short_traceback
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -77,10 +77,10 @@ class ObjectReader(io.RawIOBase):
     @short_traceback
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         view = memoryview(buffer).cast("B")
-        wanted = min(len(view), self._left())
+        length = min(len(view), self._rest())
         done = 0
         with self._reading():
-            for piece in self._pieces(wanted):
+            for piece in self._pieces(length):
                 view[done : done + len(piece)] = piece
                 done += len(piece)
         return done
@@ -89,23 +89,23 @@ class ObjectReader(io.RawIOBase):
     def readall(self) -> bytes:
         """Return everything from the current position to the end, in one object read."""
         with self._reading():
-            return b"".join(self._pieces(self._left()))
+            return b"".join(self._pieces(self._rest()))
 
-    def _left(self) -> int:
+    def _rest(self) -> int:
         return max(0, self.entry.size - self._position)
 
-    def _pieces(self, wanted: int) -> Iterator[bytes]:
-        """Yield exactly ``wanted`` bytes. :class:`DamagedObjectError` if the object's size is not the recorded one, or if these
+    def _pieces(self, length: int) -> Iterator[bytes]:
+        """Yield exactly ``length`` bytes. :class:`DamagedObjectError` if the object's size is not the recorded one, or if these
         are the last of all its bytes and the MD5 differs."""
-        if wanted:
-            pieces = self._opened.read(self._position, wanted)
-            for piece in pieces if self._compared is None else self._compared.added(pieces, wanted):
+        if length:
+            pieces = self._opened.read(self._position, length)
+            for piece in pieces if self._compared is None else self._compared.added(pieces, length):
                 self._position += len(piece)
                 yield piece
         if self._compared is not None and self._compared.size == self.entry.size:
-            found = self._compared.found(self._opened.vouch)
-            if found is not None:
-                raise damaged(self.entry, self._opened.ref, found)
+            difference = self._compared.found(self._opened.vouch)
+            if difference is not None:
+                raise damaged(self.entry, self._opened.ref, difference)
             self._compared = None
 
     @contextmanager
@@ -159,10 +159,13 @@ def open_reader(
 ) -> io.BufferedReader | io.TextIOWrapper:
     """Return a file over an object, binary or text. :class:`InvalidError` for modes other than reading."""
     binary = check_mode(mode, "r", encoding=encoding, errors=errors, newline=newline)
-    buffered = _BufferedObject(ObjectReader(opened), max(1, min(buffer_size, opened.entry.size)))
-    if binary:
-        return buffered
-    return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)
+    file = buffered(opened, buffer_size)
+    return file if binary else io.TextIOWrapper(file, encoding or "utf-8", errors, newline)
+
+
+def buffered(opened: OpenedObject, buffer_size: int = READ_AHEAD) -> io.BufferedReader:
+    """Return a binary file over an object that fetches ``buffer_size`` bytes for small reads."""
+    return _BufferedObject(ObjectReader(opened), max(1, min(buffer_size, opened.entry.size)))
 
 
 def check_mode(mode: str, kinds: str, *, encoding: str | None, errors: str | None, newline: str | None) -> bool:
@@ -170,9 +173,9 @@ def check_mode(mode: str, kinds: str, *, encoding: str | None, errors: str | Non
     text options with a binary mode, and for unknown encodings."""
     kind, rest = mode[:1], mode[1:]
     if not kind or kind not in kinds or rest not in ("", "b", "t"):
-        known = ", ".join(repr(kind + end) for kind in kinds for end in ("", "b"))
-        why = "; objects are written as a whole, so appending is not possible" if kind == "a" else ""
-        raise InvalidError(f"mode {mode!r} is not one of {known}{why}")
+        modes = ", ".join(repr(kind + end) for kind in kinds for end in ("", "b"))
+        reason = "; objects are written as a whole, so appending is not possible" if kind == "a" else ""
+        raise InvalidError(f"mode {mode!r} is not one of {modes}{reason}")
     binary = rest == "b"
     if binary and (encoding, errors, newline) != (None, None, None):
         raise InvalidError(
