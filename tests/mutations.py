@@ -1184,7 +1184,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "bytes",
         "a file that was read to its end is compared",
         "files/reader.py",
-        "if found is not None:",
+        "if difference is not None:",
         "if False:",
         "lake/test_damaged_bytes.py::test_no_way_of_reading_takes_damaged_bytes_for_an_object[by_open]",
     ),

@@ -160,7 +160,7 @@ def test_a_process_opens_a_lake_once(tmp_path: Path) -> None:
         handles = [repository, repository.branch("main"), lake]
         one, other, third = (pickle.loads(pickle.dumps(handle)) for handle in handles)
     assert one.lake_verbs is other._access.lake is third.verbs
-    assert one._lake.verbs is not lake.verbs
+    assert one.lake_verbs is not lake.verbs
     third.close()
     assert one.branch("main").get_commit().message == "Repository created"
 

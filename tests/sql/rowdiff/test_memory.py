@@ -90,6 +90,6 @@ def test_nothing_is_left_when_it_is_interrupted(
         assert any(folder.rglob("*"))  # the differences are made
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(comparison, "RowDiff", interrupted)
+    monkeypatch.setattr(comparison, "Comparison", interrupted)
     with pytest.raises(KeyboardInterrupt):
         diff(repository, "t.parquet", ["k"], memory_limit=LIMIT)
