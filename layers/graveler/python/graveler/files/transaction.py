@@ -9,9 +9,9 @@ from graveler import requests
 from graveler.errors import AlreadyExistsError, DirtyBranchError, InvalidError, NoChangesError, RefNotFoundError
 from graveler.files.repository import RepositoryAccess
 from graveler.history.names import check_tag
-from graveler.lake.context import UNLIMITED, Context
+from graveler.lake.context import Context
 from graveler.lake.refs.hidden_branch import hidden_branch
-from graveler.model import Commit, CommitID
+from graveler.model import CommitID
 from graveler.requests.base import CommitInfo
 
 B = TypeVar("B", bound="HiddenBranch")
@@ -67,8 +67,10 @@ def transaction(
             )
         if work.tag is not None:
             _expect_no_tag(access, work.tag)
+        expect_text(work.commit_message)
+        info = CommitInfo(work.commit_message, access.user, work.commit_metadata or {})
         try:
-            commit_branch(access, name, work.commit_message, work.commit_metadata)
+            repository.run(requests.committing.Commit(branch=name, info=info))
         except NoChangesError:  # it names the hidden branch, which means nothing to the user
             raise NoChangesError(
                 f"nothing to commit in the transaction on {branch_id!r}: its block changed nothing"
@@ -81,23 +83,10 @@ def transaction(
         repository.run(requests.refs.CreateTag(name=work.tag, ref=work.merged), Context(by=access.user))
 
 
-def commit_branch(
-    access: RepositoryAccess,
-    branch_id: str,
-    message: str,
-    metadata: Mapping[str, str] | None,
-    *,
-    allow_empty: bool = False,
-    created: int | None = None,
-    request_id: str = "",
-    context: Context = UNLIMITED,
-) -> Commit:
-    """Commit a branch. See :meth:`graveler.sdk.branch.Branch.commit`."""
+def expect_text(message: object) -> None:
+    """Refuse a commit message of another type. ``TypeError``."""
     if not isinstance(message, str):
         raise TypeError(f"a commit message must be text, not {type(message).__name__}")
-    info = CommitInfo(message, access.user, metadata or {}, created, request_id)
-    request = requests.committing.Commit(branch=branch_id, info=info, allow_empty=allow_empty)
-    return access.repository.run(request, context)
 
 
 def _expect_no_tag(access: RepositoryAccess, tag: str) -> None:

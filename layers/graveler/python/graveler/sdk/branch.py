@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graveler import requests
 from graveler.errors import AlreadyExistsError
-from graveler.files.transaction import commit_branch
+from graveler.files.transaction import expect_text
 from graveler.lake.context import Context
 from graveler.model import Commit, MergeStrategies, MergeStrategy
 from graveler.requests.base import CommitInfo
@@ -72,16 +72,10 @@ class Branch(WritableReference):
         With a ``request_id``, a repeated call returns the commit of the first one. Cost and errors as :class:`Commit`:
         :class:`NoChangesError`, :class:`BusyError`.
         """
-        commit = commit_branch(
-            self._access,
-            self._id,
-            message,
-            metadata,
-            allow_empty=allow_empty,
-            created=date,
-            request_id=request_id,
-            context=Context(progress=progress),
-        )
+        expect_text(message)
+        info = CommitInfo(message, self._access.user, metadata or {}, date, request_id)
+        request = requests.committing.Commit(branch=self._id, info=info, allow_empty=allow_empty)
+        commit = self._access.repository.run(request, Context(progress=progress))
         return Reference(self._access, commit.id)
 
     def revert(
