@@ -28,13 +28,13 @@ from tests.support.pinned import pinned_merge
 from bench.keys import entry, hive, read
 from bench.keys import parts as cut_file
 from bench.rows import records
-from graveler.lake.in_parts.part_files import PartFiles
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, folder_store
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import LEASE, Machine, Next, Planned, Task
-from graveler.operations.parted import MERGE
+from graveler.operations.parts.division import Sizes
+from graveler.operations.parts.part_files import PartFiles
+from graveler.operations.pinned_requests import MERGE
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.sqlite import SqliteTables

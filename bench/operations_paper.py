@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from graveler.lake.in_parts.work import Sizes
 from graveler.operations.claims import BEAT
 from graveler.operations.machine import Next, PartDone, Planned
+from graveler.operations.parts.division import Sizes
 from infra import prices
 from infra.state_machine import INLINE, definition
 

@@ -559,7 +559,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "where the branch has moved, the results of the parts are made again",
-        "lake/in_parts/joined.py",
+        "operations/parts/joined_parts.py",
         "anew = moved(zip(self._trees, trees, strict=True))",
         "anew = []",
         "lake/test_in_place.py::test_a_head_that_moves_at_any_step_is_followed",
@@ -567,7 +567,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "if a branch moves again while an operation publishes, it is followed from its last state",
-        "lake/in_parts/joined.py",
+        "operations/parts/joined_parts.py",
         "        self._trees = trees\n        return",
         "        return",
         "lake/test_in_place.py::test_a_head_that_is_turned_back_while_it_is_published_is_followed",
@@ -575,7 +575,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C6",
         "concurrent changes need another round only if there are many",
-        "lake/in_parts/joined.py",
+        "operations/parts/joined_parts.py",
         "if load_in(trees, anew).records > self._limit:",
         "if True:",
         "lake/test_in_place.py::test_what_moved_costs_what_it_changed_and_no_part",
@@ -591,7 +591,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C5",
         "no step begins past an operation's deadline",
-        "lake/in_parts/parted.py",
+        "operations/parts/rounds.py",
         "        self._deadline.check(_DOING)\n        plan = self._files.plan(round_number)",
         "        plan = self._files.plan(round_number)",
         "lake/test_in_parts.py::test_what_took_longer_than_half_the_grace_is_not_published",
@@ -599,7 +599,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C6",
         "ranges that a request has built are used only on the same head, with the same changes",
-        "lake/in_parts/work.py",
+        "operations/parts/division.py",
         "if begun is None or part.name != begun.part:",
         "if begun is None or part.interval != (None, begun.upto):",
         "lake/test_hand_over.py::test_a_head_that_moves_after_the_plan_has_the_part_made_anew",
@@ -607,7 +607,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C6",
         "an operation begins with the part that its request has built",
-        "lake/in_parts/work.py",
+        "operations/parts/division.py",
         "if begun is not None and begun.part == part_name(what, trees, (None, begun.upto)):",
         "if begun is not None and False:",
         "lake/test_hand_over.py::test_the_operation_reads_nothing_again_of_what_was_done",
@@ -631,7 +631,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C6",
         "a long operation that begins another round keeps its turn",
-        "lake/in_parts/three_ways.py",
+        "operations/parts/three_way_work.py",
         "keep=before is not None",
         "keep=False",
         "operations/test_busy_branch.py::test_a_branch_on_which_everything_changes_every_five_seconds_takes_it_in_two_rounds",
@@ -695,7 +695,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "an operation publishes under its own ID if its request has none",
-        "lake/repository.py",
+        "operations/parts/rounds.py",
         "request_id or operation_id",
         "request_id",
         "lake/test_in_parts.py::test_every_step_may_run_twice_and_leaves_what_the_first_run_left",
@@ -871,7 +871,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ends",
         "an import whose time can no longer be noted still ends as completed",
-        "operations/parted.py",
+        "operations/steps.py",
         "raise  # tried again, which finds the commit\n",
         "raise\n            raise\n",
         f"{TRUTH}::test_an_import_into_a_repository_that_becomes_read_only_says_whether_it_is_committed[machine]",

@@ -6,7 +6,7 @@ from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.api.application import Application
 from graveler.lake.lake import Lake
-from graveler.operations.parted import COMMIT
+from graveler.operations.pinned_requests import COMMIT
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.objects.memory import MemoryObjects
 from graveler.storage.tables.memory import MemoryTables

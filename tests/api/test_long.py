@@ -14,7 +14,7 @@ from graveler.api.settings import Settings
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.operations.kinds import KINDS
-from graveler.operations.parted import do_in_parts
+from graveler.operations.one_process import do_in_parts
 from graveler.operations.runner import Runner
 from graveler.operations.work import Report
 from tests.api.support import Answer, EventClient, World, basic, make_world

@@ -9,7 +9,7 @@ import pytest
 
 from graveler.errors import InvalidError
 from graveler.operations.operator import MAX_REQUEST_BYTES
-from graveler.operations.parted import MERGE
+from graveler.operations.pinned_requests import MERGE
 from graveler.operations.runner import Runner
 from tests.api.support import Client, EventClient, make_world
 

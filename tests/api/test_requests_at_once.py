@@ -29,7 +29,7 @@ from graveler.api.settings import Settings
 from graveler.ingest.rules import RuleStore
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.store import Operation, Operations
 from graveler.retention.operation import ALL_KINDS
 from graveler.storage.tables.memory import MemoryTables

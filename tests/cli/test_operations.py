@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.opening.folder import open_folder_lake
-from graveler.operations.parted import COMMIT, IMPORT, Steps
+from graveler.operations.parts.division import Sizes
+from graveler.operations.pinned_requests import COMMIT, IMPORT
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.importing import ImportChanges
 from tests.cli.support import done, put, run

@@ -21,8 +21,8 @@ import msgspec
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, Repository, SplitParameters
-from graveler.operations.dispatch import Dispatcher
-from graveler.operations.parted import MERGE
+from graveler.operations.dispatcher import Dispatcher
+from graveler.operations.pinned_requests import MERGE
 from graveler.operations.store import Operation
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 from infra import prices

@@ -12,7 +12,7 @@ from graveler.functions.executions import ExecutionStarter
 from graveler.functions.queue import QueueStarter
 from graveler.functions.sqs import SqsQueue
 from graveler.functions.step_functions import StateMachine
-from graveler.operations.dispatch import Starter
+from graveler.operations.dispatcher import Starter
 from graveler.operations.store import Operation, OperationState
 
 OPERATION = Operation("0" * 32, "merge", b"{}", OperationState.RUNNING, 1.0, 1.0, attempt=1)

@@ -17,7 +17,7 @@ from graveler.functions.queue import OperationMessage, QueueStarter
 from graveler.functions.sqs import SqsQueue
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.store import OperationState
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.functions.conftest import Handler

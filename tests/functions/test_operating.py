@@ -21,9 +21,9 @@ from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import Machine
-from graveler.operations.parted import COMMIT
+from graveler.operations.pinned_requests import COMMIT
 from graveler.operations.store import Operation, OperationState
-from graveler.operations.sweeping import sweep
+from graveler.operations.sweeper import sweep
 from infra.state_machine import definition
 from tests.functions.conftest import Handler
 from tests.functions.events import event

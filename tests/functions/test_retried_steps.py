@@ -18,8 +18,8 @@ from graveler.functions.opening import open_deployed_lake
 from graveler.functions.operating import operate_handler
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
-from graveler.operations.dispatch import Dispatcher
-from graveler.operations.parted import COMMIT
+from graveler.operations.dispatcher import Dispatcher
+from graveler.operations.pinned_requests import COMMIT
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
 from graveler.storage.tables import dynamodb as dynamodb_tables
 from infra.state_machine import definition
@@ -165,7 +165,7 @@ def test_what_is_for_good_is_an_answer_and_nothing_is_tried_again(lake: Lake, mo
     def damaged(*_: object) -> None:
         raise CorruptError("a range is damaged")
 
-    monkeypatch.setattr("graveler.operations.parted.Steps.run_part", damaged)
+    monkeypatch.setattr("graveler.operations.steps.Steps.run_part", damaged)
     machine = execution(Trouble(monkeypatch).taking({}))
     assert machine.run(first(operation)) == "Ended"
     assert (machine.again, machine.caught) == (Counter(), [])

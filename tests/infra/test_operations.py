@@ -30,9 +30,9 @@ from graveler.lake.lake import Lake
 from graveler.lake.opening.aws import open_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.operator import SILENT
-from graveler.operations.parted import MERGE
+from graveler.operations.pinned_requests import MERGE
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.objects.memory import MemoryObjects
 from graveler.storage.tables.memory import MemoryTables

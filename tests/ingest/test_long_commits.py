@@ -7,11 +7,10 @@ from graveler.api.ingest_commits import OperationCommits
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import CommitPolicy
-from graveler.lake.in_parts.pinned import decode_pinned
-from graveler.lake.in_parts.work import Sizes
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.machine import Machine, Next, Task
-from graveler.operations.parted import COMMIT
+from graveler.operations.parts.division import Sizes
+from graveler.operations.pinned_requests import COMMIT, decode_pinned
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.committing import Commit
 from tests.ingest.support import RULE, Shore

@@ -37,12 +37,13 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.importing.importer import ImportSource
-from graveler.lake.in_parts.commits import HANDOVER
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.lake.turns import KEPT, TURN
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, ObjectEntry
+from graveler.operations.parts.commit_work import HANDOVER
+from graveler.operations.parts.division import Sizes
+from graveler.operations.parts.rounds import open_rounds
 from graveler.staging.cleanup import LONGEST_REQUEST, CleanupQueue
 from graveler.staging.tokens import LEASE
 from graveler.storage.objects.memory import MemoryObjects
@@ -388,8 +389,8 @@ class Client:
         twice = self.scheduler.random.choice((1, 2))
         for number in range(20):
             began = self.repository.clock.now()
-            operation = self.repository.in_parts(
-                message, ask, request_id=message, began=began, sizes=Sizes(records=1, parts=2)
+            operation = open_rounds(
+                self.repository, message, ask, request_id=message, began=began, sizes=Sizes(records=1, parts=2)
             )
             planned = [operation.plan(number) for _ in range(twice)]
             for part in [*range(planned[-1].parts)] * twice:

@@ -10,11 +10,11 @@ from msgspec import structs
 
 from graveler.errors import MergeConflictError, TooMuchWorkError
 from graveler.lake.context import Context
-from graveler.lake.in_parts.parted import PartedOperation
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, PartialResult, SplitParameters
+from graveler.operations.parts.division import Sizes
+from graveler.operations.parts.rounds import Rounds, open_rounds
 from graveler.requests import committing as requests
 from graveler.requests.base import CommitInfo
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -104,13 +104,13 @@ def commit_ask(error: TooMuchWorkError) -> Asked:
     return pinned_commit(branch="main", message="m", owner=error.operation, begun=error.partial_result)
 
 
-def opened(world: World, ask: Asked, objects: Objects | None = None, sizes: Sizes = SMALL) -> PartedOperation:
+def opened(world: World, ask: Asked, objects: Objects | None = None, sizes: Sizes = SMALL) -> Rounds:
     repository = (
         world.repository()
         if objects is None
         else Lake(world.tables, lambda _: objects, clock=world.clock).repository(NAME)
     )
-    return repository.in_parts("op", ask, request_id="r", began=world.clock.now(), sizes=sizes)
+    return open_rounds(repository, "op", ask, request_id="r", began=world.clock.now(), sizes=sizes)
 
 
 def operate(world: World, ask: Asked, objects: Objects | None = None, sizes: Sizes = SMALL) -> Commit:
@@ -225,7 +225,7 @@ def test_two_workers_and_a_death_at_any_request_make_one_commit() -> None:
 
 
 def _steps(repository: OpenRepository, ask: Asked) -> None:
-    operation = repository.in_parts("op", ask, request_id="r", began=repository.clock.now(), sizes=SMALL)
+    operation = open_rounds(repository, "op", ask, request_id="r", began=repository.clock.now(), sizes=SMALL)
     planned = operation.plan()
     for part in range(planned.parts):
         operation.run_part(part)

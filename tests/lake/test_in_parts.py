@@ -24,13 +24,13 @@ from graveler.errors import (
 )
 from graveler.lake.committing.sealing import take_sealed
 from graveler.lake.context import Context
-from graveler.lake.in_parts.commits import HANDOVER, sample
-from graveler.lake.in_parts.part_files import OPERATIONS
-from graveler.lake.in_parts.parted import PartedOperation
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, MergeStrategies, MergeStrategy
+from graveler.operations.parts.commit_work import HANDOVER, sample
+from graveler.operations.parts.division import Sizes
+from graveler.operations.parts.part_files import OPERATIONS
+from graveler.operations.parts.rounds import Rounds, open_rounds
 from graveler.requests import committing
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import AddressType, ImportAddress
@@ -50,9 +50,9 @@ def ask_merge(repository: OpenRepository, source: str = "dev", **changes: object
     return pinned_merge(source=source, source_id=repository.commit_of(source).id, destination="main", **changes)  # type: ignore[arg-type]
 
 
-def opened(world: World, ask: Asked, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> PartedOperation:
+def opened(world: World, ask: Asked, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> Rounds:
     """As another process would: with empty caches."""
-    return world.repository().in_parts(operation, ask, request_id=request, began=world.clock.now(), sizes=sizes)
+    return open_rounds(world.repository(), operation, ask, request_id=request, began=world.clock.now(), sizes=sizes)
 
 
 def rounds(world: World, ask: Asked, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> Commit:
@@ -213,7 +213,7 @@ def test_a_part_of_an_import_opens_its_own_source_only() -> None:
         else ImportAddress(AddressType.COMMON_PREFIX, f"s3://landing/{name}/", f"{name}0")
         for name in reversed(names)
     )
-    steps = lake.repository(NAME).in_parts("op", pinned_import("main", sources), began=world.clock.now())
+    steps = open_rounds(lake.repository(NAME), "op", pinned_import("main", sources), began=world.clock.now())
     assert steps.plan().parts == len(sources)
     for number, name in enumerate(names):
         opened_at.clear()
@@ -392,12 +392,12 @@ def test_what_took_longer_than_half_the_grace_is_not_published() -> None:
     diverged(world)
     ask = ask_merge(world.main)
     began = world.clock.now()
-    operation = world.repository().in_parts("op", ask, began=began, sizes=SMALL)
+    operation = open_rounds(world.repository(), "op", ask, began=began, sizes=SMALL)
     for part in range(operation.plan().parts):
         operation.run_part(part)
     head = world.main.branch("main").commit_id
     world.clock.time += 43_200
-    late = world.repository().in_parts("op", ask, began=began, sizes=SMALL)
+    late = open_rounds(world.repository(), "op", ask, began=began, sizes=SMALL)
     with pytest.raises(TooLateError, match="half the grace"):
         late.publish()
     with pytest.raises(TooLateError, match="the operation took 43,200 s"):
@@ -506,7 +506,7 @@ def test_steps_cost_what_they_say() -> None:
     diverged(world)
     ask = ask_merge(world.main)
     planning = world.counted()
-    operation = planning.repository.in_parts("op", ask, began=world.clock.now(), sizes=SMALL)
+    operation = open_rounds(planning.repository, "op", ask, began=world.clock.now(), sizes=SMALL)
     planned = operation.plan()
     assert planning.metaranges_read() == 3
     assert (planning.ranges_read(), planning.ranges_written()) == (0, 0)
@@ -514,7 +514,7 @@ def test_steps_cost_what_they_say() -> None:
     assert planning.tables.requests <= 8
     for number in range(planned.parts):
         working = world.counted()
-        part = working.repository.in_parts("op", ask, began=world.clock.now(), sizes=SMALL)
+        part = open_rounds(working.repository, "op", ask, began=world.clock.now(), sizes=SMALL)
         part.run_part(number)
         own = [(method, key) for method, key in working.objects.keys if OPERATIONS in key]
         assert [method for method, _ in own] == ["get", "get", "put"]
@@ -524,7 +524,7 @@ def test_steps_cost_what_they_say() -> None:
         part.run_part(number)
         assert [method for method, _ in working.objects.keys] == ["get", "get"], "done is done"
     publishing = world.counted()
-    commit = publishing.repository.in_parts("op", ask, began=world.clock.now(), sizes=SMALL).publish()
+    commit = open_rounds(publishing.repository, "op", ask, began=world.clock.now(), sizes=SMALL).publish()
     assert commit is not None
     assert sum(OPERATIONS in key for _, key in publishing.objects.keys) == 1 + planned.parts
     assert publishing.metaranges_written() == 1

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from graveler.errors import MergeConflictError, NoChangesError
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
+from graveler.operations.parts.division import Sizes
+from graveler.operations.parts.rounds import open_rounds
 from tests.lake.support import Before, World, put, texts
 from tests.support.campaigns import examples
 from tests.support.pinned import Asked, pinned_cherry_pick, pinned_commit, pinned_merge, pinned_revert, pinned_rewrite
@@ -86,16 +87,16 @@ def worked_on(
     def opened() -> OpenRepository:
         return world.repository()
 
-    parts = opened().in_parts("op", ask, began=world.clock.now(), sizes=sizes).plan().parts
+    parts = open_rounds(opened(), "op", ask, began=world.clock.now(), sizes=sizes).plan().parts
     between(0)
     for number in range(parts):
-        opened().in_parts("op", ask, began=world.clock.now(), sizes=sizes).run_part(number)
+        open_rounds(opened(), "op", ask, began=world.clock.now(), sizes=sizes).run_part(number)
         between(number + 1)
     return parts
 
 
 def published(world: World, ask: Asked, sizes: Sizes = SMALL, schedule: Before | None = None) -> Commit | None:
-    operation = world.repository(schedule).in_parts("op", ask, began=world.clock.now(), sizes=sizes)
+    operation = open_rounds(world.repository(schedule), "op", ask, began=world.clock.now(), sizes=sizes)
     return operation.publish()
 
 
@@ -151,7 +152,7 @@ def test_a_head_that_moves_while_it_is_published_is_followed(kind: str, times: S
             if seen in times:
                 by_others(world, MOVES[seen])
 
-    operation = world.repository(moves).in_parts("op", ask, began=world.clock.now(), sizes=SMALL)
+    operation = open_rounds(world.repository(moves), "op", ask, began=world.clock.now(), sizes=SMALL)
     check_as_alone(world, kind, operation.publish())
 
 
@@ -179,7 +180,7 @@ def test_what_moved_costs_what_it_changed_and_no_part() -> None:
         if change:
             by_others(world, change)
         counted = world.counted()
-        assert counted.repository.in_parts("op", ask, began=world.clock.now(), sizes=SMALL).publish() is not None
+        assert open_rounds(counted.repository, "op", ask, began=world.clock.now(), sizes=SMALL).publish() is not None
         costs.append(counted.ranges_read())
     assert costs[1] - costs[0] <= 12
     assert costs[2] - costs[0] <= 12

@@ -18,7 +18,7 @@ import msgspec
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, SplitParameters
-from graveler.operations.parted import Steps
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operations, PartFailure
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.limits import encode_item

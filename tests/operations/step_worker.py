@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from graveler.lake.committing import commit, landing
-from graveler.lake.in_parts.part_files import PartFiles
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.operations.machine import Machine, Next, Task
+from graveler.operations.parts.part_files import PartFiles
 from graveler.tree.store import TreeStore
 from tests.operations.support import SMALL
 from tests.operations.worker import stay

@@ -4,9 +4,9 @@ from threading import Event
 
 import msgspec
 
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
-from graveler.operations.parted import KINDS
+from graveler.operations.parts.division import Sizes
+from graveler.operations.pinned_requests import KINDS
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.merging import Merge
 from tests.lake.support import World, put

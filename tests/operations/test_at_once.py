@@ -11,13 +11,15 @@ import msgspec
 import pytest
 
 from graveler.errors import InvalidError
-from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.operations import parted
+from graveler.operations import one_process
 from graveler.operations.kinds import KINDS
-from graveler.operations.parted import AT_ONCE, MERGE, Steps, do_in_parts
+from graveler.operations.one_process import AT_ONCE, do_in_parts
+from graveler.operations.parts.rounds import PartDone
+from graveler.operations.pinned_requests import MERGE
 from graveler.operations.runner import Runner
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CancelledError, Report
 from graveler.runtime import crew as crews
@@ -149,7 +151,7 @@ def test_a_part_that_kills_every_worker_process_ends_its_operation(
 ) -> None:
     """As one that needs more memory than there is: it is given up after some tries, the process lives, and so do its others."""
     monkeypatch.setenv("GRAVELER_WORKERS", "2")
-    monkeypatch.setattr(parted, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(one_process, "_PAUSES", (0.0, 0.0))
     for name, value in (("ENOUGH", 30), ("TASK", 10)):
         monkeypatch.setattr(sharing, name, value)
     with create_folder_lake(tmp_path / "lake") as lake:

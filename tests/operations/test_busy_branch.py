@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, DirtyBranchError
 from graveler.lake.clock import Clock
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.turns import KEPT, PATIENT, Turn
 from graveler.model import ObjectEntry
 from graveler.operations.machine import Machine, Next, Task
+from graveler.operations.parts.division import Sizes
 from graveler.operations.store import OperationState
 from tests.lake.support import NAME, FakeClock, OwnClock, World, put, texts
 from tests.operations.support import operations, write_down

@@ -10,7 +10,7 @@ import pytest
 
 from graveler.errors import DirtyBranchError, NotFoundError
 from graveler.lake.repository import OpenRepository
-from graveler.operations.parted import COMMIT
+from graveler.operations.pinned_requests import COMMIT
 from graveler.operations.store import OperationState
 from tests.lake.faults.scenes import MemoryScene, client
 from tests.lake.support import NAME, NAMESPACE, TINY, put

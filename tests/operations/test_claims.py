@@ -12,7 +12,7 @@ from graveler.errors import BusyError, InvalidError
 from graveler.lake.clock import Clock
 from graveler.operations.claims import BEAT, LEASE, PartClaims
 from graveler.operations.machine import Machine, Next, Task
-from graveler.operations.parted import Steps
+from graveler.operations.steps import Steps
 from graveler.operations.store import OperationState
 from graveler.operations.work import CANCELLED
 from tests.lake.support import NAME, World

@@ -2,7 +2,8 @@
 
 import pytest
 
-from graveler.operations.parted import Steps, do_in_parts
+from graveler.operations.one_process import do_in_parts
+from graveler.operations.steps import Steps
 from graveler.operations.store import OperationState
 from graveler.operations.work import Report
 from tests.lake.support import World

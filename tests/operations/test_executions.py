@@ -18,10 +18,10 @@ from graveler.errors import BusyError, GravelerError, NoChangesError, Preconditi
 from graveler.functions.operating import Step, take
 from graveler.lake.repository import OpenRepository
 from graveler.lake.turns import KEPT
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.machine import LEASE, Machine
 from graveler.operations.operator import LONGEST_WAIT, SILENT
-from graveler.operations.parted import COMMIT, MERGE
+from graveler.operations.pinned_requests import COMMIT, MERGE
 from graveler.operations.store import Operation, OperationState
 from infra.state_machine import definition
 from tests.lake.support import NAME, Died, OwnClock, World, put, texts

@@ -13,12 +13,12 @@ from graveler.functions import ingesting
 from graveler.ingest.results import Outcome
 from graveler.lake.clock import GRACE, Polls
 from graveler.lake.committing.commit import _AHEAD
-from graveler.lake.in_parts.commits import HANDOVER
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.turns import KEPT, PATIENT, TURN
-from graveler.operations import claims, machine, runner, store, sweeping
+from graveler.operations import claims, machine, runner, store, sweeper
+from graveler.operations.one_process import AT_ONCE
 from graveler.operations.operator import LONGEST_WAIT, MAX_ATTEMPTS, SILENT
-from graveler.operations.parted import AT_ONCE
+from graveler.operations.parts.commit_work import HANDOVER
+from graveler.operations.parts.division import Sizes
 from infra import state_machine
 from infra.settings import INGEST_AT_ONCE, Settings
 from infra.state_machine import INLINE, INLINE_ROUNDS, definition
@@ -84,7 +84,7 @@ OPERATIONS: Final = [
     {1.0: "renewed every second"}[runner.HEARTBEAT],
     f"({runner.LEASE:.0f} seconds in a process, {words(minutes(machine.LEASE))} minutes in a state machine) and a minute more",
     {60.0: "and a minute more"}[SILENT],
-    f"A sweep (every {words(minutes(sweeping.EVERY))} minutes in `graveler serve`, every {infra('api', 'SWEEP_MINUTES')} on AWS)",
+    f"A sweep (every {words(minutes(sweeper.EVERY))} minutes in `graveler serve`, every {infra('api', 'SWEEP_MINUTES')} on AWS)",
     f"marks it as failed once {words(MAX_ATTEMPTS)} workers have died over it",
     f"no worker has started for {words(LONGEST_WAIT / 3600)} hours",
     f"has died ({words(minutes(DEAD))} minutes)",

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from graveler.lake.in_parts.part_files import PartResult, Plan
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import RepositoryUID
-from graveler.operations.parted import Steps
+from graveler.operations.parts.part_files import PartResult, Plan
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operation, Operations, PartFailure
 from graveler.storage.limits import decode_item
 from graveler.storage.objects.memory import MemoryObjects

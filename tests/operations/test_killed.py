@@ -12,7 +12,8 @@ import pytest
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import Machine, Next, Task
-from graveler.operations.parted import IMPORT, KINDS, do_in_parts
+from graveler.operations.one_process import do_in_parts
+from graveler.operations.pinned_requests import IMPORT, KINDS
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.importing import AddressType, ImportAddress

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
 from graveler.lake.clock import GRACE
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.machine import LEASE, RENEWAL, Machine, Next, Planned, Published, Task
 from graveler.operations.operator import SILENT
-from graveler.operations.parted import MERGE, Steps
+from graveler.operations.parts.division import Sizes
+from graveler.operations.pinned_requests import MERGE
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CANCELLED
 from graveler.requests.importing import AddressType, ImportAddress, ImportChanges

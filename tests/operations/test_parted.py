@@ -9,17 +9,19 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, CorruptError, InvalidError, TooLateError, UnavailableError
-from graveler.lake.in_parts import joined
-from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.repository import OpenRepository
-from graveler.operations import parted
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations import steps
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.kinds import KINDS
+from graveler.operations.one_process import do_in_parts
 from graveler.operations.operator import LONGEST_WAIT, MAX_ATTEMPTS, SILENT, Operator
-from graveler.operations.parted import COMMIT, MERGE, Steps, do_in_parts
+from graveler.operations.parts import joined_parts
+from graveler.operations.parts.rounds import PartDone
+from graveler.operations.pinned_requests import COMMIT, MERGE
 from graveler.operations.runner import Runner
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operation, OperationState, WorkDone
-from graveler.operations.sweeping import LOOK, Sweeper, sweep, sweep_and_watch
+from graveler.operations.sweeper import LOOK, Sweeper, sweep, sweep_and_watch
 from graveler.operations.work import CancelledError, Report
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import Key
@@ -212,8 +214,8 @@ def test_a_branch_that_keeps_moving_ends_the_operation(monkeypatch: pytest.Monke
     world = World()
     diverged(world.main)
     write_down(world, merge_ask(world.main))
-    monkeypatch.setattr(parted, "MAX_ROUNDS", 3)
-    monkeypatch.setattr(joined, "load_in", lambda *_: Load(10**9))  # so that nothing is little
+    monkeypatch.setattr(steps, "MAX_ROUNDS", 3)
+    monkeypatch.setattr(joined_parts, "load_in", lambda *_: Load(10**9))  # so that nothing is little
     publish = Steps.publish
 
     def moves(self: Steps, round_number: int) -> object:
@@ -225,7 +227,7 @@ def test_a_branch_that_keeps_moving_ends_the_operation(monkeypatch: pytest.Monke
     with pytest.raises(TooLateError, match="moved 3 times"):
         do_in_parts(world.repository(), "op", b"", Report())
     monkeypatch.setattr(Steps, "publish", publish)
-    monkeypatch.setattr(parted, "MAX_ROUNDS", 10)
+    monkeypatch.setattr(steps, "MAX_ROUNDS", 10)
     do_in_parts(world.repository(), "op", b"", Report())
     assert texts(world.main)["000"] == "dev"
     assert texts(world.main)["more/2"] == "1"

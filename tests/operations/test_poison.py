@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from graveler.functions.operating import Step, take
-from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.repository import OpenRepository
-from graveler.operations import parted
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations import one_process
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.machine import LEASE, Machine
+from graveler.operations.one_process import do_in_parts
 from graveler.operations.operator import MAX_ATTEMPTS, SILENT
-from graveler.operations.parted import Steps, do_in_parts
+from graveler.operations.parts.rounds import PartDone
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import Report
 from infra import state_machine
@@ -164,7 +165,7 @@ def test_a_part_that_kills_every_process_is_given_up_after_some_and_keeps_no_oth
         return run(self, number, *arguments)
 
     monkeypatch.setattr(Steps, "run_part", run_part)
-    monkeypatch.setattr(parted, "give_up", lambda *_: pytest.fail("who is killed does nothing"))
+    monkeypatch.setattr(one_process, "give_up", lambda *_: pytest.fail("who is killed does nothing"))
     world = World()
     diverged(world.main)
     world.main.create_branch("elsewhere", "main")

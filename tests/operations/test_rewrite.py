@@ -10,9 +10,9 @@ from msgspec import to_builtins
 from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError, NoChangesError, TooMuchWorkError
 from graveler.history.split_parameters import KEY
 from graveler.lake.context import Context
-from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, SplitParameters
+from graveler.operations.parts.rounds import Rounds, open_rounds
 from graveler.requests.committing import Rewrite
 from graveler.tree.store import TreeStore
 from graveler.tree.writer import build
@@ -120,8 +120,8 @@ def test_whatever_comes_afterwards_is_cut_as_the_branch_is(seed: int) -> None:
 def in_parts(world: World, ask: Asked, number: str, between: Callable[[], object] = lambda: None) -> Commit:
     """An operation, each step by somebody who has just begun."""
 
-    def steps() -> PartedOperation:
-        return world.repository().in_parts(number, ask, began=world.clock.now(), sizes=SMALL)
+    def steps() -> Rounds:
+        return open_rounds(world.repository(), number, ask, began=world.clock.now(), sizes=SMALL)
 
     for round_number in range(3):
         planned = steps().plan(round_number)
@@ -156,8 +156,8 @@ def test_in_parts_it_is_the_tree_of_one_call_also_when_the_branch_moves(moves: b
 
 def in_parts_again(world: World) -> Commit:
     """Somebody who has not heard that it is done."""
-    steps = world.repository().in_parts(
-        "op", pinned_rewrite(branch="main", split=WIDE), began=world.clock.now(), sizes=SMALL
+    steps = open_rounds(
+        world.repository(), "op", pinned_rewrite(branch="main", split=WIDE), began=world.clock.now(), sizes=SMALL
     )
     assert steps.plan(0).parts > 0
     found = steps.publish(0)

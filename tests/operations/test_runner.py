@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError
 from graveler.lake.repository import OpenRepository
-from graveler.operations.parted import IMPORT, do_in_parts
+from graveler.operations.one_process import do_in_parts
+from graveler.operations.pinned_requests import IMPORT
 from graveler.operations.runner import LEASE, Runner
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, Report, Work

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from graveler.operations.dumps import KIND as DUMP
 from graveler.operations.listings import KIND as IMPORT_LISTING
-from graveler.operations.parted import COMMIT, IMPORT, REQUESTS
+from graveler.operations.pinned_requests import COMMIT, IMPORT, REQUESTS
 from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.storage.tables.port import Check, Matches
 from tests.lake.faults.scenes import MemoryScene, client

@@ -25,18 +25,19 @@ from graveler.errors import BusyError, GravelerError, PreconditionError, Unavail
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
-from graveler.operations import parted
+from graveler.operations import one_process
 from graveler.operations.checks import KIND as CHECK
 from graveler.operations.checks import CheckRequest
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.dumps import KIND as DUMP
 from graveler.operations.kinds import KINDS
 from graveler.operations.listings import KIND as IMPORT_LISTING
 from graveler.operations.listings import ImportListingRequest
 from graveler.operations.machine import LEASE, Machine, Next, Task
 from graveler.operations.operator import MAX_ATTEMPTS, SILENT, Operator
-from graveler.operations.parted import CHERRY_PICK, COMMIT, IMPORT, MERGE, REVERT, REWRITE, Steps
+from graveler.operations.pinned_requests import CHERRY_PICK, COMMIT, IMPORT, MERGE, REVERT, REWRITE
 from graveler.operations.runner import Runner
+from graveler.operations.steps import Steps
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED
 from graveler.requests.importing import AddressType, ImportAddress
@@ -355,5 +356,5 @@ def small_parts_in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     with monkeypatch.context() as patch:
         patch.setattr(Steps, "__init__", small)
-        patch.setattr(parted, "AT_ONCE", 1)
+        patch.setattr(one_process, "AT_ONCE", 1)
         yield

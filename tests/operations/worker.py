@@ -9,7 +9,8 @@ from threading import Event
 
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.operations.parted import IMPORT, do_in_parts
+from graveler.operations.one_process import do_in_parts
+from graveler.operations.pinned_requests import IMPORT
 from graveler.operations.runner import Runner
 from graveler.operations.work import Report
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.lake.in_parts.pinned import LongRequest, Pinned, decode_pinned
 from graveler.model import (
     Application,
     CommitID,
@@ -17,7 +16,8 @@ from graveler.model import (
     PartialResult,
     SplitParameters,
 )
-from graveler.operations.parted import REQUESTS, do_in_parts
+from graveler.operations.one_process import do_in_parts
+from graveler.operations.pinned_requests import REQUESTS, LongRequest, Pinned, decode_pinned
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import Report
 from graveler.requests.base import CommitInfo

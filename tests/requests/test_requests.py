@@ -12,11 +12,10 @@ import pytest
 from graveler.api.resources import GROUPS
 from graveler.api.routing import Route
 from graveler.lake.context import Context
-from graveler.lake.in_parts.pinned import LongRequest
 from graveler.lake.methods import RequestMethods
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.repository import function_of
-from graveler.operations.parted import KINDS
+from graveler.operations.pinned_requests import KINDS, LongRequest
 from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
 from graveler.requests.base import Permission, Repetition, Request
 from graveler.requests.refs import CreateTag, DeleteTag

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from graveler.lake.in_parts.pinned import LongRequest, Pinned
 from graveler.model import CommitID, PartialResult, SplitParameters
+from graveler.operations.pinned_requests import LongRequest, Pinned
 from graveler.requests.base import CommitInfo
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddress, ImportAddresses

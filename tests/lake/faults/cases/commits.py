@@ -5,8 +5,8 @@ from typing import Final
 
 from graveler.errors import NoChangesError
 from graveler.lake.committing.sealing import MAX_SEALED
-from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.lake import Lake
+from graveler.operations.parts.commit_work import HANDOVER
 from graveler.requests.importing import AddressType, ImportAddress, ListingOptions
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.lake.faults.case import Case

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.operations.parts.division import Sizes
+from graveler.operations.parts.rounds import open_rounds
 from tests.lake.support import NAME
 from tests.support.pinned import Asked
 
@@ -13,8 +14,12 @@ def in_parts(lake: Lake, ask: Callable[[OpenRepository], Asked]) -> None:
     """All the steps of an operation, each of which finds what the ones before have left in the store."""
     for number in range(10):
         repository = lake.repository(NAME)
-        operation = repository.in_parts(
-            "operation", ask(repository), began=repository.clock.now(), sizes=Sizes(records=1, parts=3)
+        operation = open_rounds(
+            repository,
+            "operation",
+            ask(repository),
+            began=repository.clock.now(),
+            sizes=Sizes(records=1, parts=3),
         )
         for part in range(operation.plan(number).parts):
             operation.run_part(part, number)

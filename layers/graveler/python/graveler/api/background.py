@@ -22,11 +22,10 @@ from graveler.api.operation_documents import accepted, operations_of
 from graveler.api.response import Response
 from graveler.errors import TooMuchWorkError
 from graveler.lake.context import Context
-from graveler.lake.in_parts.pinned import LongRequest, Pinned, decode_pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, PartialResult
 from graveler.operations.failures import reason
-from graveler.operations.parted import KINDS
+from graveler.operations.pinned_requests import KINDS, LongRequest, Pinned, decode_pinned
 from graveler.operations.store import Operation, OperationState
 from graveler.requests import committing as requests
 

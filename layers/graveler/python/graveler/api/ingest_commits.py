@@ -8,11 +8,10 @@ import msgspec
 from graveler.api.background import failure
 from graveler.errors import GravelerError, NotFoundError, UnavailableError
 from graveler.ingest.handover import Look
-from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
 from graveler.operations.operator import Operator
-from graveler.operations.parted import COMMIT
+from graveler.operations.pinned_requests import COMMIT, Pinned
 from graveler.operations.store import OperationState
 from graveler.requests.committing import Commit
 from graveler.tree.writer import Stop

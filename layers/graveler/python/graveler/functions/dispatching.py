@@ -5,8 +5,8 @@ from graveler.functions.executions import ExecutionStarter
 from graveler.functions.queue import QueueStarter
 from graveler.functions.sqs import SqsQueue
 from graveler.functions.step_functions import StateMachine
-from graveler.operations.dispatch import Dispatcher, Starter
-from graveler.operations.parted import REQUESTS
+from graveler.operations.dispatcher import Dispatcher, Starter
+from graveler.operations.pinned_requests import REQUESTS
 from graveler.retention.operation import ALL_KINDS
 from graveler.storage.tables.port import Tables
 

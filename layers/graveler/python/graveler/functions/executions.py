@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import msgspec
 
 from graveler.errors import UnavailableError
-from graveler.operations.dispatch import cannot_begin
+from graveler.operations.dispatcher import cannot_begin
 from graveler.operations.machine import Task
 from graveler.operations.store import Operation
 

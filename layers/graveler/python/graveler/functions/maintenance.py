@@ -17,9 +17,9 @@ from graveler.functions.queue import OperationMessage, Queue
 from graveler.functions.sqs import SqsQueue
 from graveler.lake.lake import Lake
 from graveler.model import Repository
-from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.runner import Runner
-from graveler.operations.sweeping import sweep_and_watch
+from graveler.operations.sweeper import sweep_and_watch
 from graveler.retention.operation import ALL_KINDS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue

@@ -14,9 +14,9 @@ import msgspec
 from graveler import errors
 from graveler.errors import UNREADABLE, GravelerError, InvalidError
 from graveler.functions.entry import Context, Event, Function, initialise
-from graveler.lake.in_parts.work import Sizes
 from graveler.operations.failures import kind_of, of_kind
 from graveler.operations.machine import Machine, Task
+from graveler.operations.parts.division import Sizes
 from graveler.operations.store import PartFailure
 
 _WHY_CHARS: Final = 2_000

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from graveler.errors import UnavailableError
-from graveler.operations.dispatch import cannot_begin
+from graveler.operations.dispatcher import cannot_begin
 from graveler.operations.store import Operation
 
 

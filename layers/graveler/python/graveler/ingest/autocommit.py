@@ -22,9 +22,9 @@ from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.context import Context
-from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
+from graveler.operations.pinned_requests import Pinned
 from graveler.requests import committing as requests
 from graveler.requests.base import CommitInfo
 from graveler.storage.tables.port import ConditionFailedError, Tables

@@ -5,9 +5,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from graveler.errors import GravelerError
-from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
+from graveler.operations.pinned_requests import Pinned
 from graveler.requests.committing import Commit
 from graveler.tree.writer import Stop
 

@@ -7,8 +7,8 @@ import msgspec
 
 from graveler.ingest.reconcile import Reconciler
 from graveler.ingest.rules import RuleStore
-from graveler.lake.in_parts.reports import put_report
 from graveler.lake.repository import OpenRepository
+from graveler.operations.report_documents import put_report
 
 KIND: Final = "reconcile"
 

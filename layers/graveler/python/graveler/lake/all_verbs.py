@@ -9,8 +9,6 @@ from graveler.lake.repository import function_of
 from graveler.requests.base import Request
 
 _BESIDES: Final = (
-    "lake.in_parts.opening",
-    "lake.in_parts.parted",
     "lake.objects.collected",
     "lake.objects.staged_with_writes",
     "lake.objects.withdraw",

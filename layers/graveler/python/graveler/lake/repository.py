@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.fsck.findings import Report as FsckReport
     from graveler.lake.importing.importer import ImportSource
-    from graveler.lake.in_parts.parted import PartedOperation
-    from graveler.lake.in_parts.pinned import LongRequest, Pinned
-    from graveler.lake.in_parts.work import Sizes
     from graveler.lake.objects.staged_with_writes import Decide
     from graveler.lake.objects.uploads import PartedUpload
     from graveler.requests.importing import Imported
@@ -41,9 +38,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _loaded: dict[type[Request[Any]], Callable[..., Any]] = {}
-
-_SHARED_PART: Final = 4_000_000
-"""Records to read for one part of an operation when several processes share the work on each part."""
 
 
 def function_of(kind: type[Request[Any]]) -> Callable[..., Any]:
@@ -240,32 +234,6 @@ class OpenRepository(RepositoryReader, RequestMethods):
             terms=Terms(allow_empty, dry_run),
             only_while=only_while,
         )
-
-    def in_parts(
-        self,
-        operation_id: str,
-        pinned: "Pinned[LongRequest]",
-        *,
-        request_id: str = "",
-        began: float,
-        sizes: "Sizes | None" = None,
-        only_while: "Check | None" = None,
-    ) -> "PartedOperation":
-        """Open a verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
-        ``operation_id``; ``request_id`` (or else ``operation_id``) identifies its commit. ``began`` (Unix seconds) is when the
-        work on the operation began: it has to be published within half the grace period. ``only_while`` is a condition of the
-        transaction that publishes it; if it fails, :class:`graveler.lake.stopped.StoppedError`. A cherry-pick reads
-        its commit; otherwise no request."""
-        from graveler.lake.in_parts.opening import open_work, ticket_of
-        from graveler.lake.in_parts.part_files import PartFiles  # not on the path of a cold start
-        from graveler.lake.in_parts.parted import PartedOperation
-        from graveler.lake.in_parts.work import Sizes
-
-        deadline = self.parts.deadlines.since(began)
-        work = open_work(self.parts, pinned, request_id or operation_id, deadline, only_while, ticket_of(operation_id))
-        files = PartFiles(self._objects, operation_id)
-        chosen = sizes or (Sizes(records=_SHARED_PART) if self.parts.workers > 1 else Sizes())
-        return PartedOperation(work, files, chosen, self._branches.commit, deadline)
 
     def fsck(
         self,

@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from graveler.lake.in_parts.reports import put_report
 from graveler.lake.repository import OpenRepository
+from graveler.operations.report_documents import put_report
 from graveler.operations.work import Report
 
 KIND: Final = "check"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from graveler.operations import checks, dumps, listings
-from graveler.operations.parted import IN_PARTS
+from graveler.operations.one_process import IN_PARTS
 from graveler.operations.work import Work
 
 KINDS: Final[Mapping[str, Work]] = {

@@ -26,13 +26,13 @@ from msgspec.structs import replace
 
 from graveler.errors import GravelerError, NotFoundError, RepositoryNotFoundError, UnavailableError, may_pass
 from graveler.lake.clock import Clock, SystemClock
-from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.operations.claims import PartClaims
 from graveler.operations.failures import kind_of
-from graveler.operations.parted import Steps, give_up
+from graveler.operations.parts.division import Sizes
+from graveler.operations.steps import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
 from graveler.operations.work import CANCELLED, CancelledError, Report
 from graveler.requests.importing import Imported

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from graveler.lake.in_parts.reports import put_report
 from graveler.lake.repository import OpenRepository
+from graveler.operations.report_documents import put_report
 from graveler.operations.work import Report
 
 KIND: Final = "measure-space"

@@ -14,7 +14,8 @@ from graveler.lake.all_verbs import load_verbs
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import ServedFolders, url_signer
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
-from graveler.operations.sweeping import Sweeper
+from graveler.operations.parts import work_of_request  # noqa: F401 - so that the first operation need not load it
+from graveler.operations.sweeper import Sweeper
 from graveler.server.configuration import OBJECTS_PATH, ServerSettings
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway

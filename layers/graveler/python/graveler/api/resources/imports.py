@@ -19,12 +19,11 @@ from graveler.api.routing import Routes
 from graveler.api.staging import others_namespaces, require_source
 from graveler.errors import AnswerLostError, PreconditionError
 from graveler.lake.importing.prefix_listing import expect_files
-from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.operations.listings import KIND as IMPORT_LISTING
 from graveler.operations.listings import ImportListingRequest
 from graveler.operations.operator import MAX_REQUEST_BYTES
-from graveler.operations.parted import IMPORT
+from graveler.operations.pinned_requests import IMPORT, Pinned
 from graveler.operations.store import Operation, OperationState
 from graveler.requests import importing
 from graveler.requests.base import CommitInfo, Permission

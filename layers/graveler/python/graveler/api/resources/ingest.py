@@ -25,8 +25,8 @@ from graveler.ingest.results import Message
 from graveler.ingest.rules import Rule, RuleStore
 from graveler.ingest.status import IngestStatus
 from graveler.ingest.status import status as ingest_status
-from graveler.lake.in_parts.reports import read_report
 from graveler.lake.repository import OpenRepository
+from graveler.operations.report_documents import read_report
 from graveler.operations.store import OperationState
 from graveler.requests.base import Permission
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, commit_document

@@ -16,9 +16,9 @@ from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.fsck.findings import Report
-from graveler.lake.in_parts.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations import checks
+from graveler.operations.report_documents import read_report
 from graveler.operations.store import Operation, OperationState
 from graveler.requests.base import Permission
 from graveler.retention import measuring

@@ -117,7 +117,7 @@ def _cancel(lake: Named | None, repository: str, operation: str) -> "Operation":
         from graveler.remote.operations import RemoteOperations
 
         return RemoteOperations(connection, repository).cancel(operation)
-    from graveler.operations.dispatch import Dispatcher
+    from graveler.operations.dispatcher import Dispatcher
 
     opened = open_own_lake(lake)
     return Dispatcher(opened.tables, {}).cancel(opened.repository(repository), operation)

@@ -1,7 +1,7 @@
 """The partial result of a call whose time is up, for the operation that continues from there.
 
-The ranges are stored, and so is a metarange that names them. The interval of keys that they cover has the name that a part of
-an operation has (:mod:`graveler.lake.in_parts.work`), made of everything that the ranges depend on. So an operation that is
+The ranges are stored, and so is a metarange that names them. The interval of keys that they cover has the name that a part of an
+operation has (:mod:`graveler.operations.parts.division`), made of everything that the ranges depend on. So an operation that is
 planned on the same head, with the same changes, finds this part done; on another head it does not, and builds the part anew.
 """
 

@@ -1,4 +1,4 @@
-"""Opening the work in parts for a request."""
+"""The work in parts of each request."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -10,17 +10,17 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource, Terms, import_landing
 from graveler.lake.importing.prefix_listing import source_at
-from graveler.lake.in_parts.commits import CommitWork
-from graveler.lake.in_parts.imports import ImportWork
-from graveler.lake.in_parts.pinned import LongRequest, Pinned
-from graveler.lake.in_parts.rewrites import RewriteWork
-from graveler.lake.in_parts.three_ways import ThreeWayWork
-from graveler.lake.in_parts.work import Work
 from graveler.lake.merging.merge import plan_merge
 from graveler.lake.merging.replay import plan_cherry_pick, plan_revert
 from graveler.lake.merging.three_way import MergePlan
 from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID
+from graveler.operations.parts.commit_work import CommitWork
+from graveler.operations.parts.division import PartedWork
+from graveler.operations.parts.import_work import ImportWork
+from graveler.operations.parts.rewrite_work import RewriteWork
+from graveler.operations.parts.three_way_work import ThreeWayWork
+from graveler.operations.pinned_requests import LongRequest, Pinned
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddress, ImportAddresses
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -40,7 +40,7 @@ def open_work(
     deadline: Deadline,
     only_while: Check | None,
     ticket: str,
-) -> Work:
+) -> PartedWork:
     """Open the work of an operation for this request, published on condition of ``only_while``. ``known_by`` is the request ID of
     its commit, and ``ticket`` the name by which it keeps its turn at the branch. A cherry-pick reads its commit; no request
     otherwise."""

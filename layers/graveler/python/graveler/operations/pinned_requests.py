@@ -1,4 +1,4 @@
-"""The stored form of an operation's request."""
+"""The requests of operations in parts: their kinds, and their stored form."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Generic, TypeVar
@@ -13,6 +13,26 @@ from graveler.requests.merging import CherryPick, Merge, Revert
 
 LongRequest = Merge | Revert | CherryPick | Commit | ImportAddresses | Rewrite
 """The requests that can be done in parts."""
+
+MERGE: Final = "merge"
+REVERT: Final = "revert"
+CHERRY_PICK: Final = "cherry-pick"
+COMMIT: Final = "commit"
+IMPORT: Final = "import"
+REWRITE: Final = "rewrite"
+
+REQUESTS: Final[Mapping[str, type[LongRequest]]] = {
+    MERGE: Merge,
+    REVERT: Revert,
+    CHERRY_PICK: CherryPick,
+    COMMIT: Commit,
+    IMPORT: ImportAddresses,
+    REWRITE: Rewrite,
+}
+"""The requests of operations in parts, by kind."""
+
+KINDS: Final[Mapping[type[LongRequest], str]] = {request: kind for kind, request in REQUESTS.items()}
+"""The kinds of the requests of operations in parts."""
 
 R_co = TypeVar("R_co", bound=LongRequest, covariant=True)
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError, NotFoundError
-from graveler.lake.in_parts.part_files import OPERATIONS
 from graveler.lake.repository import OpenRepository
+from graveler.operations.parts.part_files import OPERATIONS
 from graveler.storage.objects.port import ObjectMissingError
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from graveler.lake.committing.landing import Landing, give_back_turn, keeping_tu
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import ImportSource, Terms, build_source, land_imported, sorted_sources
 from graveler.lake.importing.prefix_listing import destination_of
-from graveler.lake.in_parts.part_files import PartResult, Plan, PlannedPart
-from graveler.lake.in_parts.work import Results, Sizes
 from graveler.lake.parts import RepositoryParts
+from graveler.operations.parts.division import Results, Sizes
+from graveler.operations.parts.part_files import PartResult, Plan, PlannedPart
 from graveler.requests.importing import ImportAddress, Imported
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.parts import Load
@@ -39,7 +39,7 @@ class ImportWork:
         self._terms = terms
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """See :class:`Work`: a part for each source. The size of a listing is not known before it is read."""
+        """See :class:`PartedWork`: a part for each source. The size of a listing is not known before it is read."""
         del sizes, before
         sources = self._all_sources()
         look_at_head(self._repository, self._landing)  # refuse before the listing
@@ -53,7 +53,7 @@ class ImportWork:
         )
 
     def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
-        """See :class:`Work`. The listing; its ranges written."""
+        """See :class:`PartedWork`. The listing; its ranges written."""
         del plan
         tree = build_source(self._repository, self._source_at(self._in_order[number], progress))
         infos = [tree.info(at) for at in range(len(tree))]
@@ -61,8 +61,8 @@ class ImportWork:
         return PartResult(tree.lasts, tree.packed, (), records, size)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Imported:
-        """See :class:`Work`. One object read for each part, and as import in one call after the listing; on any head. The commit
-        of a dry run has no ID."""
+        """See :class:`PartedWork`. One object read for each part, and as import in one call after the listing; on any head. The
+        commit of a dry run has no ID."""
         del plan, sizes
         store = self._repository.trees.empty().store
         sources = self._all_sources()
@@ -80,9 +80,9 @@ class ImportWork:
         return sorted(self._addresses, key=destination_of)
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. Keeps the branch's turn, in a round that is not the first one."""
+        """See :class:`PartedWork`. Keeps the branch's turn, in a round that is not the first one."""
         return keeping_turn(self._repository, self._landing)
 
     def give_up(self) -> None:
-        """See :class:`Work`. One table write."""
+        """See :class:`PartedWork`. One table write."""
         give_back_turn(self._repository, self._landing)

@@ -1,4 +1,5 @@
-"""The interface of each kind of verb to :mod:`graveler.lake.in_parts.parted`: planning, working on parts and publishing."""
+"""The division of an operation's work: its sizes, its bounds, and the interface of each kind of work to
+:class:`graveler.operations.parts.rounds.Rounds`."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -7,8 +8,8 @@ from typing import Protocol
 import msgspec
 
 from graveler.lake.committing.partial_result import part_name
-from graveler.lake.in_parts.part_files import PartResult, Plan, PlannedPart
 from graveler.model import Commit, PartialResult
+from graveler.operations.parts.part_files import PartResult, Plan, PlannedPart
 from graveler.system.progress import ObjectProgress
 from graveler.tree.parts import Piece, Point, cut, cut_at, cut_behind
 from graveler.tree.tree import Tree, Trees
@@ -32,8 +33,8 @@ Results = Callable[[], Sequence[PartResult]]
 """Returns the results of all parts of a plan, in order."""
 
 
-class Work(Protocol):
-    """One operation of one kind."""
+class PartedWork(Protocol):
+    """The work of one operation, of one kind."""
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """Plan where to divide, on the branch's current head; ``before`` is the plan of the previous round, if there was one."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from graveler.lake.in_parts.work import AnotherRoundError
 from graveler.model import SplitParameters
+from graveler.operations.parts.division import AnotherRoundError
 from graveler.tree.apply import Interval
 from graveler.tree.parts import load_in, moved, redone
 from graveler.tree.tree import Tree

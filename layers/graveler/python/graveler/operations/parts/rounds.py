@@ -1,4 +1,4 @@
-"""The steps of an operation in parts: plan, run a part, publish."""
+"""The rounds of an operation in parts, each of three steps: plan, run a part, publish."""
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -7,13 +7,19 @@ from typing import Final
 import msgspec
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.part_files import PartFiles
-from graveler.lake.in_parts.work import AnotherRoundError, Sizes, Work
+from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID
+from graveler.operations.parts.division import AnotherRoundError, PartedWork, Sizes
+from graveler.operations.parts.part_files import PartFiles
+from graveler.operations.pinned_requests import LongRequest, Pinned
+from graveler.storage.tables.port import Check
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.parts import Load
 
 _DOING: Final = "the operation"
+
+_SHARED_PART: Final = 4_000_000
+"""Records to read for one part when several processes share the work on each part."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -37,14 +43,14 @@ class PartDone(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class PartedOperation:
-    """One operation. Each step may be repeated, and run in another process than the one before; parts also concurrently.
-    Publishing twice returns the same commit (promise C4). No step begins after ``deadline`` (:class:`TooLateError`), except
-    one that finds the commit."""
+class Rounds:
+    """The rounds of one operation. Each step may be repeated, and run in another process than the one before; parts also
+    concurrently. Publishing twice returns the same commit (promise C4). No step begins after ``deadline``
+    (:class:`TooLateError`), except one that finds the commit."""
 
     def __init__(
         self,
-        work: Work,
+        work: PartedWork,
         files: PartFiles,
         sizes: Sizes,
         commit_of: Callable[[CommitID], Commit],
@@ -107,3 +113,27 @@ class PartedOperation:
     def give_up(self) -> None:
         """Release what others wait for: the operation will not continue."""
         self._work.give_up()
+
+
+def open_rounds(
+    repository: OpenRepository,
+    operation_id: str,
+    pinned: Pinned[LongRequest],
+    *,
+    request_id: str = "",
+    began: float,
+    sizes: Sizes | None = None,
+    only_while: Check | None = None,
+) -> Rounds:
+    """Open a verb that is worked on in parts. Its files lie under ``operation_id``; ``request_id`` (or else ``operation_id``)
+    identifies its commit. ``began`` (Unix seconds) is when the work on the operation began: it has to be published within half
+    the grace period. ``only_while`` is a condition of the transaction that publishes it; if it fails,
+    :class:`graveler.lake.stopped.StoppedError`. A cherry-pick reads its commit; otherwise no request."""
+    from graveler.operations.parts.work_of_request import open_work, ticket_of  # not on the path of a cold start
+
+    parts = repository.parts
+    deadline = parts.deadlines.since(began)
+    work = open_work(parts, pinned, request_id or operation_id, deadline, only_while, ticket_of(operation_id))
+    files = PartFiles(repository.namespace, operation_id)
+    sizes = sizes or (Sizes(records=_SHARED_PART) if parts.workers > 1 else Sizes())
+    return Rounds(work, files, sizes, parts.branches.commit, deadline)

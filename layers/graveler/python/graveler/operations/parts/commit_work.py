@@ -27,14 +27,14 @@ from graveler.lake.committing.partial_result import commit_terms
 from graveler.lake.committing.publish import done_before
 from graveler.lake.committing.sealing import Sealed, holding, own_token, release, take_sealed
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.joined import Joined
-from graveler.lake.in_parts.part_files import PartResult, Plan
-from graveler.lake.in_parts.pinned import Pinned
-from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.merging.inputs import tree_of
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.model import Commit, SplitParameters, Token
+from graveler.operations.parts.division import AnotherRoundError, Results, Sizes, begun_result, planned
+from graveler.operations.parts.joined_parts import Joined
+from graveler.operations.parts.part_files import PartResult, Plan
+from graveler.operations.pinned_requests import Pinned
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import shard_count
@@ -71,8 +71,8 @@ class CommitWork:
         self._only_while = only_while
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """See :class:`Work`. Seals, as commit in one call; reads the head's metarange, and a sample of what is staged: for each
-        token one table read for each of :data:`_STRATA` places, and some more behind the last of the head's keys."""
+        """See :class:`PartedWork`. Seals, as commit in one call; reads the head's metarange, and a sample of what is staged: for
+        each token one table read for each of :data:`_STRATA` places, and some more behind the last of the head's keys."""
         check_info(self._request.info, self._repository.clock.now())
         earlier = None if before is None else before.own
         sealed = seal_once(self._repository, self._request, self._operation)
@@ -117,8 +117,8 @@ class CommitWork:
         return Plan((), done=made.id)
 
     def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
-        """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each shard and
-        thousand changes; its new ranges written. For the part that the original call had already built, one metarange."""
+        """See :class:`PartedWork`. The head's metarange, the ranges that change in the interval, one table read for each shard
+        and thousand changes; its new ranges written. For the part that the original call had already built, one metarange."""
         part = plan.parts[number]
         done = begun_result(self._repository.trees, self._begun, part)
         if done is not None:
@@ -140,7 +140,7 @@ class CommitWork:
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on; if the head has
+        """See :class:`PartedWork`. One object read for each part, seams, and as commit in one call from there on; if the head has
         moved, also as :meth:`Joined.on`, with the changes there."""
         joined: Joined | None = None
         changes = staged_changes(self._repository.staged, plan.tokens)
@@ -182,11 +182,11 @@ class CommitWork:
             )
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. The sealed token claims the changes, and :meth:`run` renews its lease."""
+        """See :class:`PartedWork`. The sealed token claims the changes, and :meth:`run` renews its lease."""
         return nullcontext()
 
     def give_up(self) -> None:
-        """See :class:`Work`. The next commit takes what was sealed, at once. Two table reads, one write."""
+        """See :class:`PartedWork`. The next commit takes what was sealed, at once. Two table reads, one write."""
         own = own_token(self._repository, self._repository.branches.state(self._request.branch), self._operation)
         if own is not None:
             release(self._repository, own, self._operation)

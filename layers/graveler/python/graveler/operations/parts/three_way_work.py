@@ -7,9 +7,6 @@ from graveler.lake.committing.landing import Draft, give_back_turn, keeping_turn
 from graveler.lake.committing.partial_result import merge_terms
 from graveler.lake.committing.resplit import recut
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.joined import Joined
-from graveler.lake.in_parts.part_files import PartResult, Plan
-from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.merging.inputs import trees_of
 from graveler.lake.merging.three_way import (
     MergePlan,
@@ -21,6 +18,9 @@ from graveler.lake.merging.three_way import (
 )
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, MergeStrategies, PartialResult, SplitParameters
+from graveler.operations.parts.division import AnotherRoundError, Results, Sizes, begun_result, planned
+from graveler.operations.parts.joined_parts import Joined
+from graveler.operations.parts.part_files import PartResult, Plan
 from graveler.system.progress import ObjectProgress
 from graveler.tree.apply import Interval
 from graveler.tree.merge import MergeResult, TreeConflict
@@ -47,7 +47,7 @@ class ThreeWayWork:
         self._begun = begun
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """See :class:`Work`. Three metaranges read, and the cost of finding base and head: as merge in one call."""
+        """See :class:`PartedWork`. Three metaranges read, and the cost of finding base and head: as merge in one call."""
         done = written_before(self._repository, self._undertaking.landing)
         if done is not None:
             return Plan((), done=done.id)
@@ -63,8 +63,8 @@ class ThreeWayWork:
         return Plan(parts, head.id, names, recut=split_at(self._repository, chosen.source) != split, split=split)
 
     def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
-        """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written.
-        For the part that the original call had already built, one metarange."""
+        """See :class:`PartedWork`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges
+        written. For the part that the original call had already built, one metarange."""
         part = plan.parts[number]
         begun = begun_result(self._repository.trees, self._begun, part)
         if begun is not None:
@@ -77,7 +77,7 @@ class ThreeWayWork:
         return PartResult(done.lasts, done.packed, merged.conflicts, part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; if the head has
+        """See :class:`PartedWork`. One object read for each part, seams, and as merge in one call from there on; if the head has
         moved, also as :meth:`Joined.on`."""
         joined: Joined | None = None
 
@@ -131,9 +131,9 @@ class ThreeWayWork:
         return merge_part(base, source, destination, interval, split, strategy_by_key(self._strategies))
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. Keeps the branch's turn, in a round that is not the first one."""
+        """See :class:`PartedWork`. Keeps the branch's turn, in a round that is not the first one."""
         return keeping_turn(self._repository, self._undertaking.landing)
 
     def give_up(self) -> None:
-        """See :class:`Work`. One table write."""
+        """See :class:`PartedWork`. One table write."""
         give_back_turn(self._repository, self._undertaking.landing)

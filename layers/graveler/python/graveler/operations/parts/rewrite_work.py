@@ -10,11 +10,11 @@ from graveler.lake.committing.publish import commit_of_request
 from graveler.lake.committing.resplit import recut
 from graveler.lake.committing.rewrite import expect_other_split, rewrite_draft
 from graveler.lake.deadline import Deadline
-from graveler.lake.in_parts.joined import Joined
-from graveler.lake.in_parts.part_files import PartResult, Plan
-from graveler.lake.in_parts.work import Results, Sizes, planned
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, SplitParameters
+from graveler.operations.parts.division import Results, Sizes, planned
+from graveler.operations.parts.joined_parts import Joined
+from graveler.operations.parts.part_files import PartResult, Plan
 from graveler.system.progress import ObjectProgress
 from graveler.tree.apply import Interval
 from graveler.tree.parts import Load, Point, join_parts
@@ -38,8 +38,8 @@ class RewriteWork:
         self._deadline = deadline
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """See :class:`Work`. The head's metarange read. Parts end where ranges do, and their union has to be all of them: so they
-        are divided again each round, and have the name of an earlier part where nothing moved."""
+        """See :class:`PartedWork`. The head's metarange read. Parts end where ranges do, and their union has to be all of them:
+        so they are divided again each round, and have the name of an earlier part where nothing moved."""
         validate_split(self._split)
         done = commit_of_request(self._repository, self._landing.info.request_id)
         if done is not None:
@@ -52,14 +52,14 @@ class RewriteWork:
         return Plan(planned(what, (tree,), points, sizes, before), head.id, (tree.name(),))
 
     def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
-        """See :class:`Work`. The metarange, and the ranges of the interval; as much written."""
+        """See :class:`PartedWork`. The metarange, and the ranges of the interval; as much written."""
         part = plan.parts[number]
         done = recut(_ranges(self._repository.trees.load(plan.trees[0]), part.interval), self._split)
         progress(part.load.records, part.load.bytes)
         return PartResult(done.lasts, done.packed, (), part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; if the head has
+        """See :class:`PartedWork`. One object read for each part, seams, and as merge in one call from there on; if the head has
         moved, also as :meth:`Joined.on`."""
         joined: Joined | None = None
 
@@ -76,11 +76,11 @@ class RewriteWork:
         return land(self._repository, self._landing, lambda: build, self._deadline)
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See :class:`Work`. Keeps the branch's turn, in a round that is not the first one."""
+        """See :class:`PartedWork`. Keeps the branch's turn, in a round that is not the first one."""
         return keeping_turn(self._repository, self._landing)
 
     def give_up(self) -> None:
-        """See :class:`Work`. One table write."""
+        """See :class:`PartedWork`. One table write."""
         give_back_turn(self._repository, self._landing)
 
 
