@@ -42,4 +42,4 @@ def test_a_third_name_is_neither() -> None:
     info = RangeInfo(keys[-1], bytes.fromhex(range_id), keys[0], len(keys), 0, 0, bytes.fromhex(second[::-1]))
     problem = misdescribed(info, keys, records)
     assert problem is not None
-    assert "suffix" in problem.why
+    assert "suffix" in problem.reason

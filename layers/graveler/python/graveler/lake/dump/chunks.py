@@ -175,8 +175,8 @@ def read_chunks(objects: Objects, manifest: Manifest, kind: str, line: type[Line
             raise _damaged(objects, key, str(error)) from None
 
 
-def _damaged(objects: Objects, key: str, why: str) -> CorruptError:
+def _damaged(objects: Objects, key: str, reason: str) -> CorruptError:
     return CorruptError(
-        f"chunk {objects.namespace}/{key} of the dump is damaged: {why}; nothing was restored. Use another dump, or a "
+        f"chunk {objects.namespace}/{key} of the dump is damaged: {reason}; nothing was restored. Use another dump, or a "
         "copy of this file"
     )

@@ -62,26 +62,26 @@ def rebuild_commits(
         records = _Records(objects, file, progress)
         history = records.history
         if reachable_from is None:
-            wanted = [number for number in history.parents_first() if history.generation[number]]
-            asked: list[int] = []
+            chosen = [number for number in history.parents_first() if history.generation[number]]
+            requested: list[int] = []
         else:
-            asked = [history.number(commit_id) for commit_id in reachable_from]
-            wanted = records.reachable(asked)
+            requested = [history.number(commit_id) for commit_id in reachable_from]
+            chosen = records.reachable(requested)
         missing = [
             MissingParent(history.id(number), history.id(parent))
-            for number in wanted
+            for number in chosen
             for parent in history.parents[number]
             if not history.generation[parent]
         ]
-        missing += [MissingParent(None, history.id(number)) for number in asked if not history.generation[number]]
+        missing += [MissingParent(None, history.id(number)) for number in requested if not history.generation[number]]
         commits = CommitStore(tables, uid, capacity=1)
-        for at in range(0, len(wanted), READ_BATCH):
-            _put(tables, commits, records, wanted[at : at + READ_BATCH], revive=reachable_from is not None)
-            progress("commits", min(at + READ_BATCH, len(wanted)), len(wanted))
-        named = {parent for number in wanted for parent in history.parents[number]}
-        heads = [decode_commit(history.id(n), records.read(n)) for n in wanted if n not in named]
+        for begin in range(0, len(chosen), READ_BATCH):
+            _put(tables, commits, records, chosen[begin : begin + READ_BATCH], revive=reachable_from is not None)
+            progress("commits", min(begin + READ_BATCH, len(chosen)), len(chosen))
+        named = {parent for number in chosen for parent in history.parents[number]}
+        heads = [decode_commit(history.id(n), records.read(n)) for n in chosen if n not in named]
     heads.sort(key=lambda commit: (-commit.created, -commit.generation, commit.id))
-    return RebuiltHistory(len(wanted), tuple(records.damaged), tuple(missing), tuple(heads))
+    return RebuiltHistory(len(chosen), tuple(records.damaged), tuple(missing), tuple(heads))
 
 
 class _Records:
@@ -95,9 +95,9 @@ class _Records:
         self.damaged: list[str] = []
         done = 0
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-rebuild") as pool:
-            found = objects.list(f"{COMMITS_FOLDER}/")
-            while batch := list(islice(found, READ_BATCH)):
-                for stored, data in zip(batch, pool.map(lambda one: _get(objects, one.key), batch), strict=True):
+            listed = objects.list(f"{COMMITS_FOLDER}/")
+            while batch := list(islice(listed, READ_BATCH)):
+                for stored, data in zip(batch, pool.map(lambda record: _get(objects, record.key), batch), strict=True):
                     if data is not None:
                         self._add(stored, data)
                 done += len(batch)
@@ -116,14 +116,14 @@ class _Records:
 
     def reachable(self, heads: Sequence[int]) -> list[int]:
         """Return the commits that ``heads`` reach, and that have a record."""
-        seen = dict.fromkeys(heads)
-        waiting = [*seen]
+        reached = dict.fromkeys(heads)
+        waiting = [*reached]
         while waiting:
             for parent in self.history.parents[waiting.pop()]:
-                if parent not in seen:
-                    seen[parent] = None
+                if parent not in reached:
+                    reached[parent] = None
                     waiting.append(parent)
-        return [number for number in seen if self.history.generation[number]]
+        return [number for number in reached if self.history.generation[number]]
 
     def line(self, number: int) -> bytes:
         """Return the next ancestors along first parents."""
@@ -162,11 +162,11 @@ def _get(objects: Objects, key: str) -> bytes | None:
 def _put(tables: Tables, commits: CommitStore, records: _Records, numbers: Sequence[int], *, revive: bool) -> None:
     keys = [commits.key(records.history.id(number)) for number in numbers]
     try:
-        there: list[Item | None] = tables.get_many(keys)
+        items: list[Item | None] = tables.get_many(keys)
     except CorruptError:  # they are written again
-        there = [None] * len(keys)
+        items = [None] * len(keys)
     writes: list[Put] = []
-    for number, key, item in zip(numbers, keys, there, strict=True):
+    for number, key, item in zip(numbers, keys, items, strict=True):
         record = records.read(number)
         if item is None or item.get("record") != record or (revive and "expired" in item):
             published_at = (item or {}).get("published")

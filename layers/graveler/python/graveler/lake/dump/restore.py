@@ -113,12 +113,12 @@ def restore(
     """
     check_repository(name)
     manifest = get_manifest(objects, dump_id)
-    known, item = _settings(objects, manifest, name)
-    uid = known.repository.uid
+    registered, item = _settings(objects, manifest, name)
+    uid = registered.repository.uid
     _refuse_present(tables, uid, name)
     _refuse_purged(tables, uid)
-    beside = (neighbours or Neighbours(tables)).creating(known.repository)
-    marker = _marker(tables, known.repository)
+    neighbour_writes = (neighbours or Neighbours(tables)).creating(registered.repository)
+    marker = _marker(tables, registered.repository)
     owner = _owner(objects, uid)
     branches = [line for chunk in read_chunks(objects, manifest, BRANCHES, RefLine) for line in chunk]
     tags = [line for chunk in read_chunks(objects, manifest, TAGS, RefLine) for line in chunk]
@@ -139,18 +139,20 @@ def restore(
     guard.finish()
     if owner != marker:  # another name, another lake, or it was lost
         objects.put(MARKER, msgspec.json.encode(marker))
-    _publish(tables, refs, known, item, tokens, beside)
-    return Restored(known.repository, dump_id, len(branches), len(tags), staged, commits, missing)
+    _publish(tables, refs, registered, item, tokens, neighbour_writes)
+    return Restored(registered.repository, dump_id, len(branches), len(tags), staged, commits, missing)
 
 
 def _settings(objects: Objects, manifest: Manifest, name: str) -> tuple[KnownRepository, Item]:
     """Return the repository and its item; its namespace is where the dump lies, which may be a copy."""
-    found: list[dict[str, Any]] = [
+    settings: list[dict[str, Any]] = [
         item for chunk in read_chunks(objects, manifest, SETTINGS, dict[str, Any]) for item in chunk
     ]
-    if len(found) != 1:
-        raise CorruptError(f"dump {manifest.id!r} contains the settings of {len(found)} repositories; use another dump")
-    item: Item = {**found[0], "namespace": objects.namespace}
+    if len(settings) != 1:
+        raise CorruptError(
+            f"dump {manifest.id!r} contains the settings of {len(settings)} repositories; use another dump"
+        )
+    item: Item = {**settings[0], "namespace": objects.namespace}
     return decode_repository(name, item), item
 
 
@@ -164,8 +166,8 @@ def _refuse_present(tables: Tables, uid: RepositoryUID, name: str) -> None:
         page = repositories.page("", after, _PAGE)
         for repository in page.results:
             if repository.uid == uid:
-                what = "it is the repository that this dump was made of; delete it first"
-                raise AlreadyExistsError("repository", repository.name, what)
+                reason = "it is the repository that this dump was made of; delete it first"
+                raise AlreadyExistsError("repository", repository.name, reason)
         if page.next_after is None:
             return
         after = page.next_after
@@ -334,17 +336,22 @@ def _refuse_purged(tables: Tables, uid: RepositoryUID) -> None:
 
 
 def _publish(
-    tables: Tables, refs: Refs, known: KnownRepository, item: Item, tokens: _Tokens, beside: Sequence[Write]
+    tables: Tables,
+    refs: Refs,
+    registered: KnownRepository,
+    item: Item,
+    tokens: _Tokens,
+    neighbour_writes: Sequence[Write],
 ) -> None:
     """Make the repository appear. After a lost response, its branches' tokens show whether it was this restore."""
-    repository, repositories = known.repository, Repositories(tables)
-    _, *namespace = repositories.create_writes(known)
+    repository, repositories = registered.repository, Repositories(tables)
+    _, *namespace = repositories.create_writes(registered)
     writes: list[Write] = [
         Put(
             repository_key(repository.name), item, Absent()
         ),  # all its attributes, including those that this version does not know
         *namespace,
-        *beside,
+        *neighbour_writes,
         _undelete(repositories.find_deleted(repository.uid), repository.uid),
     ]
     try:

@@ -106,8 +106,8 @@ def dump(
     staged = ChunkWriter(objects, dump_id, STAGED)
     branches = reader.read(staged, progress)
     tags = list(reader.tags())
-    known = CommitStore(tables, repository.uid)
-    applications = Applications(tables, repository.uid, Refs(tables, repository.uid), known)
+    commit_store = CommitStore(tables, repository.uid)
+    applications = Applications(tables, repository.uid, Refs(tables, repository.uid), commit_store)
     # After the branches: a version whose commit the dumped branch does not have yet counts as not written (C4).
     versions = [RefLine(name, dict(row)) for name, row in applications.all()]
     item = tables.get(repository_key(repository.name))
@@ -115,8 +115,8 @@ def dump(
     if item is None:
         raise RepositoryNotFoundError(repository.name)
     commits = sorted({branch.commit for branch in branches} | {commit for _, commit in tags})
-    CommitRecords(tables, objects, known).settle()
-    _keep_records(commits, known, objects)
+    CommitRecords(tables, objects, commit_store).settle()
+    _keep_records(commits, commit_store, objects)
     chunks = staged.finish()
     for kind, entries in (
         (BRANCHES, [branch.line for branch in branches]),
@@ -217,7 +217,7 @@ class _Reader:
 
     def _noted(self, token: Token, records: list[StagedRecord]) -> list[StagedRecord]:
         """Return the records, read again after noting their objects for the collector, unless these are young."""
-        first, end = records[0][0], records[-1][0] + b"\0"
+        begin, end = records[0][0], records[-1][0] + b"\0"
         noted: set[str] = set()
         while True:
             entries = [self._codec.decode(key, packed) for key, packed in records if packed is not None]
@@ -226,7 +226,7 @@ class _Reader:
                 return records
             self._traces.leave(unknown)
             noted.update(unknown)
-            records = list(self._staged.scan([token], first, end))
+            records = list(self._staged.scan([token], begin, end))
 
     def _accounted(self, before: Sequence[_Branch], after: Sequence[_Branch]) -> bool:
         """Return whether the outcome of every vanished token and branch is known, and the owner of each token. Tokens of a branch
@@ -235,8 +235,8 @@ class _Reader:
         if len(have) < sum(len(branch.tokens) for branch in after):
             return False
         names = {branch.line.name for branch in after}
-        gone = [branch for branch in before if not have.issuperset(branch.tokens) or branch.line.name not in names]
-        for branch in gone:
+        vanished = [branch for branch in before if not have.issuperset(branch.tokens) or branch.line.name not in names]
+        for branch in vanished:
             for token, outcome in zip(branch.tokens, self._outcomes.get_many(branch.tokens), strict=True):
                 undecided = outcome is None or outcome.state is TokenState.SEALED
                 if token not in have and undecided:

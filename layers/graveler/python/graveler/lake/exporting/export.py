@@ -110,10 +110,10 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
         raise InvalidError(f"threads is {threads}; an export needs at least 1")
     goal = repository.commit_of(ref).id
     target = ExportFolder(folder.absolute())
-    found = target.marker()
-    before = found or ExportMarker(repository.repository.uid, prefix, "complete", "")
+    marker = target.marker()
+    before = marker or ExportMarker(repository.repository.uid, prefix, "complete", "")
     _refuse_other(target, before, repository, prefix)
-    if found is not None and found.state == "complete" and found.base == goal and not verify:
+    if marker is not None and marker.state == "complete" and marker.base == goal and not verify:
         return ExportReport(goal)
     run = _Run(repository, target, before, goal, verify=verify, progress=progress, threads=threads)
     if verify:
@@ -122,7 +122,7 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
         return run.estimate()
     left_out = run.left_out()
     with target.claimed():
-        if target.marker() != found:
+        if target.marker() != marker:
             raise BusyError(f"another export to {str(target.root)!r} has finished meanwhile; export again")
         started = before.begun(goal)
         target.mark(started)
@@ -134,13 +134,13 @@ def export(repository: ExportedRepository, request: Export, context: Context) ->
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """A file that may have to change: into ``wanted``, from being absent or one of the objects ``possible``, each of a commit.
+    """A file that may have to change: into ``target``, from being absent or one of the objects ``possible``, each of a commit.
     ``before`` is what it was when an export was last complete."""
 
     name: str
     path: str
     before: ObjectEntry | None
-    wanted: ObjectEntry | None
+    target: ObjectEntry | None
     possible: tuple[tuple[CommitID, ObjectEntry], ...]
 
 
@@ -163,7 +163,7 @@ class _Run:
         self._goal = goal
         self._prefix = marker.prefix
         self._base = self._known(marker.base) if marker.base else None
-        self._others = [self._known(one) for one in marker.targets if one != goal]
+        self._others = [self._known(commit) for commit in marker.targets if commit != goal]
         self._interrupted = marker.state == "started"
         self._verify = verify
         self._progress = progress
@@ -179,15 +179,15 @@ class _Run:
     def left_out(self) -> tuple[tuple[str, str], ...]:
         """Return the objects that this export leaves out, path and reason. Those that were left out before and did not change are
         not among them."""
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         for path, _, _, after in self._differences(self._base, self._goal):
             if after is not None and (problem := self._names.problem_of(after, self._prefix)) is not None:
-                found[path] = problem
+                problems[path] = problem
         was, now = self._alike(self._base), self._alike(self._goal)
         contested = self._contested(self._base, self._goal)
-        found |= {path: IS_FOLDER for path, (_, left_out) in contested.items() if left_out and path not in now}
-        found |= dict.fromkeys(now - was, IS_ALIKE)
-        return tuple(sorted(found.items()))
+        problems |= {path: IS_FOLDER for path, (_, left_out) in contested.items() if left_out and path not in now}
+        problems |= dict.fromkeys(now - was, IS_ALIKE)
+        return tuple(sorted(problems.items()))
 
     def check_files(self) -> None:
         """Raise :class:`ModifiedExportError` unless each file is missing, or in a state that an export gave it."""
@@ -199,17 +199,17 @@ class _Run:
         """Return what the next two passes would do."""
         removed = written = size = 0
         for step in self._steps():
-            if step.wanted is None:
+            if step.target is None:
                 removed += self._folder.exists(step.name)
-            elif not self._is_there(step, step.wanted):
+            elif not self._is_there(step, step.target):
                 written += 1
-                size += step.wanted.size
+                size += step.target.size
         return ExportReport(self._goal, written, removed, size, self.left_out())
 
     def remove(self) -> int:
         """Remove what the goal does not have; first, since a new file may need a folder where an old file is. Return the number
         of files."""
-        return sum(self._folder.remove(step.name) for step in self._steps() if step.wanted is None)
+        return sum(self._folder.remove(step.name) for step in self._steps() if step.target is None)
 
     def write(self) -> tuple[int, int]:
         """Write the files of the goal that differ. Return the numbers of files and bytes."""
@@ -221,8 +221,8 @@ class _Run:
                 steps = self._steps()
                 while True:
                     step = next(steps, None)
-                    if step is not None and step.wanted is not None:
-                        waiting.append(pool.submit(self._bring, step, step.wanted, next(numbers)))
+                    if step is not None and step.target is not None:
+                        waiting.append(pool.submit(self._bring, step, step.target, next(numbers)))
                     if step is None and not waiting:
                         return written, size
                     if waiting and (step is None or len(waiting) >= _IN_FLIGHT):
@@ -240,38 +240,38 @@ class _Run:
     def _steps(self) -> Iterator[_Step]:
         """Yield the files that may have to change, in the order of their names."""
         goal = self._changes(self._base, self._goal)
-        others: list[Iterator[_Change]] = [self._changes(self._base, other) for other in self._others]
+        alternatives: list[Iterator[_Change]] = [self._changes(self._base, other) for other in self._others]
         if self._verify and self._base is not None:
-            others.append((path, base, entry, entry) for path, base, _, entry in self._changes(None, self._base))
-        merged = heapq.merge(goal, *others, key=itemgetter(0))
+            alternatives.append((path, base, entry, entry) for path, base, _, entry in self._changes(None, self._base))
+        merged = heapq.merge(goal, *alternatives, key=itemgetter(0))
         for path, group in groupby(merged, key=itemgetter(0)):
             changes = list(group)
             before = changes[0][2]
-            wanted = next((after for _, commit, _, after in changes if commit == self._goal), before)
+            target = next((after for _, commit, _, after in changes if commit == self._goal), before)
             states = [(self._base, before), *((commit, after) for _, commit, _, after in changes)]
             possible = tuple((commit, entry) for commit, entry in states if commit is not None and entry is not None)
-            yield _Step(path[len(self._prefix) :], path, before, wanted, possible)
+            yield _Step(path[len(self._prefix) :], path, before, target, possible)
 
-    def _changes(self, left: CommitID | None, right: CommitID) -> Iterator[_Change]:
+    def _changes(self, old: CommitID | None, new: CommitID) -> Iterator[_Change]:
         """Yield what turns the files of one commit, or nothing, into those of another, in the order of the paths."""
-        contested = self._contested(left, right)
-        for path, _, before, after in self._with_unchanged(sorted(contested), self._differences(left, right), right):
+        contested = self._contested(old, new)
+        for path, _, before, after in self._with_unchanged(sorted(contested), self._differences(old, new), new):
             was, now = contested.get(path, (False, False))
             file_before, file_after = None if was else before, None if now else after
             if (file_before or file_after) and self._names.problem(path[len(self._prefix) :]) is None:
-                yield path, right, file_before, file_after
+                yield path, new, file_before, file_after
 
     def _with_unchanged(
         self, paths: Sequence[str], differences: Iterator[_Change], commit: CommitID
     ) -> Iterator[_Change]:
         """Yield the differences, and the objects at those ``paths`` that are the same on both sides."""
         waiting = deque(paths)
-        for one in differences:
-            while waiting and waiting[0] < one[0]:
+        for change in differences:
+            while waiting and waiting[0] < change[0]:
                 yield self._unchanged(waiting.popleft(), commit)
-            if waiting and waiting[0] == one[0]:
+            if waiting and waiting[0] == change[0]:
                 waiting.popleft()
-            yield one
+            yield change
         while waiting:
             yield self._unchanged(waiting.popleft(), commit)
 
@@ -279,17 +279,17 @@ class _Run:
         entry = self._repository.stat(commit, path)
         return path, commit, entry, entry
 
-    def _differences(self, left: CommitID | None, right: CommitID) -> Iterator[_Change]:
+    def _differences(self, old: CommitID | None, new: CommitID) -> Iterator[_Change]:
         """Yield what turns one commit, or nothing, into another, in the order of the paths."""
-        if left is None:
-            for entry in self._repository.objects(right, self._prefix):
-                yield entry.path, right, None, entry
+        if old is None:
+            for entry in self._repository.objects(new, self._prefix):
+                yield entry.path, new, None, entry
             return
         after: str | None = ""
         while after is not None:
-            page = self._repository.diff(left, right, prefix=self._prefix, after=after, amount=_PAGE)
+            page = self._repository.diff(old, new, prefix=self._prefix, after=after, amount=_PAGE)
             for change in page.results:
-                yield change.path, right, change.before, change.after
+                yield change.path, new, change.before, change.after
             after = page.next_after
 
     def _known(self, commit_id: str) -> CommitID:
@@ -303,28 +303,30 @@ class _Run:
 
     # Names
 
-    def _contested(self, left: CommitID | None, right: CommitID) -> Mapping[str, tuple[bool, bool]]:
+    def _contested(self, old: CommitID | None, new: CommitID) -> Mapping[str, tuple[bool, bool]]:
         """Return the objects that cannot be files beside another one, in either commit, as far as that may have changed between
         them: whether that is so in the first and in the second."""
-        known = self._pairs.get((left, right))
-        if known is None:
-            found = dict(self._new_folders(right) if left is None else self._changed_folders(left, right))
-            was, now = self._alike(left), self._alike(right)
+        contested = self._pairs.get((old, new))
+        if contested is None:
+            folders = dict(self._new_folders(new) if old is None else self._changed_folders(old, new))
+            was, now = self._alike(old), self._alike(new)
             for path in was | now:
-                before, after = found.get(path, (False, False))
-                found[path] = before or path in was, after or path in now
-            known = self._pairs[left, right] = found
-        return known
+                before, after = folders.get(path, (False, False))
+                folders[path] = before or path in was, after or path in now
+            contested = self._pairs[old, new] = folders
+        return contested
 
     def _alike(self, commit: CommitID | None) -> AbstractSet[str]:
         """Return the objects of a commit whose file would be that of another one, if the file system ignores case."""
         if commit is None or not self._names.folds:
             return frozenset()
-        known = self._same_names.get(commit)
-        if known is None:
+        alike = self._same_names.get(commit)
+        if alike is None:
             left_out = unwritable(lambda: self._repository.objects(commit, self._prefix), self._prefix, self._names)
-            known = self._same_names[commit] = frozenset(path for path, why in left_out.items() if why == IS_ALIKE)
-        return known
+            alike = self._same_names[commit] = frozenset(
+                path for path, reason in left_out.items() if reason == IS_ALIKE
+            )
+        return alike
 
     def _new_folders(self, commit: CommitID) -> Iterator[tuple[str, tuple[bool, bool]]]:
         paths = (path for path, _, _, _ in self._differences(None, commit))
@@ -332,24 +334,24 @@ class _Run:
         for name in files_that_are_folders(name for name in names if self._names.problem(name) is None):
             yield self._prefix + name, (False, True)
 
-    def _changed_folders(self, left: CommitID, right: CommitID) -> Iterator[tuple[str, tuple[bool, bool]]]:
-        for path, _, before, after in self._differences(left, right):
+    def _changed_folders(self, old: CommitID, new: CommitID) -> Iterator[tuple[str, tuple[bool, bool]]]:
+        for path, _, before, after in self._differences(old, new):
             name = path[len(self._prefix) :]
             if self._names.problem(name) is not None:
                 continue
             if before is None or after is None:
-                at = path.find("/", len(self._prefix))
-                while at > 0:
-                    above = path[:at]
-                    if self._object_at(left, above) or self._object_at(right, above):
-                        yield above, self._are_folders(left, right, above)
-                    at = path.find("/", at + 1)
+                slash = path.find("/", len(self._prefix))
+                while slash > 0:
+                    above = path[:slash]
+                    if self._object_at(old, above) or self._object_at(new, above):
+                        yield above, self._are_folders(old, new, above)
+                    slash = path.find("/", slash + 1)
             elif not (self._interrupted or self._names.folds or self._folder.is_folder(name)):
                 continue  # nothing is below it, nor was
-            yield path, self._are_folders(left, right, path)
+            yield path, self._are_folders(old, new, path)
 
-    def _are_folders(self, left: CommitID, right: CommitID, path: str) -> tuple[bool, bool]:
-        was, now = (self._object_at(commit, path) and self._has_below(commit, path) for commit in (left, right))
+    def _are_folders(self, old: CommitID, new: CommitID, path: str) -> tuple[bool, bool]:
+        was, now = (self._object_at(commit, path) and self._has_below(commit, path) for commit in (old, new))
         return was, now
 
     def _has_below(self, commit: CommitID, path: str) -> bool:
@@ -357,7 +359,7 @@ class _Run:
         after: str | None = ""
         while after is not None:
             page = self._repository.list_objects(commit, prefix=path + "/", after=after, amount=_SHOWN)
-            if any(self._names.problem(one.path[len(self._prefix) :]) is None for one in page.results):
+            if any(self._names.problem(listed.path[len(self._prefix) :]) is None for listed in page.results):
                 return True
             after = page.next_after
         return False
@@ -388,19 +390,19 @@ class _Run:
             return ""
         return digest.hexdigest()
 
-    def _is_there(self, step: _Step, wanted: ObjectEntry) -> bool:
+    def _is_there(self, step: _Step, target: ObjectEntry) -> bool:
         if self._interrupted:
-            return self._folder.holds(step.name, wanted) is True
-        if step.before is None or not same_bytes(step.before, wanted):
+            return self._folder.holds(step.name, target) is True
+        if step.before is None or not same_bytes(step.before, target):
             return False
         return not self._verify or self._folder.exists(step.name)
 
-    def _bring(self, step: _Step, wanted: ObjectEntry, number: int) -> int | None:
+    def _bring(self, step: _Step, target: ObjectEntry, number: int) -> int | None:
         """Write a file and return its bytes; None if the file was as wanted."""
-        if self._is_there(step, wanted):
+        if self._is_there(step, target):
             return None
-        self._folder.write(step.name, number, lambda: self._pieces(wanted))
-        return wanted.size
+        self._folder.write(step.name, number, lambda: self._pieces(target))
+        return target.size
 
     def _pieces(self, entry: ObjectEntry) -> Iterator[bytes]:
         """Yield the object's bytes. :class:`DamagedObjectError` instead of the end if they are not what the commit recorded."""

@@ -59,14 +59,14 @@ class ExportMarker(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, state="complete", base=goal, targets=(), run="")
 
 
-def same_bytes(one: ObjectEntry, other: ObjectEntry) -> bool:
+def same_bytes(entry: ObjectEntry, other: ObjectEntry) -> bool:
     """Return whether two objects have the same bytes, as far as the lake knows. Without a known checksum, those at another
     address, or of another time, may differ."""
-    if (one.size, one.checksum) != (other.size, other.checksum):
+    if (entry.size, entry.checksum) != (other.size, other.checksum):
         return False
-    if noted_time(one.checksum) is not None:
-        return one.address == other.address
-    return bool(one.checksum) or (one.address, one.mtime) == (other.address, other.mtime)
+    if noted_time(entry.checksum) is not None:
+        return entry.address == other.address
+    return bool(entry.checksum) or (entry.address, entry.mtime) == (other.address, other.mtime)
 
 
 class ExportFolder:
@@ -74,7 +74,7 @@ class ExportFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._made: set[str] = set()
+        self._folders: set[str] = set()
 
     def marker(self) -> ExportMarker | None:
         """Return the folder's marker; None if the folder is empty, or does not exist.
@@ -157,8 +157,8 @@ class ExportFolder:
         with self._errors(name), path.open("rb") as file:
             while piece := file.read(_PIECE):
                 digest.update(piece)
-        found = digest.hexdigest()
-        return found == noted or (md5_stored is not None and found == md5_stored())
+        actual = digest.hexdigest()
+        return actual == noted or (md5_stored is not None and actual == md5_stored())
 
     def exists(self, name: str) -> bool:
         """Return whether anything but a folder has this name."""
@@ -189,9 +189,9 @@ class ExportFolder:
         unfinished = self.root / _UNFINISHED / str(number)
         with self._errors(name), unfinished.open("xb", buffering=0) as file:
             for piece in pieces():
-                left = memoryview(piece)
-                while left:
-                    left = left[file.write(left) :]
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[file.write(rest) :]
         self._make_folder_of(name)
         with self._errors(name):
             try:
@@ -227,27 +227,27 @@ class ExportFolder:
 
     def _has_folder_of(self, name: str) -> bool:
         """Return whether all entries above a file are folders, and not links to elsewhere."""
-        at = name.rfind("/")
-        while at > 0:
+        slash = name.rfind("/")
+        while slash > 0:
             with self._errors(name), _absent():
-                if stat.S_ISDIR(os.lstat(self.root / name[:at]).st_mode):
-                    at = name.rfind("/", 0, at)
+                if stat.S_ISDIR(os.lstat(self.root / name[:slash]).st_mode):
+                    slash = name.rfind("/", 0, slash)
                     continue
             return False
         return True
 
     def _make_folder_of(self, name: str) -> None:
-        at = name.find("/")
-        while at > 0:
-            folder = name[:at]
-            if folder not in self._made:
+        slash = name.find("/")
+        while slash > 0:
+            folder = name[:slash]
+            if folder not in self._folders:
                 with self._errors(name):
                     with suppress(FileExistsError):
                         (self.root / folder).mkdir()
                     if not stat.S_ISDIR(os.lstat(self.root / folder).st_mode):
                         raise self._in_the_way(folder)
-                self._made.add(folder)
-            at = name.find("/", at + 1)
+                self._folders.add(folder)
+            slash = name.find("/", slash + 1)
 
     def _in_the_way(self, name: str) -> ExportFolderError:
         return ExportFolderError(

@@ -27,7 +27,7 @@ class UnwritableKeysError(InvalidError):
         self.problems = tuple(problems)
         count = len(self.problems)
         subject = f"{count} object{'s' if count != 1 else ''} cannot be {'files' if count != 1 else 'a file'}"
-        shown = "; ".join(f"{path[:200]!r} {why}" for path, why in self.problems[:_SHOWN])
+        shown = "; ".join(f"{path[:200]!r} {reason}" for path, reason in self.problems[:_SHOWN])
         shown += "; …" if count > _SHOWN else ""
         if is_rest_written:
             super().__init__(
@@ -53,12 +53,12 @@ class FileNames(msgspec.Struct, frozen=True):
     @classmethod
     def below(cls, folder: Path, reserved: frozenset[str]) -> "FileNames":
         """Return the limits for files in ``folder``, which need not exist yet."""
-        at = folder
-        while not at.exists() and at != at.parent:
-            at = at.parent
+        existing = folder
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
         # One byte for the slash behind the folder, one for the NUL that the limit includes.
-        room = os.pathconf(at, "PC_PATH_MAX") - len(os.fsencode(folder)) - 2
-        return cls(os.pathconf(at, "PC_NAME_MAX"), room, reserved, folds_case(at))
+        room = os.pathconf(existing, "PC_PATH_MAX") - len(os.fsencode(folder)) - 2
+        return cls(os.pathconf(existing, "PC_NAME_MAX"), room, reserved, folds_case(existing))
 
     def problem(self, name: str) -> str | None:
         """Return why an object cannot be the file ``name``, a path relative to the folder; None if it can."""
@@ -83,19 +83,19 @@ def folds_case(folder: Path) -> bool:
     """Return whether the file system of an existing folder ignores the case of names, as macOS does by default. It looks for a
     folder above under its own name in the other case, and writes nothing; False if no name there has letters."""
     device = folder.stat().st_dev
-    for at in (folder, *folder.parents):
-        if at.parent == at or at.parent.stat().st_dev != device:
+    for ancestor in (folder, *folder.parents):
+        if ancestor.parent == ancestor or ancestor.parent.stat().st_dev != device:
             return False  # the name of a mount point belongs to the file system above
-        other = at.with_name(at.name.swapcase())
-        if other != at:
-            return other.exists() and other.samefile(at)
+        other = ancestor.with_name(ancestor.name.swapcase())
+        if other != ancestor:
+            return other.exists() and other.samefile(ancestor)
     return False
 
 
 def unwritable(entries: Callable[[], Iterable[ObjectEntry]], prefix: str, names: FileNames) -> Mapping[str, str]:
     """Return those of the objects below ``prefix``, in the order of their paths, that cannot be files side by side: path and
     reason. Reads ``entries`` once; three times if the file system ignores case."""
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
 
     def possible() -> Iterator[str]:
         for entry in entries():
@@ -103,13 +103,13 @@ def unwritable(entries: Callable[[], Iterable[ObjectEntry]], prefix: str, names:
             if problem is None:
                 yield entry.path
             else:
-                found[entry.path] = problem
+                problems[entry.path] = problem
 
     for path in files_that_are_folders(possible()):
-        found[path] = IS_FOLDER
+        problems[path] = IS_FOLDER
     if names.folds:
-        found |= dict.fromkeys(alike(lambda: (one for one in possible() if one not in found)), IS_ALIKE)
-    return found
+        problems |= dict.fromkeys(alike(lambda: (path for path in possible() if path not in problems)), IS_ALIKE)
+    return problems
 
 
 def alike(names: Callable[[], Iterable[str]]) -> Iterator[str]:
@@ -123,23 +123,23 @@ def alike(names: Callable[[], Iterable[str]]) -> Iterator[str]:
         (doubtful if key in files else files).add(key)
         folders.update(above)
     doubtful |= files & folders
-    seen: set[int] = set()
+    yielded: set[int] = set()
     for name in names() if doubtful else ():
         key = _folded_keys(name)[0]
         if key in doubtful:
-            if key in seen or key in folders:
+            if key in yielded or key in folders:
                 yield name
-            seen.add(key)
+            yielded.add(key)
 
 
 def _folded_keys(name: str) -> list[int]:
     """Return a number that stands for the name without case, and one for each folder above it."""
     folded = normalize("NFC", normalize("NFC", name).casefold())
     keys = [xxhash.xxh3_128_intdigest(folded.encode(errors="surrogatepass"))]
-    at = folded.find("/", 1)
-    while at > 0:
-        keys.append(xxhash.xxh3_128_intdigest(folded[:at].encode(errors="surrogatepass")))
-        at = folded.find("/", at + 1)
+    slash = folded.find("/", 1)
+    while slash > 0:
+        keys.append(xxhash.xxh3_128_intdigest(folded[:slash].encode(errors="surrogatepass")))
+        slash = folded.find("/", slash + 1)
     return keys
 
 
@@ -150,7 +150,7 @@ def files_that_are_folders(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         while above and not name.startswith(above[-1]):
             above.pop()
-        for one in above:
-            if name[len(one)] == "/":
-                yield one
+        for folder in above:
+            if name[len(folder)] == "/":
+                yield folder
         above.append(name)

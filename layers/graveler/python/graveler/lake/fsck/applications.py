@@ -51,7 +51,7 @@ class ApplicationCheck:
         for sort, item in scan(self._tables, self._applications.partition):
             name = sort.decode("utf-8", "backslashreplace")
             if isinstance(item, DamagedItem) and item.rest:
-                rest = f"cannot be read from {name!r} on: {item.why}"
+                rest = f"cannot be read from {name!r} on: {item.reason}"
                 where = f"partition {self._applications.partition}"
                 damages.append(Damage(FindingKind.TABLE, where, rest, "Restore the table from a copy"))
             elif (damage := self._look(sort, name, item, heads)) is not None:
@@ -60,14 +60,14 @@ class ApplicationCheck:
 
     def _look(self, sort: bytes, name: str, item: Item | DamagedItem, heads: dict[str, CommitID]) -> Damage | None:
         branch, _, application = name.partition("\0")
-        what = f"the row of application {application!r} on branch {branch!r}"
+        subject = f"the row of application {application!r} on branch {branch!r}"
         refs = (AffectedRef("branch", branch),) if branch in heads else ()
 
-        def damage(why: str, remedy: str) -> Damage:
-            return Damage(FindingKind.APPLICATION, what, why, remedy, refs=refs)
+        def damage(reason: str, remedy: str) -> Damage:
+            return Damage(FindingKind.APPLICATION, subject, reason, remedy, refs=refs)
 
         if isinstance(item, DamagedItem):
-            return damage(f"cannot be read: {item.why}", _UNREADABLE)
+            return damage(f"cannot be read: {item.reason}", _UNREADABLE)
         try:
             last = decode_last(name, item)
             check_application(Application(application, last.version))
@@ -81,10 +81,12 @@ class ApplicationCheck:
         except RefNotFoundError:
             if last.commit_id in self._logged(branch)[0]:
                 return None
-            found = damage(f"names commit {last.commit_id!r} for version {last.version}, which does not exist", _GONE)
+            removable = damage(
+                f"names commit {last.commit_id!r} for version {last.version}, which does not exist", _GONE
+            )
             if self._repair and self._removed(Key(self._applications.partition, sort), last):
-                found.remedy, found.repaired = "Removed", True
-            return found
+                removable.remedy, removable.repaired = "Removed", True
+            return removable
         except CorruptError:
             return None  # the check of the commits reports it
         if self._is_or_was_on(branch, head, commit):
@@ -96,7 +98,7 @@ class ApplicationCheck:
         if self._leads(commit, head):
             return True
         logged, whole = self._logged(branch)
-        return not whole or any(self._leads(commit, one) for one in logged)
+        return not whole or any(self._leads(commit, commit_id) for commit_id in logged)
 
     def _leads(self, commit: Commit, head: CommitID) -> bool:
         try:
@@ -106,15 +108,15 @@ class ApplicationCheck:
 
     def _logged(self, branch: str) -> tuple[dict[CommitID, None], bool]:
         """Return the commits that the branch's log names, the newest first; and whether it begins with the branch's creation."""
-        found: dict[CommitID, None] = {}
+        commit_ids: dict[CommitID, None] = {}
         whole = False
         try:
             for row in self._log.rows("branch", branch, _PAGE):
-                found |= dict.fromkeys(one for one in (row.new, row.old) if one is not None)
+                commit_ids |= dict.fromkeys(commit_id for commit_id in (row.new, row.old) if commit_id is not None)
                 whole = row.old is None
         except CorruptError:
             whole = False  # the check of the logs reports the row
-        return found, whole
+        return commit_ids, whole
 
     def _removed(self, key: Key, last: LastVersion) -> bool:
         """Remove the row, if it is as it was read."""

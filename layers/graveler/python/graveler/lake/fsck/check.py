@@ -53,7 +53,7 @@ _SHARED: Final = (
 
 
 def fsck(
-    known: KnownRepository,
+    registered: KnownRepository,
     tables: Tables,
     objects: Objects,
     *,
@@ -84,7 +84,7 @@ def fsck(
     record, 100 µs a file outside. Memory: 300 bytes a commit, 250 a range, and the records of one; 8 MiB for the bytes of
     objects. Raises :class:`graveler.errors.UnavailableError` when a store is unavailable.
     """
-    repository = known.repository
+    repository = registered.repository
     history, counts = History(), Counts()
     table_state, table_damages = _check_table(tables)
     progress("table", 1, 1)
@@ -123,7 +123,7 @@ def fsck(
     damages = [
         *table_damages,
         *([] if folder_permissions is None else _check_permissions(folder_permissions, repair=repair)),
-        *_check_namespace(known, tables, store, repair=repair),
+        *_check_namespace(registered, tables, store, repair=repair),
         *_check_neighbours(repository, Neighbours(tables, folder_permissions.folder if folder_permissions else None)),
         *ref_check.damages,
         *lease_damages,
@@ -154,8 +154,8 @@ def _check_permissions(folder_permissions: FolderPermissions, *, repair: bool) -
     wider = folder_permissions.wider()
     if not wider:
         return []
-    why = "is open to users who should not use this lake: they could read the secrets that sign URLs and tokens"
-    damage = Damage(FindingKind.PERMISSIONS, str(wider[0]), why, _NARROW)
+    reason = "is open to users who should not use this lake: they could read the secrets that sign URLs and tokens"
+    damage = Damage(FindingKind.PERMISSIONS, str(wider[0]), reason, _NARROW)
     if repair:
         damage.remedy, damage.repaired = (
             f"{folder_permissions.narrow()} files and folders were closed to them",
@@ -164,11 +164,11 @@ def _check_permissions(folder_permissions: FolderPermissions, *, repair: bool) -
     return [damage]
 
 
-def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, repair: bool) -> list[Damage]:
+def _check_namespace(registered: KnownRepository, tables: Tables, store: Store, *, repair: bool) -> list[Damage]:
     """Check that the namespace and the table name this repository as the namespace's owner."""
-    repository, repositories = known.repository, Repositories(tables)
+    repository, repositories = registered.repository, Repositories(tables)
     damages = []
-    for write in repositories.create_writes(known)[1:]:
+    for write in repositories.create_writes(registered)[1:]:
         item = tables.get(write.key)
         if item is not None and item.get("uid") == repository.uid:
             continue
@@ -181,12 +181,15 @@ def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, re
                 tables.put(write.key, write.item, Absent())
                 damage.remedy, damage.repaired = "Written again", True
         damages.append(damage)
-    why = _whose(store.get(MARKER), repository, tables.get(LAKE))
-    if why is not None:
+    trouble = _whose(store.get(MARKER), repository, tables.get(LAKE))
+    if trouble is not None:
         damage = Damage(
-            FindingKind.MARKER, f"{repository.namespace}/{MARKER}", why.why, _MARK if why.missing else _SHARED
+            FindingKind.MARKER,
+            f"{repository.namespace}/{MARKER}",
+            trouble.reason,
+            _MARK if trouble.missing else _SHARED,
         )
-        if why.missing and repair and repositories.mark(repository, store.objects):
+        if trouble.missing and repair and repositories.mark(repository, store.objects):
             damage.remedy, damage.repaired = "Written again", True
         damages.append(damage)
     return damages
@@ -229,20 +232,20 @@ def _garbage(
         for sort, item in scan(tables, f"{repository.uid}/commit/{digit}"):
             unread = isinstance(item, DamagedItem) and item.rest
             items += not unread and not history.names(sort.decode("ascii", "replace"))
-    found = {COMMITS_FOLDER: 0, f"{FOLDER}/{METARANGES}": 0, f"{FOLDER}/{RANGES}": 0}
-    known = {
+    unreached = {COMMITS_FOLDER: 0, f"{FOLDER}/{METARANGES}": 0, f"{FOLDER}/{RANGES}": 0}
+    is_reached = {
         COMMITS_FOLDER: history.names,
         f"{FOLDER}/{METARANGES}": history.has_metarange,
         f"{FOLDER}/{RANGES}": trees.knows_range,
     }
     size = listed = 0
-    for folder, is_known in known.items():
+    for folder, is_kept in is_reached.items():
         for stored in objects.list(f"{folder}/"):
             listed += 1
-            if not is_known(stored.key.removeprefix(f"{folder}/")):
-                found[folder] += 1
+            if not is_kept(stored.key.removeprefix(f"{folder}/")):
+                unreached[folder] += 1
                 size += stored.size
             if listed % 1000 == 0:
                 progress("garbage", listed, listed)
-    records, metaranges, ranges = found.values()
+    records, metaranges, ranges = unreached.values()
     return Garbage(items, records, metaranges, ranges, size)

@@ -29,7 +29,7 @@ class _Copy(Struct, frozen=True):
     """One of a commit's two copies: the commit, or why there is none."""
 
     commit: Commit | None
-    why: str = ""
+    reason: str = ""
     missing: bool = False
     refused: bool = False
 
@@ -92,9 +92,9 @@ class CommitCheck:
         for number, cid, (item, data) in zip(numbers, ids, self._fetch(ids), strict=True):
             table, store = _from_table(cid, item), _from_store(cid, data)
             if table.missing and store.missing and number in logged and self._child_of(number) is None:
-                why = f"names commit {cid}, which does not exist"
+                reason = f"names commit {cid}, which does not exist"
                 remedy = "Nothing else needs it; only an undo to it is impossible"
-                self._add(number, FindingKind.REFLOG, logged[number], why, remedy)
+                self._add(number, FindingKind.REFLOG, logged[number], reason, remedy)
                 continue
             self._judge(number, cid, table, store)
             commit = table.commit or store.commit
@@ -119,13 +119,13 @@ class CommitCheck:
                 self._ahead.clear()
                 missing = ids
             hints = [cid for cid in self._hints if cid not in self._ahead and not self._was_read(cid)]
-            wanted = list(dict.fromkeys([*missing, *hints]))[: max(READ_BATCH, len(missing))]
-            stored = self._store.get_many([f"{COMMITS_FOLDER}/{cid}" for cid in wanted])
-            self._ahead.update(zip(wanted, zip(self._items(wanted), stored, strict=True), strict=True))
+            requested = list(dict.fromkeys([*missing, *hints]))[: max(READ_BATCH, len(missing))]
+            stored = self._store.get_many([f"{COMMITS_FOLDER}/{cid}" for cid in requested])
+            self._ahead.update(zip(requested, zip(self._items(requested), stored, strict=True), strict=True))
         fetched = [self._ahead.pop(cid) for cid in ids]
         lines = [item.get("line") for item, _ in fetched if isinstance(item, Mapping)]
         digits = [line.hex() for line in lines if isinstance(line, bytes)]
-        self._hints = [CommitID(text[at : at + 64]) for text in digits for at in range(0, len(text) - 63, 64)]
+        self._hints = [CommitID(text[begin : begin + 64]) for text in digits for begin in range(0, len(text) - 63, 64)]
         return fetched
 
     def _was_read(self, cid: CommitID) -> bool:
@@ -164,31 +164,31 @@ class CommitCheck:
                 self._unsettled.add(number)
         elif table.commit is not None:
             kind = FindingKind.UNREADABLE if store.refused else FindingKind.COMMIT_RECORD
-            why = f"has no valid copy in the object store: the record {store.why}"
-            damage = self._add(number, kind, f"commit {cid}", why, _RUN_REPAIR)
+            reason = f"has no valid copy in the object store: the record {store.reason}"
+            damage = self._add(number, kind, f"commit {cid}", reason, _RUN_REPAIR)
             if store.refused:
                 damage.remedy = "Run again when the object store responds"
             elif self._repair:
                 self._put_record(table.commit)
                 _mended(damage, "the table's copy")
         elif store.commit is not None:
-            why = f"has no valid copy in the table: the item {table.why}"
-            damage = self._add(number, FindingKind.COMMIT_ITEM, f"commit {cid}", why, _RUN_REPAIR)
+            reason = f"has no valid copy in the table: the item {table.reason}"
+            damage = self._add(number, FindingKind.COMMIT_ITEM, f"commit {cid}", reason, _RUN_REPAIR)
             self._unlisted.append((store.commit, damage))
         elif table.missing and store.missing:
-            why = f"does not exist, but {self._who_names(number)}"
+            reason = f"does not exist, but {self._who_names(number)}"
             remedy = (
                 "It cannot be rebuilt: its contents, and history that only it leads to, are lost unless you restore "
                 f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace and run again with repair"
             )
-            self._add(number, FindingKind.COMMIT_MISSING, f"commit {cid}", why, remedy)
+            self._add(number, FindingKind.COMMIT_MISSING, f"commit {cid}", reason, remedy)
         else:
-            why = f"cannot be read: in the table it {table.why}; in the object store it {store.why}"
+            reason = f"cannot be read: in the table it {table.reason}; in the object store it {store.reason}"
             remedy = (
                 "It cannot be rebuilt: its contents, and history that only it leads to, are lost unless you restore "
                 f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace and run again with repair"
             )
-            self._add(number, FindingKind.COMMIT_DAMAGED, f"commit {cid}", why, remedy)
+            self._add(number, FindingKind.COMMIT_DAMAGED, f"commit {cid}", reason, remedy)
 
     def _check_generations(self) -> list[int]:
         """Check the generations, and return the true ones: each one more than the highest parent's. So one wrong one is one
@@ -203,22 +203,22 @@ class CommitCheck:
             if not recorded:
                 true[number] = 0
             elif recorded != true[number] and number not in self._unsettled:
-                why = f"has generation {recorded} instead of {true[number]}, one more than its highest parent"
+                reason = f"has generation {recorded} instead of {true[number]}, one more than its highest parent"
                 remedy = (
                     "Both copies agree; merges and logs may choose wrong bases. Restore the commit's item and its record "
                     f"{COMMITS_FOLDER}/{self._history.id(number)} from copies"
                 )
-                self._add(number, FindingKind.GENERATION, f"commit {self._history.id(number)}", why, remedy)
+                self._add(number, FindingKind.GENERATION, f"commit {self._history.id(number)}", reason, remedy)
         return true
 
     def _settle(self, number: int, table: Commit, store: Commit, generation: int) -> None:
         """Decide which of two copies with one ID is right, by the generation and by whether the metarange file exists."""
         differ = [field for field in ("generation", "metarange") if getattr(table, field) != getattr(store, field)]
-        why = "has two copies that differ: " + "; ".join(
+        reason = "has two copies that differ: " + "; ".join(
             f"{field} is {getattr(table, field)!r} in the table and {getattr(store, field)!r} in the object store"
             for field in differ
         )
-        damage = self._add(number, FindingKind.COMMIT_DISAGREES, f"commit {table.id}", why, "")
+        damage = self._add(number, FindingKind.COMMIT_DISAGREES, f"commit {table.id}", reason, "")
         right = [
             copy
             for copy in (table, store)
@@ -259,8 +259,8 @@ class CommitCheck:
     def _put_record(self, commit: Commit) -> None:
         self._store.objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
 
-    def _add(self, number: int, kind: FindingKind, what: str, why: str, remedy: str) -> Damage:
-        damage = Damage(kind, what, why, remedy, commits={number})
+    def _add(self, number: int, kind: FindingKind, subject: str, reason: str, remedy: str) -> Damage:
+        damage = Damage(kind, subject, reason, remedy, commits={number})
         self.damages.append(damage)
         return damage
 
@@ -283,7 +283,7 @@ def _from_table(cid: CommitID, item: Item | CorruptError | None) -> _Copy:
 
 def _from_store(cid: CommitID, data: bytes | Trouble) -> _Copy:
     if isinstance(data, Trouble):
-        return _Copy(None, data.why, missing=data.missing, refused=not data.missing)
+        return _Copy(None, data.reason, missing=data.missing, refused=not data.missing)
     return _decoded(cid, data)
 
 

@@ -26,12 +26,12 @@ _MAX_TOTAL: Final = (1 << 64) - 1
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A violation of a rule, in the objects from ``first`` to ``last``."""
+    """A violation of a rule, in the objects from ``first_key`` to ``last_key``."""
 
     kind: FindingKind
-    why: str
-    first: bytes | None = None
-    last: bytes | None = None
+    reason: str
+    first_key: bytes | None = None
+    last_key: bytes | None = None
 
 
 def open_file(kind: str, name: str, data: bytes) -> Records:
@@ -44,9 +44,9 @@ def open_file(kind: str, name: str, data: bytes) -> Records:
     keys, packed = expect_name(table, name)
     if not keys:
         raise MalformedTableError("is empty")
-    for one, other in pairwise(keys):
-        if one >= other:
-            raise MalformedTableError(f"its keys are not in order: {one!r} comes before {other!r}")
+    for key, following in pairwise(keys):
+        if key >= following:
+            raise MalformedTableError(f"its keys are not in order: {key!r} comes before {following!r}")
     return keys, packed
 
 
@@ -58,12 +58,12 @@ def descriptions(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[list[R
         try:
             info = RangeInfo.unpack(last, description)
         except UNREADABLE as error:
-            why = f"the description of its range that ends with {last!r} cannot be read: {error}"
-            problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, None, last))
+            reason = f"the description of its range that ends with {last!r} cannot be read: {error}"
+            problems.append(Problem(FindingKind.METARANGE_DAMAGED, reason, None, last))
             continue
         if len(identity(description)) != _ID_BYTES or len(info.suffix) != SUFFIX_BYTES:
-            why = f"the description of its range that ends with {last!r} names no file"
-            problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, info.first, last))
+            reason = f"the description of its range that ends with {last!r} names no file"
+            problems.append(Problem(FindingKind.METARANGE_DAMAGED, reason, info.first, last))
             continue
         infos.append(info)
     return infos, problems
@@ -72,13 +72,14 @@ def descriptions(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[list[R
 def seams(infos: Sequence[RangeInfo], split: SplitParameters) -> list[Problem]:
     """Return where neighbouring ranges overlap, or one ends against the split rule. The descriptions are assumed to be true."""
     problems: list[Problem] = []
-    for one, other in pairwise(infos):
-        if other.first <= one.last:
-            why = f"has ranges that overlap: {one.name} ends with {one.last!r}, but the next one starts with {other.first!r}"
-            problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, other.first, one.last))
-        if not cuts_after(split, one.size, one.last):
-            why = f"ends range {one.name} with {one.last!r}, where the split rule does not end one"
-            problems.append(Problem(FindingKind.CUT, why, one.first, one.last))
+    for info, following in pairwise(infos):
+        if following.first <= info.last:
+            overlap = f"{info.name} ends with {info.last!r}, but the next one starts with {following.first!r}"
+            reason = f"has ranges that overlap: {overlap}"
+            problems.append(Problem(FindingKind.METARANGE_DAMAGED, reason, following.first, info.last))
+        if not cuts_after(split, info.size, info.last):
+            reason = f"ends range {info.name} with {info.last!r}, where the split rule does not end one"
+            problems.append(Problem(FindingKind.CUT, reason, info.first, info.last))
     return problems
 
 
@@ -110,8 +111,8 @@ def misdescribed(info: RangeInfo, keys: Sequence[bytes], packed: Sequence[bytes]
     ]
     if not wrong:
         return None
-    why = f"describes range {info.name} wrongly: {', '.join(wrong)}"
-    return Problem(FindingKind.DESCRIPTION, why, min(info.first, true.first), max(info.last, true.last))
+    reason = f"describes range {info.name} wrongly: {', '.join(wrong)}"
+    return Problem(FindingKind.DESCRIPTION, reason, min(info.first, true.first), max(info.last, true.last))
 
 
 def decode_all(
@@ -132,8 +133,8 @@ def decode_all(
             bad.append((key, f"the key {key[:40]!r}… has {len(key)} bytes"))
     if not bad:
         return entries, None
-    why = f"contains {len(bad)} record{'s' * (len(bad) > 1)} that cannot be read: {'; '.join(reason for _, reason in bad[:3])}"
-    return entries, Problem(FindingKind.RECORD, why, bad[0][0], bad[-1][0])
+    text = f"contains {len(bad)} record{'s' * (len(bad) > 1)} that cannot be read: {'; '.join(text for _, text in bad[:3])}"
+    return entries, Problem(FindingKind.RECORD, text, bad[0][0], bad[-1][0])
 
 
 def missing_cut(split: SplitParameters, keys: Sequence[bytes]) -> Problem | None:

@@ -23,11 +23,11 @@ class Damage(Struct, eq=False):
     """A finding in progress. ``commits`` and ``metaranges`` are numbers in :class:`History`."""
 
     kind: FindingKind
-    what: str
-    why: str
+    subject: str
+    reason: str
     remedy: str
-    first: bytes | None = None
-    last: bytes | None = None
+    first_key: bytes | None = None
+    last_key: bytes | None = None
     commits: set[int] = field(default_factory=set)
     metaranges: set[int] = field(default_factory=set)
     refs: tuple[AffectedRef, ...] = ()
@@ -99,12 +99,12 @@ class History:
         self.parents[number] = tuple(map(self.number, parents))
         self.generation[number] = generation
         if metarange:
-            known = self._metarange_numbers.setdefault(metarange, len(self.metaranges))
-            if known == len(self.metaranges):
+            index = self._metarange_numbers.setdefault(metarange, len(self.metaranges))
+            if index == len(self.metaranges):
                 self.metaranges.append(metarange)
-            self.metarange[number] = known
+            self.metarange[number] = index
             if commit is not None and KEY in commit.metadata:
-                self.cuts.setdefault(known, commit)
+                self.cuts.setdefault(index, commit)
 
     def parents_first(self) -> list[int]:
         """Return all commits, each after its parents."""
@@ -149,8 +149,8 @@ class History:
             for metarange in damage.metaranges:
                 damage.commits.update(having[metarange])
         findings: list[Finding] = []
-        for at in range(0, len(damages), _TOGETHER):
-            findings += self._attribute(damages[at : at + _TOGETHER], order)
+        for begin in range(0, len(damages), _TOGETHER):
+            findings += self._attribute(damages[begin : begin + _TOGETHER], order)
         return findings
 
     def _attribute(self, damages: Sequence[Damage], order: Sequence[int]) -> list[Finding]:
@@ -174,11 +174,11 @@ class History:
             findings.append(
                 Finding(
                     damage.kind,
-                    damage.what,
-                    damage.why,
+                    damage.subject,
+                    damage.reason,
                     damage.remedy,
-                    _text(damage.first),
-                    _text(damage.last),
+                    _text(damage.first_key),
+                    _text(damage.last_key),
                     _nearest(refs),
                     tuple(map(self.id, newest[:SHOWN_COMMITS])),
                     len(damage.commits),

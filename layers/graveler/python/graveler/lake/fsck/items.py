@@ -18,7 +18,7 @@ _PAGE: Final = 1000
 class DamagedItem(Struct, frozen=True):
     """An item that cannot be decoded. ``rest``: nothing from here on can be read."""
 
-    why: str
+    reason: str
     rest: bool = False
 
 

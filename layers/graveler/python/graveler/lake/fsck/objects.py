@@ -31,7 +31,7 @@ _TELL_EVERY: Final = 1.0
 
 _FILE: Final = "file://"
 
-_REMEMBERED: Final = 500_000
+_MAX_REMEMBERED: Final = 500_000
 """The number of objects that are not looked for again: most records of a range are those of an older range. Some 60 MB."""
 
 
@@ -39,7 +39,7 @@ class Trouble(Struct, frozen=True):
     """The reason why a file's bytes are not available."""
 
     missing: bool
-    why: str
+    reason: str
 
 
 class Store:
@@ -85,13 +85,13 @@ class Lack(Struct, frozen=True):
 
     entry: ObjectEntry
     kind: FindingKind
-    why: str
+    reason: str
 
 
-_NOT_SEEN: Final = Lack(ObjectEntry("", "", 0, "", 0), FindingKind.UNREADABLE, "")
+_UNCHECKED: Final = Lack(ObjectEntry("", "", 0, "", 0), FindingKind.UNREADABLE, "")
 
 
-class _Seen(Struct, frozen=True):
+class _Outcome(Struct, frozen=True):
     """The result of looking at an object. ``looked``: it was looked at; ``obstacle``: why it could not be; ``compared``: more
     than its size was compared."""
 
@@ -124,9 +124,9 @@ class ObjectCheck:
         self._counts = counts
         self._progress = progress
         self._read_bytes = read_bytes
-        self._seen: dict[tuple[str, int, str], Lack | None] = {}
-        self._wanted = 0
-        self._wanted_bytes = 0
+        self._checked: dict[tuple[str, int, str], Lack | None] = {}
+        self._expected = 0
+        self._expected_bytes = 0
         self._done = 0
         self._done_bytes = 0
         self._lock = Lock()
@@ -140,31 +140,31 @@ class ObjectCheck:
         """Return the objects that are missing, or have another size or other bytes. One object read for each that was not looked
         for recently; one more if only its MD5 is wrong. Memory: a piece of 1 MiB for each of 8 threads."""
         lacks = []
-        wanted = []
+        unchecked = []
         for entry in entries:
-            known = self._seen.get((entry.address, entry.size, entry.checksum), _NOT_SEEN)
-            if known is _NOT_SEEN:
-                wanted.append(entry)
-            elif known is not None:
-                lacks.append(Lack(entry, known.kind, known.why))
-        if not wanted:
+            recent = self._checked.get((entry.address, entry.size, entry.checksum), _UNCHECKED)
+            if recent is _UNCHECKED:
+                unchecked.append(entry)
+            elif recent is not None:
+                lacks.append(Lack(entry, recent.kind, recent.reason))
+        if not unchecked:
             return lacks
-        self._wanted += len(wanted)
-        self._wanted_bytes += sum(entry.size for entry in wanted)
-        if len(self._seen) + len(wanted) > _REMEMBERED:
-            self._seen.clear()
-        for entry, lack in zip(wanted, self._look_for_all(wanted), strict=True):
+        self._expected += len(unchecked)
+        self._expected_bytes += sum(entry.size for entry in unchecked)
+        if len(self._checked) + len(unchecked) > _MAX_REMEMBERED:
+            self._checked.clear()
+        for entry, lack in zip(unchecked, self._look_for_all(unchecked), strict=True):
             if lack is not None:
                 lacks.append(lack)
             if lack is None or lack.kind is not FindingKind.UNREADABLE:
-                self._seen[entry.address, entry.size, entry.checksum] = lack
+                self._checked[entry.address, entry.size, entry.checksum] = lack
         return lacks
 
-    def _look_for_all(self, wanted: Sequence[ObjectEntry]) -> Iterator[Lack | None]:
+    def _look_for_all(self, entries: Sequence[ObjectEntry]) -> Iterator[Lack | None]:
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-fsck") as pool:
-            waiting: deque[tuple[int, Future[_Seen]]] = deque()
+            waiting: deque[tuple[int, Future[_Outcome]]] = deque()
             try:
-                for entry in wanted:
+                for entry in entries:
                     waiting.append((entry.size, pool.submit(self._look_for, entry)))
                     if len(waiting) >= _WAITING:
                         yield self._note(*waiting.popleft())
@@ -175,60 +175,60 @@ class ObjectCheck:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _note(self, size: int, future: Future[_Seen]) -> Lack | None:
+    def _note(self, size: int, future: Future[_Outcome]) -> Lack | None:
         while self._read_bytes and not wait((future,), _TELL_EVERY).done:
             self._tell()
-        seen = future.result()
+        outcome = future.result()
         self._done += 1
         self._done_bytes += size
         self._tell()
-        if not seen.looked:
+        if not outcome.looked:
             self._counts.objects_not_checked += 1
-            self._counts.objects_out_of_reach += bool(seen.obstacle)
-            self.obstacle = self.obstacle or seen.obstacle
+            self._counts.objects_out_of_reach += bool(outcome.obstacle)
+            self.obstacle = self.obstacle or outcome.obstacle
             return None
-        self._counts.objects += seen.lack is None or seen.lack.kind in (
+        self._counts.objects += outcome.lack is None or outcome.lack.kind in (
             FindingKind.OBJECT_SIZE,
             FindingKind.OBJECT_BYTES,
         )
-        self._counts.objects_by_size += not seen.compared
-        return seen.lack
+        self._counts.objects_by_size += not outcome.compared
+        return outcome.lack
 
     def _tell(self) -> None:
-        self._progress("objects", self._done, self._wanted)
+        self._progress("objects", self._done, self._expected)
         if self._read_bytes:
-            read = min(self._counts.bytes, self._wanted_bytes)
-            self._progress("bytes", max(read, self._done_bytes), self._wanted_bytes)
+            read = min(self._counts.bytes, self._expected_bytes)
+            self._progress("bytes", max(read, self._done_bytes), self._expected_bytes)
 
-    def _look_for(self, entry: ObjectEntry) -> _Seen:
+    def _look_for(self, entry: ObjectEntry) -> _Outcome:
         try:
             location = self._location(entry.address)
             if location is None:
-                return _Seen(looked=False)
+                return _Outcome(looked=False)
             return self._read(entry, *location) if self._read_bytes else self._ask(entry, *location)
         except ObjectMissingError:
-            return _Seen(Lack(entry, FindingKind.OBJECT_MISSING, "does not exist"))
+            return _Outcome(Lack(entry, FindingKind.OBJECT_MISSING, "does not exist"))
         except CorruptError as error:  # the store itself reports the damage
-            return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has different bytes: {error}"))
+            return _Outcome(Lack(entry, FindingKind.OBJECT_BYTES, f"has different bytes: {error}"))
         except UnavailableError as error:
-            return _Seen(Lack(entry, FindingKind.UNREADABLE, f"cannot be examined now: {error}"))
+            return _Outcome(Lack(entry, FindingKind.UNREADABLE, f"cannot be examined now: {error}"))
         except (ForbiddenError, InvalidError) as error:  # a store or a place that this process may not or cannot read
-            return _Seen(looked=False, obstacle=str(error))
+            return _Outcome(looked=False, obstacle=str(error))
 
     def _location(self, address: str) -> tuple[Objects, str] | None:
         if address.startswith(self._prefix):
             return self._objects, address.removeprefix(self._prefix)
         return self._outside(address) if self._other_stores or address.startswith(_FILE) else None
 
-    def _ask(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:
+    def _ask(self, entry: ObjectEntry, objects: Objects, key: str) -> _Outcome:
         stored = objects.head(key)
         if stored.size != entry.size:
-            return _Seen(_other_size(entry, f"{stored.size:,}"))
+            return _Outcome(_other_size(entry, f"{stored.size:,}"))
         if has_noted_time(objects, stored, entry.checksum):
-            return _Seen()
-        return _Seen(_modified(entry))
+            return _Outcome()
+        return _Outcome(_modified(entry))
 
-    def _read(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:
+    def _read(self, entry: ObjectEntry, objects: Objects, key: str) -> _Outcome:
         comparison = Comparison(entry)
         for piece in objects.stream(key):
             if self._stopped.is_set():
@@ -237,20 +237,22 @@ class ObjectCheck:
             with self._lock:
                 self._counts.bytes += len(piece)
             if comparison.size > entry.size:
-                return _Seen(_other_size(entry, f"more than {entry.size:,}"))
+                return _Outcome(_other_size(entry, f"more than {entry.size:,}"))
         if comparison.size != entry.size:
-            return _Seen(_other_size(entry, f"{comparison.size:,}"))
-        found = comparison.found(partial(vouches, objects, key, entry.checksum))
-        if found is None:
-            return _Seen(compared=comparison.matches)
+            return _Outcome(_other_size(entry, f"{comparison.size:,}"))
+        difference = comparison.found(partial(vouches, objects, key, entry.checksum))
+        if difference is None:
+            return _Outcome(compared=comparison.matches)
         if noted_time(entry.checksum) is not None:
-            return _Seen(_modified(entry))
-        return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has {found}, but its record says {entry.checksum}"))
+            return _Outcome(_modified(entry))
+        return _Outcome(
+            Lack(entry, FindingKind.OBJECT_BYTES, f"has {difference}, but its record says {entry.checksum}")
+        )
 
 
 def _modified(entry: ObjectEntry) -> Lack:
     return Lack(entry, FindingKind.OBJECT_BYTES, "was modified after an import that trusted its size and time")
 
 
-def _other_size(entry: ObjectEntry, found: str) -> Lack:
-    return Lack(entry, FindingKind.OBJECT_SIZE, f"has {found} bytes, but its record says {entry.size:,}")
+def _other_size(entry: ObjectEntry, size: str) -> Lack:
+    return Lack(entry, FindingKind.OBJECT_SIZE, f"has {size} bytes, but its record says {entry.size:,}")

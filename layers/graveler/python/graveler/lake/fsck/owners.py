@@ -20,14 +20,14 @@ def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool
     for sort, item in scan(tables, partition):
         name = sort.decode("utf-8", "backslashreplace")
         if isinstance(item, DamagedItem) and item.rest:
-            rest = f"cannot be read from {name!r} on: {item.why}"
+            rest = f"cannot be read from {name!r} on: {item.reason}"
             damages.append(Damage(FindingKind.TABLE, f"partition {partition}", rest, "Restore the table from a copy"))
             continue
-        why = _wrong(refs, name, item)
+        reason = _wrong(refs, name, item)
         key = Key(partition, sort)
-        if why is None or (not isinstance(item, DamagedItem) and tables.get(key) is None):
+        if reason is None or (not isinstance(item, DamagedItem) and tables.get(key) is None):
             continue  # valid, or its transaction has ended meanwhile
-        damage = Damage(FindingKind.LEASE, f"the lease of hidden branch {name!r}", why, _REMOVE)
+        damage = Damage(FindingKind.LEASE, f"the lease of hidden branch {name!r}", reason, _REMOVE)
         if repair and _removed(tables, key, item):
             damage.remedy, damage.repaired = "Removed", True
         damages.append(damage)
@@ -37,7 +37,7 @@ def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool
 def _wrong(refs: Refs, name: str, item: Item | DamagedItem) -> str | None:
     """Return why the lease is invalid."""
     if isinstance(item, DamagedItem):
-        return f"cannot be read: {item.why}"
+        return f"cannot be read: {item.reason}"
     try:
         decode_lease(name, item)
     except CorruptError:

@@ -36,7 +36,7 @@ _TRIES: Final = 16
 """The number of neighbouring trees, and merges, that are tried for one file."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class Recovered(msgspec.Struct, frozen=True):
     """A lost file's bytes, and in words where they come from."""
 
     data: bytes
@@ -60,7 +60,7 @@ class Rebuilder:
         self._commits = commits
         self._split = split
 
-    def copy(self, kind: str, name: str) -> Found | None:
+    def copy(self, kind: str, name: str) -> Recovered | None:
         """Return the cache's copy, if it is undamaged. No request if it exists; one object read if not."""
         if self._copies is None:
             return None
@@ -69,9 +69,9 @@ class Rebuilder:
             open_file(kind, name, data)
         except _FAILURES:
             return None
-        return Found(data, "the copy in the cache")
+        return Recovered(data, "the copy in the cache")
 
-    def range(self, info: RangeInfo, metaranges: set[int]) -> Found | None:
+    def range(self, info: RangeInfo, metaranges: set[int]) -> Recovered | None:
         """Return a range that these metaranges name. Reads the neighbours' metaranges and the ranges in its interval."""
         tried: set[tuple[bytes, ...]] = set()
         for tree, commit in self._near(metaranges):
@@ -89,12 +89,12 @@ class Rebuilder:
                         break
                 if info.name in names_of(keys, packed):
                     data = labelled(write_table(keys, packed, tree.store.scratch), Label.of(RANGES, info.name))
-                    return Found(data, f"commit {commit}, which has its records")
+                    return Recovered(data, f"commit {commit}, which has its records")
             except _FAILURES:
                 continue
         return self._merged_again(RANGES, info.name, metaranges)
 
-    def metarange(self, name: MetarangeName, metarange: int) -> Found | None:
+    def metarange(self, name: MetarangeName, metarange: int) -> Recovered | None:
         """Return a metarange. Reads what merging its commit's parents reads."""
         return self._merged_again("metaranges", name, {metarange})
 
@@ -127,12 +127,12 @@ class Rebuilder:
                 break
         return list(trees.values())
 
-    def _merged_again(self, kind: str, name: str, metaranges: set[int]) -> Found | None:
+    def _merged_again(self, kind: str, name: str, metaranges: set[int]) -> Recovered | None:
         history = self._history
         having = [number for metarange in metaranges for number in history.with_metarange(metarange)]
         merges = [number for number in having if len(history.parents[number]) == 2]
         for number in merges[:_TRIES]:
-            files = _Sound(self._objects, wanted=name)
+            files = _Sound(self._objects, intercepted=name)
             try:
                 commit = self._commits.get(history.id(number))
                 tree = self._merge(commit, TreeStore(files, LocalRuntime()))
@@ -144,7 +144,7 @@ class Rebuilder:
             if kind != RANGES and tree.name() == name:
                 data = tree.file()
             if data is not None:
-                return Found(data, f"the merge of commit {commit.id}, done again")
+                return Recovered(data, f"the merge of commit {commit.id}, done again")
         return None
 
     def _merge(self, commit: Commit, store: TreeStore) -> Tree | None:
@@ -153,7 +153,7 @@ class Rebuilder:
         if base is None:
             return None
         before, theirs, ours = (
-            Tree.load(store, each.metarange) for each in (self._commits.get(base), source, destination)
+            Tree.load(store, state.metarange) for state in (self._commits.get(base), source, destination)
         )
         split = split_of(destination, self._split)
         return merge(
@@ -162,11 +162,12 @@ class Rebuilder:
 
 
 class _Sound:
-    """The tree's files as the store has them, each checked against its name. Writes are intercepted; only ``wanted`` is kept."""
+    """The tree's files as the store has them, each checked against its name. Writes are intercepted, and only that of the file
+    ``intercepted`` is kept."""
 
-    def __init__(self, objects: Objects, wanted: str = "") -> None:
+    def __init__(self, objects: Objects, intercepted: str = "") -> None:
         self._objects = objects
-        self._wanted = wanted
+        self._intercepted = intercepted
         self.written: bytes | None = None
 
     def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:  # noqa: ARG002
@@ -179,8 +180,8 @@ class _Sound:
         return data
 
     def put(self, kind: str, name: str, data: bytes) -> None:  # noqa: ARG002
-        """Keep the file if it is the wanted one."""
-        if name == self._wanted:
+        """Keep the file if it is the intercepted one."""
+        if name == self._intercepted:
             self.written = data
 
 

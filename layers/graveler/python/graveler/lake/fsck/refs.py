@@ -16,7 +16,7 @@ from graveler.model import CommitID, RepositoryUID
 from graveler.storage.tables.port import Item, Key, Tables
 
 
-class _Found(Struct, frozen=True):
+class _CheckedRef(Struct, frozen=True):
     kind: RefKind
     name: str
     commit_id: CommitID
@@ -39,25 +39,25 @@ class RefCheck:
     def run(self, default_branch: str) -> None:
         """Check all refs; the commits that they point at become heads of the history. One table read for each of 32 shards, and
         for each thousand refs."""
-        for found in (*self._all("branch"), *self._all("tag")):
-            if found.branch is not None:
-                self.branches.append(found.branch)
+        for ref in (*self._all("branch"), *self._all("tag")):
+            if ref.branch is not None:
+                self.branches.append(ref.branch)
                 self._counts.branches += 1
             else:
                 self._counts.tags += 1
-            self._history.heads.append(Head(found.kind, found.name, self._history.number(found.commit_id)))
+            self._history.heads.append(Head(ref.kind, ref.name, self._history.number(ref.commit_id)))
         if not any(kind == "branch" and name == default_branch for kind, name in self._names):
-            why = "is the default branch, but does not exist"
-            self._add("branch", default_branch, why, "Create it from a tag, or from a commit of its reference log")
+            reason = "is the default branch, but does not exist"
+            self._add("branch", default_branch, reason, "Create it from a tag, or from a commit of its reference log")
 
     def logged(self) -> Mapping[int, str]:
         """Add the commits that only rows of the refs' reference logs name as heads of the history; return them with their rows.
         One table read for each ref, and for each thousand rows. (The log of a deleted ref cannot be found by itself.) Rows from
         before the last collection of garbage no longer protect anything, and are skipped."""
-        found: dict[int, str] = {}
+        rows: dict[int, str] = {}
         collected = collected_before(self._tables, self._uid)
         for kind, name in self._names:
-            mine: set[int] = set()
+            numbers: set[int] = set()
             for sort, item in scan(self._tables, f"{self._uid}/reflog/{kind}/{name}"):
                 row = f"row {sort.hex()} in the reference log of {kind} {name!r}"
                 commits, when = (
@@ -66,67 +66,67 @@ class RefCheck:
                 if commits is not None and when is not None and when < collected * 1e9:
                     continue
                 if commits is None or when is None:
-                    why = "has no time" if when is None else "names no commits"
-                    why = item.why if isinstance(item, DamagedItem) else why
+                    reason = "has no time" if when is None else "names no commits"
+                    reason = item.reason if isinstance(item, DamagedItem) else reason
                     self.damages.append(
                         Damage(
                             FindingKind.REFLOG,
                             row,
-                            f"cannot be read ({why})",
+                            f"cannot be read ({reason})",
                             "Listing this log fails; nothing else needs the row",
                             refs=(AffectedRef("reflog", name),),
                         )
                     )
                     continue
                 for commit_id in commits:
-                    known = self._history.names(commit_id)
+                    is_named = self._history.names(commit_id)
                     number = self._history.number(commit_id)
-                    if number not in mine and (not known or number in found):
-                        mine.add(number)
-                        found.setdefault(number, row)
+                    if number not in numbers and (not is_named or number in rows):
+                        numbers.add(number)
+                        rows.setdefault(number, row)
                         self._history.heads.append(Head("reflog", name, number))
-        return found
+        return rows
 
-    def _all(self, kind: RefKind) -> Iterator[_Found]:
+    def _all(self, kind: RefKind) -> Iterator[_CheckedRef]:
         for shard in range(SHARDS):
             partition = f"{self._uid}/{kind}/{shard:x}"
             for sort, item in scan(self._tables, partition):
                 name = sort.decode("utf-8", "backslashreplace")
                 if isinstance(item, DamagedItem) and item.rest:
-                    why = f"cannot be read from {name!r} on: {item.why}"
+                    reason = f"cannot be read from {name!r} on: {item.reason}"
                     remedy = "Restore the table from a copy"
-                    self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", why, remedy))
+                    self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", reason, remedy))
                     continue
                 self._names.append((kind, name))
                 if isinstance(item, DamagedItem):
-                    self._add(kind, name, f"cannot be read: {item.why}", _restore(kind, name))
+                    self._add(kind, name, f"cannot be read: {item.reason}", _restore(kind, name))
                     continue
                 try:
-                    found = self._decode(kind, name, item)
+                    ref = self._decode(kind, name, item)
                     key = self._refs.branch_key(name) if kind == "branch" else self._refs.tag_key(name)
                 except (CorruptError, InvalidError) as error:
                     self._add(kind, name, f"cannot be read: {error}", _restore(kind, name))
                     continue
                 if key != Key(partition, sort):
-                    why = f"is in partition {partition}, where nothing looks for it"
-                    self._add(kind, name, why, "Move its item to the partition of its name")
-                elif not is_commit_id(found.commit_id):
-                    self._add(kind, name, f"points to {found.commit_id!r}, which is not a commit", _restore(kind, name))
+                    reason = f"is in partition {partition}, where nothing looks for it"
+                    self._add(kind, name, reason, "Move its item to the partition of its name")
+                elif not is_commit_id(ref.commit_id):
+                    self._add(kind, name, f"points to {ref.commit_id!r}, which is not a commit", _restore(kind, name))
                 else:
-                    yield found
+                    yield ref
 
-    def _decode(self, kind: RefKind, name: str, item: Item) -> _Found:
+    def _decode(self, kind: RefKind, name: str, item: Item) -> _CheckedRef:
         if kind == "branch":
             branch = self._refs.decode_branch(name, item)
             assert branch is not None
-            return _Found(kind, name, branch.commit_id, branch)
+            return _CheckedRef(kind, name, branch.commit_id, branch)
         tag = self._refs.decode_tag(name, item)
         assert tag is not None
-        return _Found(kind, name, tag.commit_id)
+        return _CheckedRef(kind, name, tag.commit_id)
 
-    def _add(self, kind: RefKind, name: str, why: str, remedy: str) -> None:
+    def _add(self, kind: RefKind, name: str, reason: str, remedy: str) -> None:
         refs = (AffectedRef(kind, name),)
-        self.damages.append(Damage(FindingKind.REF, f"{kind} {name!r}", why, remedy, refs=refs))
+        self.damages.append(Damage(FindingKind.REF, f"{kind} {name!r}", reason, remedy, refs=refs))
 
 
 def _restore(kind: RefKind, name: str) -> str:

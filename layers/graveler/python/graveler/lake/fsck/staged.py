@@ -57,15 +57,15 @@ class StagedCheck:
             for token in (*state.sealed, state.open):
                 other = live.setdefault(token, state)
                 if other is not state and self._still_has(state, token) and self._still_has(other, token):
-                    why = f"is also a token of branch {other.name!r}: changes staged on one of them show on both"
-                    what = f"token {token} of branch {state.name!r}"
-                    self._add(state, FindingKind.TOKEN, what, why, "Commit one of them and reset the other")
+                    reason = f"is also a token of branch {other.name!r}: changes staged on one of them show on both"
+                    subject = f"token {token} of branch {state.name!r}"
+                    self._add(state, FindingKind.TOKEN, subject, reason, "Commit one of them and reset the other")
                     continue
                 try:
                     shards = shard_count(token)
                 except CorruptError:
-                    why = f"has {token!r} as a token, which is invalid"
-                    self._add(state, FindingKind.TOKEN, f"branch {state.name!r}", why, "Restore the table or a dump")
+                    reason = f"has {token!r} as a token, which is invalid"
+                    self._add(state, FindingKind.TOKEN, f"branch {state.name!r}", reason, "Restore the table or a dump")
                     continue
                 self._check_outcome(state, token)
                 for shard in range(shards):
@@ -74,21 +74,23 @@ class StagedCheck:
         self._check_queue(live)
 
     def _check_outcome(self, state: BranchState, token: Token) -> None:
-        what = f"token {token} of branch {state.name!r}"
+        subject = f"token {token} of branch {state.name!r}"
         try:
             outcome = self._outcomes.get(token)
         except (CorruptError, ValueError) as error:
-            self._add(state, FindingKind.TOKEN, what, f"has an item that cannot be read: {error}", "Remove that item")
+            self._add(
+                state, FindingKind.TOKEN, subject, f"has an item that cannot be read: {error}", "Remove that item"
+            )
             return
-        why = _misfit(state, token, outcome)
-        if why is not None and self._still_has(state, token):
+        reason = _misfit(state, token, outcome)
+        if reason is not None and self._still_has(state, token):
             try:
-                why = _misfit(state, token, self._outcomes.get(token))
+                reason = _misfit(state, token, self._outcomes.get(token))
             except (CorruptError, ValueError) as error:
-                why = f"has an item that cannot be read: {error}"
-            if why is not None:
+                reason = f"has an item that cannot be read: {error}"
+            if reason is not None:
                 remedy = "Commit the branch, or stage its changes again on another one, before they are swept"
-                self._add(state, FindingKind.TOKEN, what, why, remedy)
+                self._add(state, FindingKind.TOKEN, subject, reason, remedy)
 
     def _check_items(self, state: BranchState, token: Token, shard: int, shards: int) -> None:
         entries: list[ObjectEntry] = []
@@ -103,8 +105,10 @@ class StagedCheck:
         partition = f"{self._uid}/staged/{token}/{shard}"
         for key, item in scan(self._tables, partition):
             if isinstance(item, DamagedItem) and item.rest:
-                why = f"cannot be read from {key!r} on: {item.why}"
-                self._add(state, FindingKind.TABLE, f"partition {partition}", why, "Restore the table from a copy", key)
+                reason = f"cannot be read from {key!r} on: {item.reason}"
+                self._add(
+                    state, FindingKind.TABLE, f"partition {partition}", reason, "Restore the table from a copy", key
+                )
                 continue
             self._counts.staged += 1
             try:
@@ -114,14 +118,14 @@ class StagedCheck:
                 continue
             belongs = xxh64_intdigest(key) % shards if shards > 1 else 0
             if belongs != shard:
-                why = f"is in shard {shard} of its token, but belongs in {belongs}: reads of the path do not find it"
-                self._add(state, FindingKind.STAGED, _change(key), why, _STAGE_AGAIN, key)
+                reason = f"is in shard {shard} of its token, but belongs in {belongs}: reads of the path do not find it"
+                self._add(state, FindingKind.STAGED, _change(key), reason, _STAGE_AGAIN, key)
             if entry is not None:
                 yield entry
 
     def _decode(self, key: bytes, item: Item | DamagedItem) -> ObjectEntry | None:
         if isinstance(item, DamagedItem):
-            raise CorruptError(item.why)
+            raise CorruptError(item.reason)
         record = item.get("record")
         if record is None:
             return None
@@ -134,23 +138,23 @@ class StagedCheck:
             key = encode_key(lack.entry.path)
             remedy = "Upload the object again, or delete the path, before the branch is committed"
             self._add(
-                state, lack.kind, f"object {lack.entry.address}", f"{lack.why}; {_change(key)} names it", remedy, key
+                state, lack.kind, f"object {lack.entry.address}", f"{lack.reason}; {_change(key)} names it", remedy, key
             )
 
     def _check_queue(self, live: dict[Token, BranchState]) -> None:
         """Check that no token in the queue, which will be swept, still belongs to a branch."""
         partition = f"{self._uid}/cleanup"
         for sort, item in scan(self._tables, partition):
-            what = f"entry {sort.hex()} of the clean-up queue"
+            subject = f"entry {sort.hex()} of the clean-up queue"
             if isinstance(item, DamagedItem) and item.rest:
-                why = f"cannot be read from {sort.hex()} on: {item.why}"
+                reason = f"cannot be read from {sort.hex()} on: {item.reason}"
                 remedy = "Restore the table from a copy"
-                self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", why, remedy))
+                self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", reason, remedy))
                 continue
             if isinstance(item, DamagedItem) or not _is_entry(sort, item):
-                why = item.why if isinstance(item, DamagedItem) else "it is not a time and a token"
+                reason = item.reason if isinstance(item, DamagedItem) else "it is not a time and a token"
                 damage = Damage(
-                    FindingKind.CLEANUP, what, f"cannot be read ({why})", "The clean-up stops at it; remove it"
+                    FindingKind.CLEANUP, subject, f"cannot be read ({reason})", "The clean-up stops at it; remove it"
                 )
                 self.damages.append(damage)
                 self._forget(partition, sort, damage)
@@ -158,9 +162,9 @@ class StagedCheck:
             token = Token(str(item["token"]))
             state = live.get(token)
             if state is not None and self._still_has(state, token):
-                why = f"has token {token}, which the branch still uses: its changes would be swept"
+                reason = f"has token {token}, which the branch still uses: its changes would be swept"
                 damage = self._add(
-                    state, FindingKind.TOKEN, what, why, "Run again with repair, which removes the entry"
+                    state, FindingKind.TOKEN, subject, reason, "Run again with repair, which removes the entry"
                 )
                 self._forget(partition, sort, damage)
 
@@ -180,9 +184,9 @@ class StagedCheck:
         return now is not None and (now.open == token) == (state.open == token) and token in (*now.sealed, now.open)
 
     def _add(
-        self, state: BranchState, kind: FindingKind, what: str, why: str, remedy: str, key: bytes | None = None
+        self, state: BranchState, kind: FindingKind, subject: str, reason: str, remedy: str, key: bytes | None = None
     ) -> Damage:
-        damage = Damage(kind, what, why, remedy, key, key, refs=(AffectedRef("branch", state.name),))
+        damage = Damage(kind, subject, reason, remedy, key, key, refs=(AffectedRef("branch", state.name),))
         self.damages.append(damage)
         return damage
 

@@ -23,7 +23,7 @@ from graveler.lake.fsck.files import (
 from graveler.lake.fsck.findings import Counts, FindingKind
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
-from graveler.lake.fsck.rebuild import Found, Rebuilder
+from graveler.lake.fsck.rebuild import Rebuilder, Recovered
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
 from graveler.storage.objects.tree_files import FOLDER
 from graveler.system.progress import Progress
@@ -123,12 +123,12 @@ class TreeCheck:
         for problem in problems:
             self._add(f"metarange {name}", problem, _ANEW, metarange)
         for problem in seams(believed, self._split_of(metarange)):
-            again = self._seams.get(problem.why)
+            again = self._seams.get(problem.reason)
             if again is not None:  # consecutive metaranges share most of their seams
                 again.metaranges.add(metarange)
                 continue
             remedy = _UNCANONICAL if problem.kind is FindingKind.CUT else _ANEW
-            self._seams[problem.why] = self._add(f"metarange {name}", problem, remedy, metarange)
+            self._seams[problem.reason] = self._add(f"metarange {name}", problem, remedy, metarange)
 
     def _split_of(self, metarange: int) -> SplitParameters:
         commit = self._history.cuts.get(metarange)
@@ -138,8 +138,8 @@ class TreeCheck:
         """Check a range unless that was done; return False if the description is known to be false."""
         raw = info.id + info.suffix
         digest = sha256(info.last + info.pack()).digest()[:16]
-        known = self._true.get(raw)
-        if known is None:
+        noted = self._true.get(raw)
+        if noted is None:
             records = self._read(RANGES, info.name, info, metarange)
             self._counts.ranges += 1
             self._true[raw] = b""
@@ -153,7 +153,7 @@ class TreeCheck:
         if digest in self._false:
             self._false[digest].metaranges.add(metarange)
             return False
-        if known not in (digest, b""):
+        if noted not in (digest, b""):
             data = self._store.get(f"{FOLDER}/{RANGES}/{info.name}")
             if isinstance(data, bytes):
                 self._describe(metarange, info, open_file(RANGES, info.name, data), digest)
@@ -174,16 +174,16 @@ class TreeCheck:
         keys, packed = records
         self._counts.records += len(keys)
         entries, problem = decode_all(self._codec, keys, packed)
-        found = []
+        damages = []
         if problem is not None:
             remedy = "Write these paths again and commit, or restore the branch to an earlier commit"
-            found.append(self._add(f"range {info.name}", problem, remedy, metarange))
+            damages.append(self._add(f"range {info.name}", problem, remedy, metarange))
         problem = missing_cut(self._split_of(metarange), keys)
         if problem is not None:
-            found.append(self._add(f"range {info.name}", problem, _UNCANONICAL, metarange))
-        found += self._check_objects(metarange, entries)
-        if found:
-            self._damaged[info.id + info.suffix] = found
+            damages.append(self._add(f"range {info.name}", problem, _UNCANONICAL, metarange))
+        damages += self._check_objects(metarange, entries)
+        if damages:
+            self._damaged[info.id + info.suffix] = damages
 
     def _check_objects(self, metarange: int, entries: Sequence[ObjectEntry]) -> list[Damage]:
         if self._only_files:
@@ -192,26 +192,26 @@ class TreeCheck:
         for number, lack in enumerate(self._objects.look(entries)):
             # An object of the right size has no other finding, so each has one of its own.
             alone = number if lack.kind is FindingKind.OBJECT_BYTES and number < _NAMED_ALONE else -1
-            together.setdefault((lack.kind, alone), []).append((lack.entry, lack.why))
-        found = []
+            together.setdefault((lack.kind, alone), []).append((lack.entry, lack.reason))
+        damages = []
         for (kind, _), lacks in together.items():
             addresses = tuple(entry.address for entry, _ in lacks)
             again = self._lacking.get(addresses)
             if again is not None and again.kind is kind:  # ranges of other commits with the same objects
                 again.metaranges.add(metarange)
-                found.append(again)
+                damages.append(again)
                 continue
-            (first, why), (last, _) = lacks[0], lacks[-1]
-            what = f"object {first.address}"
+            (first_entry, reason), (last_entry, _) = lacks[0], lacks[-1]
+            subject = f"object {first_entry.address}"
             if len(lacks) > 1:
-                what = f"{len(lacks)} objects, {', '.join(addresses[:_SHOWN])}"
-                what += ", …" if len(lacks) > _SHOWN else ""
-                why = f"each {why}" if kind is FindingKind.OBJECT_MISSING else f"of which the first {why}"
-            problem = Problem(kind, why, first.path.encode(), last.path.encode())
-            remedy = _RESTORE_FILES if self._objects.is_file_outside(first) else _RESTORE_OBJECTS
-            self._lacking[addresses] = self._add(what, problem, remedy, metarange)
-            found.append(self._lacking[addresses])
-        return found
+                subject = f"{len(lacks)} objects, {', '.join(addresses[:_SHOWN])}"
+                subject += ", …" if len(lacks) > _SHOWN else ""
+                reason = f"each {reason}" if kind is FindingKind.OBJECT_MISSING else f"of which the first {reason}"
+            problem = Problem(kind, reason, first_entry.path.encode(), last_entry.path.encode())
+            remedy = _RESTORE_FILES if self._objects.is_file_outside(first_entry) else _RESTORE_OBJECTS
+            self._lacking[addresses] = self._add(subject, problem, remedy, metarange)
+            damages.append(self._lacking[addresses])
+        return damages
 
     def _read(self, kind: str, name: str, info: RangeInfo | None, metarange: int) -> Records | None:
         """Return the file's records, from any source that is available at once; None if they are lost, for now."""
@@ -227,9 +227,11 @@ class TreeCheck:
             found_kind = FindingKind.RANGE_MISSING if kind == RANGES else FindingKind.METARANGE_MISSING
         else:
             trouble, found_kind = data, FindingKind.UNREADABLE
-        first, last = (None, None) if info is None else (info.first, info.last)
+        first_key, last_key = (None, None) if info is None else (info.first, info.last)
         remedy = "Run again when the object store responds"
-        damage = self._add(f"{kind[:-1]} {name}", Problem(found_kind, trouble.why, first, last), remedy, metarange)
+        damage = self._add(
+            f"{kind[:-1]} {name}", Problem(found_kind, trouble.reason, first_key, last_key), remedy, metarange
+        )
         if info is not None:
             self._damaged[info.id + info.suffix] = [damage]
         if found_kind is FindingKind.UNREADABLE:
@@ -243,53 +245,55 @@ class TreeCheck:
 
     def _find_lost(self) -> None:
         """Look for files that no cache has, now that the whole history is known; check those that are recovered."""
-        at = 0
-        while at < len(self._lost):  # a metarange that is recovered may name ranges that are lost
-            lost = self._lost[at]
-            at += 1
-            self._progress("rebuilding", at, len(self._lost))
+        index = 0
+        while index < len(self._lost):  # a metarange that is recovered may name ranges that are lost
+            lost = self._lost[index]
+            index += 1
+            self._progress("rebuilding", index, len(self._lost))
             if lost.info is None:
                 self._find_tree(lost, self._history.metaranges[lost.metarange])
             else:
                 self._find_range(lost, lost.info)
 
     def _find_tree(self, lost: _Lost, name: MetarangeName) -> None:
-        found = self._rebuilder.metarange(name, lost.metarange)
-        if found is None:
+        recovered = self._rebuilder.metarange(name, lost.metarange)
+        if recovered is None:
             self._give_up(lost)
             return
-        self._mend(METARANGES, name, lost.damage, found)
-        self._check_tree(lost.metarange, open_file(METARANGES, name, found.data))
+        self._mend(METARANGES, name, lost.damage, recovered)
+        self._check_tree(lost.metarange, open_file(METARANGES, name, recovered.data))
 
     def _find_range(self, lost: _Lost, info: RangeInfo) -> None:
         raw = info.id + info.suffix
-        found = self._rebuilder.range(info, lost.damage.metaranges)
-        if found is None:
+        recovered = self._rebuilder.range(info, lost.damage.metaranges)
+        if recovered is None:
             self._give_up(lost)
             return
-        self._mend(RANGES, lost.name, lost.damage, found)
-        records = open_file(RANGES, lost.name, found.data)
+        self._mend(RANGES, lost.name, lost.damage, recovered)
+        records = open_file(RANGES, lost.name, recovered.data)
         self._check_range(lost.metarange, info, records)
         self._describe(lost.metarange, info, records, sha256(info.last + info.pack()).digest()[:16])
         for damage in self._damaged[raw]:
             damage.metaranges |= lost.damage.metaranges
 
-    def _mend(self, kind: str, name: str, damage: Damage, found: Found) -> None:
+    def _mend(self, kind: str, name: str, damage: Damage, recovered: Recovered) -> None:
         if not self._repair:
-            damage.remedy = f"It can be rebuilt from {found.source}; run again with repair"
+            damage.remedy = f"It can be rebuilt from {recovered.source}; run again with repair"
             return
-        self._rebuilder.put(kind, name, found.data)
-        damage.remedy = f"Rebuilt from {found.source}"
+        self._rebuilder.put(kind, name, recovered.data)
+        damage.remedy = f"Rebuilt from {recovered.source}"
         damage.repaired = True
 
     def _give_up(self, lost: _Lost) -> None:
-        what = "The contents of these commits are" if lost.info is None else "These paths are, in these commits,"
+        subject = "The contents of these commits are" if lost.info is None else "These paths are, in these commits,"
         lost.damage.remedy = (
-            f"It cannot be rebuilt: neither the cache nor a neighbouring commit nor a merge has its contents. {what} lost, "
+            f"It cannot be rebuilt: neither the cache nor a neighbouring commit nor a merge has its contents. {subject} lost, "
             f"unless you {_FROM_COPY}"
         )
 
-    def _add(self, what: str, problem: Problem, remedy: str, metarange: int) -> Damage:
-        damage = Damage(problem.kind, what, problem.why, remedy, problem.first, problem.last, metaranges={metarange})
+    def _add(self, subject: str, problem: Problem, remedy: str, metarange: int) -> Damage:
+        damage = Damage(
+            problem.kind, subject, problem.reason, remedy, problem.first_key, problem.last_key, metaranges={metarange}
+        )
         self.damages.append(damage)
         return damage

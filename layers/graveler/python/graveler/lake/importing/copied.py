@@ -67,10 +67,10 @@ class Copies:
     ) -> None:
         if self._publishing in (Publishing.BEGUN, Publishing.DONE):
             return  # a commit may have the copies, or has them
-        left = self._remove()
-        if left and error is not None:
+        remaining = self._remove()
+        if remaining and error is not None:
             error.add_note(
-                f"{left:,} copied files could not be removed; `graveler gc run` removes them when they are a day old"
+                f"{remaining:,} copied files could not be removed; `graveler gc run` removes them when they are a day old"
             )
 
     def note(self, publishing: Publishing) -> None:
@@ -89,9 +89,9 @@ class Copies:
                 for key, packed in self._listing():
                     waiting.append(pool.submit(self._copy, key, packed))
                     if len(waiting) >= _IN_FLIGHT:
-                        yield self._told(waiting.popleft().result())
+                        yield self._reported(waiting.popleft().result())
                 while waiting:
-                    yield self._told(waiting.popleft().result())
+                    yield self._reported(waiting.popleft().result())
             except BaseException:  # Ctrl-C too
                 self._stopped.set()
                 raise
@@ -150,8 +150,8 @@ class Copies:
         """Remove copies, and return those that remain."""
         refused = []
         with DaemonPool(_THREADS, "graveler-copy") as pool:
-            for first in range(0, len(names), _IN_FLIGHT):
-                some = names[first : first + _IN_FLIGHT]
+            for begin in range(0, len(names), _IN_FLIGHT):
+                some = names[begin : begin + _IN_FLIGHT]
                 removals = [pool.submit(self._repository.objects.delete, name) for name in some]
                 for name, removal in zip(some, removals, strict=True):
                     error = removal.exception()
@@ -161,6 +161,6 @@ class Copies:
                         raise error
         return refused
 
-    def _told(self, record: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    def _reported(self, record: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
         self._progress(1, object_size(record[1]))
         return record

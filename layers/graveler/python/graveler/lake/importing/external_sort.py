@@ -78,8 +78,8 @@ class _Spill:
         size = sum(len(row[0]) + len(row[2]) for row in rows)
         step = max(1, len(rows) * self._piece // max(1, size))
         try:
-            for at in range(0, len(rows), step):
-                keys, origins, packed = zip(*rows[at : at + step], strict=True)
+            for begin in range(0, len(rows), step):
+                keys, origins, packed = zip(*rows[begin : begin + step], strict=True)
                 data = memoryview(_encode((keys, origins, packed)))
                 pieces.append((self._size, len(data)))
                 self._size += len(data)
@@ -98,9 +98,9 @@ class _Spill:
         self._file.close()
 
     def _read(self, pieces: list[tuple[int, int]]) -> Iterator[_Row]:
-        for at, length in pieces:
+        for offset, length in pieces:
             try:
-                data = os.pread(self._file.fileno(), length, at)
+                data = os.pread(self._file.fileno(), length, offset)
             except OSError as error:
                 raise self._failed(error) from None
             yield from zip(*_decode(data), strict=True)

@@ -53,13 +53,13 @@ Batch = list[Run]
 
 
 class Records(NamedTuple):
-    """The records of a batch: keys, and packed bytes; None for a file that is still to be read, by :func:`file_record`. ``left``
-    is the number of those; ``bytes`` is the size of all others."""
+    """The records of a batch: keys, and packed bytes; None for a file that is still to be read, by :func:`file_record`.
+    ``unread`` is the number of those; ``bytes`` is the size of all others."""
 
     keys: list[bytes]
     packed: list[bytes | None]
     bytes: int
-    left: int
+    unread: int
 
 
 ReadBatch = Callable[[Batch, Beneath, RecordCodec], Records]
@@ -79,28 +79,28 @@ def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
     rest concurrently. :class:`UnavailableError` for an unreadable file.
     """
     packed: list[bytes | None] = []
-    total = left = 0
+    total = unread = 0
     waited = _waits()
     for number, (folder, _, names) in enumerate(batch):
         encode = codec.plain(f"file://{path_in(folder, '')}")
         with opened_folder(folder, files) as within:
-            for at, name in enumerate(names, 1):
+            for position, name in enumerate(names, 1):
                 try:
-                    found = _digest(files.open_in(within, folder, name, _READ), folder, name)
+                    content = _digest(files.open_in(within, folder, name, _READ), folder, name)
                 except OSError as error:
                     raise unreadable(path_in(folder, name), error) from None
-                if found is None:
-                    left += 1
+                if content is None:
+                    unread += 1
                     packed.append(None)
                 else:
-                    total += found[0]
-                    packed.append(encode(name.encode(), *found))
+                    total += content[0]
+                    packed.append(encode(name.encode(), *content))
                 if len(packed) == _TRIAL and _waits() - waited > _TRIAL // 2:
-                    rest = [Run(folder, "", names[at:]), *batch[number + 1 :]]
-                    others = _digested_at_once(rest, files, codec)
-                    total += sum(object_size(record) for record in others if record is not None)
-                    return Records(keys_of(batch), packed + others, total, left + others.count(None))
-    return Records(keys_of(batch), packed, total, left)
+                    rest = [Run(folder, "", names[position:]), *batch[number + 1 :]]
+                    remaining = _digested_at_once(rest, files, codec)
+                    total += sum(object_size(record) for record in remaining if record is not None)
+                    return Records(keys_of(batch), packed + remaining, total, unread + remaining.count(None))
+    return Records(keys_of(batch), packed, total, unread)
 
 
 def timed(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
@@ -191,8 +191,8 @@ def timed_record(path: str, key: bytes, codec: RecordCodec, files: Beneath) -> b
 
 def unreadable(path: str, error: OSError) -> UnavailableError:
     """Return the error for a file that cannot be examined or read."""
-    what = "no permission to read it" if error.errno in (errno.EACCES, errno.EPERM) else os.strerror(error.errno or 0)
-    return UnavailableError(f"cannot import {path!r}: {what}; nothing was imported")
+    reason = "no permission to read it" if error.errno in (errno.EACCES, errno.EPERM) else os.strerror(error.errno or 0)
+    return UnavailableError(f"cannot import {path!r}: {reason}; nothing was imported")
 
 
 def _digest(descriptor: int, folder: str, name: str) -> tuple[int, bytes, int] | None:
@@ -213,8 +213,8 @@ def _digest(descriptor: int, folder: str, name: str) -> tuple[int, bytes, int] |
 def _digested_at_once(batch: Batch, files: Beneath, codec: RecordCodec) -> list[bytes | None]:
     from concurrent.futures import ThreadPoolExecutor  # 10 ms
 
-    def record(found: tuple[str, str]) -> bytes | None:
-        folder, name = found
+    def record(file: tuple[str, str]) -> bytes | None:
+        folder, name = file
         path = path_in(folder, name)
         try:
             read = _digest(files.open(Path(path), _READ), folder, name)

@@ -132,7 +132,7 @@ class FolderListing:
             try:
                 for batch, records in read:
                     begun: deque[Future[bytes]] = deque()
-                    if records.left:
+                    if records.unread:
                         paths = (path_in(folder, name) for folder, _, names in batch for name in names)
                         for path, key, record in zip(paths, records.keys, records.packed, strict=True):
                             if record is None:
@@ -149,7 +149,7 @@ class FolderListing:
 
     def _finished(self, records: Records, begun: "deque[Future[bytes]]") -> Iterator[tuple[bytes, bytes]]:
         """Return the records of a batch, some of which are awaited. ObjectProgress on finished ones is reported first."""
-        self._progress(len(records.keys) - records.left, records.bytes)
+        self._progress(len(records.keys) - records.unread, records.bytes)
         if not begun:
             return zip(records.keys, cast(list[bytes], records.packed), strict=True)
         return self._awaited(records, begun)
@@ -166,9 +166,9 @@ class FolderListing:
     def _read_batches(self) -> Generator[tuple[Batch, Records], None, None]:
         """Yield each batch with its records, in order: from worker processes if there are some, and enough work."""
         batches = self._batches()
-        ahead = list(islice(batches, _ALONE + 1))
-        if len(ahead) <= _ALONE or self._workers < 2:
-            for batch in chain(ahead, batches):
+        opening = list(islice(batches, _ALONE + 1))
+        if len(opening) <= _ALONE or self._workers < 2:
+            for batch in chain(opening, batches):
                 yield batch, self._read(batch, self._files, self._codec)
             return
         from concurrent.futures import ThreadPoolExecutor
@@ -185,7 +185,7 @@ class FolderListing:
         with ThreadPoolExecutor(helpers, "graveler-import") as asking:
             pending: deque[tuple[Batch, Future[Records]]] = deque()
             try:
-                for batch in chain(ahead, batches):
+                for batch in chain(opening, batches):
                     pending.append((batch, asking.submit(ask, batch)))
                     if len(pending) > _PENDING * helpers:
                         yield self._first_of(pending)
@@ -198,17 +198,17 @@ class FolderListing:
     def _first_of(self, pending: "deque[tuple[Batch, Future[Records]]]") -> tuple[Batch, Records]:
         """Return the first batch and its records. While they are not finished, this process does batches that no other has
         begun."""
-        first = pending[0][1]
-        for number, (batch, asked) in enumerate(pending):
-            if first.done():
+        future = pending[0][1]
+        for number, (batch, submitted) in enumerate(pending):
+            if future.done():
                 break
-            if asked.cancel():
-                done: Future[Records] = type(asked)()
+            if submitted.cancel():
+                done: Future[Records] = type(submitted)()
                 done.set_result(self._read(batch, self._files, self._codec))
                 pending[number] = batch, done
-                first = pending[0][1]
-        batch, asked = pending.popleft()
-        return batch, asked.result()
+                future = pending[0][1]
+        batch, submitted = pending.popleft()
+        return batch, submitted.result()
 
     def _check(self) -> None:
         try:
@@ -246,10 +246,10 @@ class FolderListing:
         batch: Batch = []
         room = _BATCH
         for folder, prefix, names in self._runs():
-            at = 0
-            while part := names[at : at + room]:
+            position = 0
+            while part := names[position : position + room]:
                 batch.append(Run(folder, prefix, part))
-                at += len(part)
+                position += len(part)
                 room -= len(part)
                 if not room:
                     yield batch
@@ -260,13 +260,13 @@ class FolderListing:
     def _runs(self) -> Iterator[Run]:
         """Yield files in the order of their keys, as long as they are neighbours in one folder. Once a file is refused, no more
         are yielded, and the rest is only searched for others."""
-        first = self._destination + self._beginning
+        lowest = self._destination + self._beginning
         root = os.path.realpath(self._folder)
         above = [root]
         self._left_out = LeftOutFiles()
         entry_names, rules = self._names(str(self._folder), above, self._rules, self._beginning)
-        names = [name for name in entry_names if (self._destination + name).startswith(first)]
-        self.special = [path for path in self.special if (self._destination + Path(path).name).startswith(first)]
+        names = [name for name in entry_names if (self._destination + name).startswith(lowest)]
+        self.special = [path for path in self.special if (self._destination + Path(path).name).startswith(lowest)]
         levels = [(str(self._folder), self._destination, iter(names), rules)]
         while levels:
             folder, prefix, rest, rules = levels[-1]
@@ -414,10 +414,10 @@ def _expect_utf8(folder: str, names: list[str]) -> None:
     try:
         "".join(names).encode()
     except UnicodeEncodeError as error:
-        at = 0
+        end = 0
         for name in names:
-            at += len(name)
-            if at > error.start:
+            end += len(name)
+            if end > error.start:
                 raise InvalidError(
                     f"the name of '{_shown(path_in(folder, name.rstrip('/')))}' is not UTF-8, so it cannot be an object's path; "
                     "rename the file"

@@ -118,7 +118,7 @@ def _end(
     """Land the trees, however they are listed and built: all imports end here."""
     trees: list[Tree] = []
     comparison = Comparison()
-    told: dict[CommitID, tuple[ImportChanges, Tree]] = {}
+    outcomes: dict[CommitID, tuple[ImportChanges, Tree]] = {}
 
     def build_trees() -> None:
         if not trees:  # once, however often the head moves
@@ -131,16 +131,16 @@ def _end(
             split = split_of(head, repository.split)
             imported = [(s, as_cut(tree, repository.split, split)) for s, tree in zip(sources, trees, strict=True)]
             draft = Draft(replaced(before, split, imported))
-            told[head.id] = comparison.changes(before, imported), draft.tree
+            outcomes[head.id] = comparison.changes(before, imported), draft.tree
             return draft
 
         return make
 
     if terms.dry_run:
         commit = rehearse(repository, landing, prepare)
-        return Imported.by(commit, _with_left_out(told[commit.parents[0]][0], sources))
+        return Imported.by(commit, _with_left_out(outcomes[commit.parents[0]][0], sources))
     commit = land(repository, landing, prepare, deadline, build_trees)
-    changes, tree = told.get(commit.parents[0], (None, None))
+    changes, tree = outcomes.get(commit.parents[0], (None, None))
     if changes is None or tree is None or tree.name() != commit.metarange:
         changes = _changes_by(
             repository, commit, sources
@@ -161,7 +161,7 @@ def _with_left_out(changes: ImportChanges, sources: Sequence[ImportSource]) -> I
 def _changes_by(repository: RepositoryParts, commit: Commit, sources: Sequence[ImportSource]) -> ImportChanges:
     """Return what the commit of an import changed, computed afterwards. Two metaranges read; what differs is compared."""
     before, after = (
-        repository.trees.load(one.metarange) for one in (repository.commits.get(commit.parents[0]), commit)
+        repository.trees.load(state.metarange) for state in (repository.commits.get(commit.parents[0]), commit)
     )
     none = repository.trees.empty()
     totals = held = Totals()
@@ -193,7 +193,7 @@ class Comparison:
     meanwhile, so that commits elsewhere on the branch do not delay the import (promise C6)."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, bytes], Totals] = {}
+        self._totals: dict[tuple[int, bytes], Totals] = {}
 
     def changes(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> ImportChanges:
         """Return what importing these trees into ``before`` changes. Cost: the ranges at the destinations that differ and overlap
@@ -201,12 +201,12 @@ class Comparison:
         totals = Totals()
         objects = size = 0
         for number, (source, tree) in enumerate(imported):
-            at = number, digest([before], _interval(source))
-            if at not in self._known:
+            position = number, digest([before], _interval(source))
+            if position not in self._totals:
                 compare = source.compare or compare_here(source.destination, source.is_prefix)
-                self._known[at] = compare(before, tree)
-            totals += self._known[at]
-            infos = [tree.info(one) for one in range(len(tree))]
+                self._totals[position] = compare(before, tree)
+            totals += self._totals[position]
+            infos = [tree.info(index) for index in range(len(tree))]
             objects, size = objects + sum(info.count for info in infos), size + sum(info.total for info in infos)
         return ImportChanges.of(totals, objects, size)
 
@@ -248,11 +248,11 @@ def _interval(source: ImportSource) -> Interval:
 
     UTF-8 has no byte 0xff, so a key with one added is above all that begin with it, and below whatever comes next.
     """
-    at = source.destination
-    if not at:
+    destination = source.destination
+    if not destination:
         return None, None
-    below = at[:-1] + (bytes([at[-1] - 1]) + b"\xff" if at[-1] else b"")
-    return below, at + b"\xff" if source.is_prefix else at
+    below = destination[:-1] + (bytes([destination[-1] - 1]) + b"\xff" if destination[-1] else b"")
+    return below, destination + b"\xff" if source.is_prefix else destination
 
 
 def import_landing(branch: str, info: CommitInfo, *, force: bool) -> Landing:
@@ -269,11 +269,11 @@ def sorted_sources(sources: Sequence[ImportSource]) -> list[ImportSource]:
 
 
 def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
-    for one, other in pairwise(sources):
-        same = one.destination == other.destination
-        if same or (one.is_prefix and other.destination.startswith(one.destination)):
+    for source, other in pairwise(sources):
+        same = source.destination == other.destination
+        if same or (source.is_prefix and other.destination.startswith(source.destination)):
             raise InvalidError(
-                f"the destinations of two imports overlap: {one.destination.decode()!r} and {other.destination.decode()!r}; "
+                f"the destinations of two imports overlap: {source.destination.decode()!r} and {other.destination.decode()!r}; "
                 "import them one after the other, or to different places"
             )
 

@@ -109,11 +109,11 @@ def _below(folder: Path) -> Iterator[Path]:
     def fail(error: OSError) -> None:
         raise unavailable(error, f"reading folder {str(error.filename)!r}") from None
 
-    for at, folders, names in os.walk(folder, onerror=fail):
+    for folder_path, folders, names in os.walk(folder, onerror=fail):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         for name in sorted(names):
             if name[0] not in "._":
-                yield Path(at, name)
+                yield Path(folder_path, name)
 
 
 def _files_of_manifest(path: Path) -> list[ListingFile]:
@@ -128,13 +128,13 @@ def _files_of_manifest(path: Path) -> list[ListingFile]:
             path, f"says that the inventory's format is {manifest.file_format!r}; configure CSV or Parquet for it"
         )
     columns = [name.strip() for name in manifest.file_schema.split(",")] if manifest.file_format == "CSV" else []
-    found: list[ListingFile] = []
+    files: list[ListingFile] = []
     for file in manifest.files:
-        at = find_near(path, file.key)
-        found.append(
-            ListingFile(at, tuple(columns), at.stat().st_size if file.size is None else file.size, file.digest)
+        place = find_near(path, file.key)
+        files.append(
+            ListingFile(place, tuple(columns), place.stat().st_size if file.size is None else file.size, file.digest)
         )
-    return found
+    return files
 
 
 def find_near(manifest: Path, key: str) -> Path:

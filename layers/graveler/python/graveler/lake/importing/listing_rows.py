@@ -125,8 +125,8 @@ class RowReader:
     @property
     def columns(self) -> Sequence[str]:
         """The columns that :meth:`block` needs."""
-        others = (SIZE, CHECKSUM, MTIME, CONTENT_TYPE, METADATA, IS_LATEST, IS_DELETE_MARKER)
-        return [name for name in (*self._of_name, *self._of_address, *others) if name in self._names]
+        optional = (SIZE, CHECKSUM, MTIME, CONTENT_TYPE, METADATA, IS_LATEST, IS_DELETE_MARKER)
+        return [name for name in (*self._of_name, *self._of_address, *optional) if name in self._names]
 
     def names(self, batch: Batch) -> list[bytes]:
         """Return the texts from which ``source`` is removed: the rows' keys, or addresses."""
@@ -201,11 +201,11 @@ class RowReader:
 
     def _select(self, batch: Batch) -> None:
         """Drop rows that are not the latest version of an object."""
-        for column, wanted in ((IS_LATEST, True), (IS_DELETE_MARKER, False)):
+        for column, required in ((IS_LATEST, True), (IS_DELETE_MARKER, False)):
             if column in batch.columns:
                 is_so = self._column(batch, column, _booleans, _boolean)
-                if (not wanted) in is_so:
-                    _only(batch, [value is wanted for value in is_so])
+                if (not required) in is_so:
+                    _only(batch, [value is required for value in is_so])
 
     def _keys(self, batch: Batch) -> list[bytes]:
         if KEY not in batch.columns:
@@ -230,27 +230,31 @@ class RowReader:
         return [b"s3://%b/%b" % pair for pair in zip(buckets, keys, strict=True)]
 
     def _column(
-        self, batch: Batch, column: str, together: Callable[[list[Any]], list[Any]] | None, one: Callable[[Any], Any]
+        self,
+        batch: Batch,
+        column: str,
+        convert_all: Callable[[list[Any]], list[Any]] | None,
+        convert: Callable[[Any], Any],
     ) -> list[Any]:
         """Return the converted values of a column: quickly all together if possible, otherwise one by one."""
         values = batch.columns[column]
-        if together is not None:
+        if convert_all is not None:
             try:
-                return together(values)
+                return convert_all(values)
             except (ValueError, TypeError, OverflowError):
                 pass
-        return self._each(batch, column, values, one)
+        return self._each(batch, column, values, convert)
 
-    def _each(self, batch: Batch, column: str, values: Sequence[Any], one: Callable[[Any], Any]) -> list[Any]:
-        found: list[Any] = []
+    def _each(self, batch: Batch, column: str, values: Sequence[Any], convert: Callable[[Any], Any]) -> list[Any]:
+        converted: list[Any] = []
         for number, value in zip(batch.rows, values, strict=True):
             try:
-                found.append(one(value))
+                converted.append(convert(value))
             except ValueError as error:
                 raise ListingError(
                     self._path, str(error), number, self._names[column], "null" if value is None else value
                 ) from None
-        return found
+        return converted
 
     def _refuse_lengths(self, batch: Batch, names: list[bytes]) -> None:
         column = self._names[self._of_name[0]]
@@ -309,8 +313,8 @@ def _marked(checksums: Sequence[str]) -> list[bytes]:
         with suppress(ValueError):
             raw = bytes.fromhex(joined)
             if raw.hex() == joined:
-                return [b"\x10" + raw[at : at + 16] for at in range(0, len(raw), 16)]
-    found: list[bytes] = []
+                return [b"\x10" + raw[begin : begin + 16] for begin in range(0, len(raw), 16)]
+    marked: list[bytes] = []
     for checksum in checksums:
         raw, mark = checksum.encode(), _TEXT_CHECKSUM
         with suppress(ValueError):
@@ -319,8 +323,8 @@ def _marked(checksums: Sequence[str]) -> list[bytes]:
                 raw, mark = plain, 0
         if len(raw) >= _TEXT_CHECKSUM:
             raise ValueError
-        found.append(bytes([len(raw) | mark]) + raw)
-    return found
+        marked.append(bytes([len(raw) | mark]) + raw)
+    return marked
 
 
 def _only(batch: Batch, keep: list[bool]) -> None:
@@ -356,9 +360,9 @@ def _string(value: object) -> str:
 
 def _decoded(key: bytes) -> bytes:
     """Return a key without its URL encoding, as in forms: ``+`` for a space."""
-    first, *others = key.replace(b"+", b" ").split(b"%")
+    start, *escaped = key.replace(b"+", b" ").split(b"%")
     try:
-        decoded = first + b"".join([_HEX[other[:2]] + other[2:] for other in others])
+        decoded = start + b"".join([_HEX[text[:2]] + text[2:] for text in escaped])
         decoded.decode()
     except KeyError:
         raise ValueError("has a % without two hex digits after it; are the keys not URL-encoded?") from None
@@ -368,17 +372,17 @@ def _decoded(key: bytes) -> bytes:
 
 
 def _urls(values: list[Any]) -> list[bytes]:
-    found = _texts(values)
-    if not all(b"://" in value for value in found):
+    urls = _texts(values)
+    if not all(b"://" in value for value in urls):
         raise ValueError
-    return found
+    return urls
 
 
 def _url(value: object) -> bytes:
-    found = _text(value)
-    if b"://" not in found:
+    url = _text(value)
+    if b"://" not in url:
         raise ValueError("is not an address such as s3://bucket/key or file:///folder/file")
-    return found
+    return url
 
 
 def _sizes(values: list[Any]) -> list[int]:

@@ -190,12 +190,12 @@ class CsvTable:
                     f"has {len(row)} fields, but there are {self._width} columns; is a comma unquoted, or the file truncated?",
                     number,
                 )
-        kept = [(number, row) for number, row in zip(numbers, rows, strict=True) if row]
-        if not kept and len(rows) == _BATCH:
+        full = [(number, row) for number, row in zip(numbers, rows, strict=True) if row]
+        if not full and len(rows) == _BATCH:
             raise ListingError(
                 self._file.path, f"has {_BATCH:,} blank lines in a row, so it is not a listing", numbers[0]
             )
-        return [number for number, _ in kept], [row for _, row in kept]
+        return [number for number, _ in full], [row for _, row in full]
 
     def _lines(self, stream: _Stream) -> "Iterator[list[str]]":
         return csv.reader(chain.from_iterable(self._blocks(stream)), strict=True)
@@ -241,8 +241,8 @@ class ParquetTable:
         number = 1 + sum(self._rows[:part])
         names = {name: meaning for meaning, name in self.names.items() if meaning in only}
         with self._opened(part, names) as parquet:
-            found = parquet.iter_batches(batch_size=_BATCH, row_groups=[part], columns=list(names))
-            while (batch := next(found, None)) is not None:
+            read = parquet.iter_batches(batch_size=_BATCH, row_groups=[part], columns=list(names))
+            while (batch := next(read, None)) is not None:
                 columns = {
                     names[name]: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
@@ -276,7 +276,7 @@ class ParquetTable:
                 continue
             self._check_length(name, opened.schema.column(number).length)
             # No page lies at 0: a column without rows has a dictionary alone, or nothing.
-            begins = [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]
+            begins = [offset for offset in (column.dictionary_page_offset, column.data_page_offset) if offset]
             if not begins:
                 continue
             start = min(begins)
@@ -301,8 +301,8 @@ class ParquetTable:
             )
 
     def _damaged(self, error: Exception) -> ListingError:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        return ListingError(self._file.path, f"is not a valid Parquet file: {why}")
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return ListingError(self._file.path, f"is not a valid Parquet file: {reason}")
 
 
 def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
@@ -368,9 +368,9 @@ def _head(file: ListingFile) -> bytes:
         head = stream.read(8)
     if not head:
         raise ListingError(file.path, "is empty; a listing has a row for each object")
-    for magic, why in _REFUSED.items():
+    for magic, reason in _REFUSED.items():
         if head.startswith(magic):
-            raise ListingError(file.path, why)
+            raise ListingError(file.path, reason)
     return head
 
 

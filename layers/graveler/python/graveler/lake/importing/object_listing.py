@@ -51,8 +51,8 @@ class _Unit(msgspec.Struct, frozen=True):
 class _Interval(msgspec.Struct, frozen=True):
     """The first and the last name of a unit that is in order."""
 
-    first: bytes
-    last: bytes
+    start: bytes
+    end: bytes
     unit: _Unit
 
 
@@ -125,9 +125,7 @@ class ObjectListing:
             return [self]
         groups: list[list[_Interval]] = []
         for interval in chain:
-            if (
-                groups and groups[-1][-1].last == interval.first
-            ):  # rows of one key, perhaps: they have to be in one part
+            if groups and groups[-1][-1].end == interval.start:  # rows of one key, perhaps: they have to be in one part
                 groups[-1].append(interval)
             else:
                 groups.append([interval])
@@ -153,8 +151,8 @@ class ObjectListing:
                 return None
             if interval is not None:
                 intervals.append(interval)
-        intervals.sort(key=lambda interval: (interval.first, interval.last))
-        if any(left.last > right.first for left, right in pairwise(intervals)):
+        intervals.sort(key=lambda interval: (interval.start, interval.end))
+        if any(interval.end > following.start for interval, following in pairwise(intervals)):
             return None
         return intervals
 
@@ -215,17 +213,17 @@ class _Rows:
         :class:`_UnorderedError` at the first that is less than the one before.
         """
         reader = self._readers[unit.file]
-        first: bytes | None = None
-        last = b""
+        start: bytes | None = None
+        end = b""
         for batch in self._tables[unit.file].batches(unit.part, reader.name_columns):
             names = reader.names(batch)
             if not names:
                 continue
-            if names[0] < last or not _ascends(names):
+            if names[0] < end or not _ascends(names):
                 raise _UnorderedError
-            first = names[0] if first is None else first
-            last = names[-1]
-        return None if first is None else _Interval(first, last, unit)
+            start = names[0] if start is None else start
+            end = names[-1]
+        return None if start is None else _Interval(start, end, unit)
 
     def blocks(self, units: Iterable[_Unit], progress: ObjectProgress) -> Iterator[Block]:
         """Yield the records of units, one after another, as they stand."""
@@ -267,12 +265,12 @@ class _Rows:
             rows.append(row)
         return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
 
-    def _duplicate(self, key: bytes, first: int, second: int) -> ListingError:
+    def _duplicate(self, key: bytes, origin: int, second_origin: int) -> ListingError:
         return ListingError(
-            self._file(second),
-            f"occurs a second time, after row {first & _ROW:,} of {str(self._file(first))!r}; "
+            self._file(second_origin),
+            f"occurs a second time, after row {origin & _ROW:,} of {str(self._file(origin))!r}; "
             "remove one of them, or let the last one win",
-            second & _ROW,
+            second_origin & _ROW,
             value=key,
         )
 

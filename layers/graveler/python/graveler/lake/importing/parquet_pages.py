@@ -43,31 +43,31 @@ def pages(stream: IO[bytes], start: int, end: int) -> Iterator[Page]:
 
 def longest_text(dictionary: bytes) -> int:
     """Return the length of the longest value in a dictionary page of texts, unpacked: each has its length before it."""
-    longest = at = 0
-    while at + _LENGTH.size <= len(dictionary):
-        (length,) = _LENGTH.unpack_from(dictionary, at)
+    longest = position = 0
+    while position + _LENGTH.size <= len(dictionary):
+        (length,) = _LENGTH.unpack_from(dictionary, position)
         longest = max(longest, length)
-        at += _LENGTH.size + length
+        position += _LENGTH.size + length
     return longest
 
 
-def _header(stream: IO[bytes], at: int) -> Page:
+def _header(stream: IO[bytes], position: int) -> Page:
     """Decode the page header at a position."""
     want = _FIRST_READ
     while True:
-        stream.seek(at)
+        stream.seek(position)
         data = stream.read(want)
         thrift = _Compact(data)
         try:
             fields = thrift.numbers()
         except IndexError:
             if len(data) < want or want >= _MOST_HEADER:
-                raise ValueError(f"the page at {at} has a header that does not end") from None
+                raise ValueError(f"the page at {position} has a header that does not end") from None
             want *= 16
             continue
-        page = Page(fields.get(1) == _DICTIONARY, at + thrift.at, fields.get(2, -1), fields.get(3, -1))
+        page = Page(fields.get(1) == _DICTIONARY, position + thrift.position, fields.get(2, -1), fields.get(3, -1))
         if page.unpacked < 0 or page.stored < 0:
-            raise ValueError(f"the page at {at} does not say how long it is")
+            raise ValueError(f"the page at {position} does not say how long it is")
         return page
 
 
@@ -76,17 +76,17 @@ class _Compact:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self.at = 0
+        self.position = 0
 
     def numbers(self) -> dict[int, int]:
         """Return the integers of the struct by their field; all else is skipped."""
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         for field, kind in self._fields():
             if kind in (_I16, _I32, _I64):
-                found[field] = self._integer()
+                numbers[field] = self._integer()
             else:
                 self._skip(kind, 0)
-        return found
+        return numbers
 
     def _fields(self) -> Iterator[tuple[int, int]]:
         field = 0
@@ -122,13 +122,13 @@ class _Compact:
                 self._skip(kind, depth + 1)
 
     def _pass(self, count: int) -> None:
-        if self.at + count > len(self._data):
+        if self.position + count > len(self._data):
             raise IndexError
-        self.at += count
+        self.position += count
 
     def _byte(self) -> int:
-        value = self._data[self.at]
-        self.at += 1
+        value = self._data[self.position]
+        self.position += 1
         return value
 
     def _varint(self) -> int:

@@ -69,7 +69,7 @@ class Neighbours:
             for sort, item in scan(self._tables, partition):
                 if isinstance(item, DamagedItem):
                     if item.rest:
-                        raise CorruptError(f"the index of storage namespaces cannot be read: {item.why}")
+                        raise CorruptError(f"the index of storage namespaces cannot be read: {item.reason}")
                     continue  # the item of its namespace still reserves that
                 owner = self._owner(partition, text_key(partition, sort), item, real)
                 if owner is not None:
