@@ -25,7 +25,7 @@ class KeyRange(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether no key can lie in it."""
+        """True if no key can lie in it."""
         return self.end is not None and self.end <= self.start
 
     def numbers(self, tree: Tree) -> range:

@@ -77,7 +77,7 @@ class Runtime(Protocol):
 
     @property
     def scratch(self) -> Scratch:
-        """Where RocksDB writes its files."""
+        """The place of RocksDB's temporary files."""
         ...
 
     def alone(self) -> "Runtime":

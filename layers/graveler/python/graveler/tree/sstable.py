@@ -374,17 +374,14 @@ class Table(Lookups):
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
 
-    def closed(self, part: Callable[[int, int], bytes]) -> "ClosedTable":
-        """Return the same file without its bytes. ``part(offset, length)`` reads some of them."""
-        return ClosedTable(self, part)
-
     def _block(self, number: int) -> bytes:
         return unstored(self._data, *self._handles[number])
 
 
 class ClosedTable(Lookups):
-    """A file of which only the index is in memory. A block is read and verified when it is needed: 20 µs. Its checksum must be
-    the one that it had when the file was open, so a block of another file is never mistaken for it."""
+    """A file of which only the index is in memory. ``part(offset, length)`` reads some of its bytes: a block when it is needed,
+    verified, 20 µs. Its checksum must be the one that it had when the file was open, so a block of another file is never mistaken
+    for it."""
 
     __slots__ = ("_checksums", "_part")
 

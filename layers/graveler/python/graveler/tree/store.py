@@ -120,13 +120,7 @@ class TreeStore:
             self._close_some()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (
-            self._files,
-            self.runtime.alone(),
-            self._max_open_bytes,
-            self._max_block_bytes,
-            self.notes.notes,
-        )
+        return self._with_settings(), (self._files, self.runtime.alone())
 
     @property
     def workers(self) -> int:
@@ -145,22 +139,24 @@ class TreeStore:
     def through(self, way: "Callable[[TreeFiles], TreeFiles]") -> "TreeStore":
         """Return a store of the same files, read and written through ``way``. It has caches of the same size, and shares none of
         their contents."""
-        return _restore(
-            way(self._files), self.runtime.alone(), self._max_open_bytes, self._max_block_bytes, self.notes.notes
+        return self._with_settings()(way(self._files), self.runtime.alone())
+
+    def _with_settings(self) -> "Callable[[TreeFiles, Runtime], TreeStore]":
+        return partial(
+            TreeStore,
+            max_open_bytes=self._max_open_bytes,
+            max_block_bytes=self._max_block_bytes,
+            notes=self.notes.notes,
         )
 
     @property
     def scratch(self) -> "Scratch":
-        """Where RocksDB writes its files."""
+        """The place of RocksDB's temporary files."""
         return self.runtime.scratch
-
-    def put(self, kind: str, name: str, data: bytes) -> None:
-        """Write a file; durable afterwards. One request."""
-        self._files.put(kind, name, data)
 
     def writes(self) -> "Writes":
         """Return a writer of many files: each put starts at once, and all are durable after ``settle``."""
-        return self.runtime.writes(self.put)
+        return self.runtime.writes(self._files.put)
 
     @contextmanager
     def reading_ahead(self) -> "Iterator[ReadAhead | None]":
@@ -285,7 +281,7 @@ class TreeStore:
             self._open_bytes -= table.size
             if self._part is None or kind != RANGES or name in self._closed:
                 continue
-            self._closed[name] = table.closed(partial(self._part, kind, name))
+            self._closed[name] = ClosedTable(table, partial(self._part, kind, name))
             self._closed_blocks += len(table)
             while self._closed_blocks > _CLOSED_BLOCKS:
                 _, forgotten = self._closed.popitem(last=False)
@@ -302,9 +298,3 @@ def expect_label(table: Table, kind: str, name: str) -> None:
     passes."""
     if table.label is not None and table.label != (label := Label.of(kind, name, table.label.split)):
         raise OtherFileError(f"contains another file: it is {table.label}, not {label}")
-
-
-def _restore(
-    files: TreeFiles, runtime: "Runtime", max_open_bytes: int, max_block_bytes: int, notes: Notes
-) -> TreeStore:
-    return TreeStore(files, runtime, max_open_bytes=max_open_bytes, max_block_bytes=max_block_bytes, notes=notes)

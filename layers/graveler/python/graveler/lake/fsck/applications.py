@@ -9,7 +9,7 @@ from graveler.history.reflog import RefLog
 from graveler.history.refs import BranchState
 from graveler.lake.committing.applications import Applications, LastVersion, check_application, decode_last
 from graveler.lake.fsck.findings import AffectedRef, FindingKind
-from graveler.lake.fsck.history import Damage
+from graveler.lake.fsck.history import Damage, unreadable_rest
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.model import Application, Commit, CommitID
 from graveler.storage.tables.port import ConditionFailedError, Item, Key, Matches, Tables
@@ -51,9 +51,7 @@ class ApplicationCheck:
         for sort, item in scan(self._tables, self._applications.partition):
             name = sort.decode("utf-8", "backslashreplace")
             if isinstance(item, DamagedItem) and item.rest:
-                rest = f"cannot be read from {name!r} on: {item.reason}"
-                where = f"partition {self._applications.partition}"
-                damages.append(Damage(FindingKind.TABLE, where, rest, "Restore the table from a copy"))
+                damages.append(unreadable_rest(self._applications.partition, repr(name), item))
             elif (damage := self._look(sort, name, item, heads)) is not None:
                 damages.append(damage)
         return damages
@@ -85,7 +83,7 @@ class ApplicationCheck:
                 f"names commit {last.commit_id!r} for version {last.version}, which does not exist", _GONE
             )
             if self._repair and self._removed(Key(self._applications.partition, sort), last):
-                removable.remedy, removable.repaired = "Removed", True
+                removable.mark_repaired("Removed")
             return removable
         except CorruptError:
             return None  # the check of the commits reports it

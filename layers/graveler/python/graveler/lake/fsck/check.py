@@ -179,7 +179,7 @@ def _check_namespace(registered: KnownRepository, tables: Tables, store: Store, 
         if item is None and repair and isinstance(write, Put):
             with suppress(ConditionFailedError):
                 tables.put(write.key, write.item, Absent())
-                damage.remedy, damage.repaired = "Written again", True
+                damage.mark_repaired("Written again")
         damages.append(damage)
     trouble = _whose(store.get(MARKER), repository, tables.get(LAKE))
     if trouble is not None:
@@ -190,7 +190,7 @@ def _check_namespace(registered: KnownRepository, tables: Tables, store: Store, 
             _MARK if trouble.missing else _SHARED,
         )
         if trouble.missing and repair and repositories.mark(repository, store.objects):
-            damage.remedy, damage.repaired = "Written again", True
+            damage.mark_repaired("Written again")
         damages.append(damage)
     return damages
 

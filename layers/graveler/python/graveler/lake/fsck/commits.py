@@ -84,7 +84,7 @@ class CommitCheck:
         for commit, damage in sorted(self._unlisted, key=lambda pair: pair[0].generation):
             if self._repair:  # parents first: an item takes its line from its parent's
                 self._put_item(commit)
-                _mended(damage, "the object store's copy")
+                damage.mark_repaired("Rebuilt from the object store's copy")
 
     def _look_at(self, numbers: list[int], logged: Mapping[int, str]) -> None:
         pointed = {head.commit for head in self._history.heads if head.kind != "reflog"}
@@ -170,25 +170,21 @@ class CommitCheck:
                 damage.remedy = "Run again when the object store responds"
             elif self._repair:
                 self._put_record(table.commit)
-                _mended(damage, "the table's copy")
+                damage.mark_repaired("Rebuilt from the table's copy")
         elif store.commit is not None:
             reason = f"has no valid copy in the table: the item {table.reason}"
             damage = self._add(number, FindingKind.COMMIT_ITEM, f"commit {cid}", reason, _RUN_REPAIR)
             self._unlisted.append((store.commit, damage))
-        elif table.missing and store.missing:
-            reason = f"does not exist, but {self._who_names(number)}"
-            remedy = (
-                "It cannot be rebuilt: its contents, and history that only it leads to, are lost unless you restore "
-                f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace and run again with repair"
-            )
-            self._add(number, FindingKind.COMMIT_MISSING, f"commit {cid}", reason, remedy)
         else:
+            kind = FindingKind.COMMIT_DAMAGED
             reason = f"cannot be read: in the table it {table.reason}; in the object store it {store.reason}"
+            if table.missing and store.missing:
+                kind, reason = FindingKind.COMMIT_MISSING, f"does not exist, but {self._who_names(number)}"
             remedy = (
                 "It cannot be rebuilt: its contents, and history that only it leads to, are lost unless you restore "
                 f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace and run again with repair"
             )
-            self._add(number, FindingKind.COMMIT_DAMAGED, f"commit {cid}", reason, remedy)
+            self._add(number, kind, f"commit {cid}", reason, remedy)
 
     def _check_generations(self) -> list[int]:
         """Check the generations, and return the true ones: each one more than the highest parent's. So one wrong one is one
@@ -238,7 +234,7 @@ class CommitCheck:
             self._put_record(table)
         else:
             self._put_item(store)
-        _mended(damage, f"the {good}'s copy")
+        damage.mark_repaired(f"Rebuilt from the {good}'s copy")
 
     def _put_item(self, commit: Commit) -> None:
         # The record was written just before the commit was published, whatever time the commit has.
@@ -263,11 +259,6 @@ class CommitCheck:
         damage = Damage(kind, subject, reason, remedy, commits={number})
         self.damages.append(damage)
         return damage
-
-
-def _mended(damage: Damage, source: str) -> None:
-    damage.remedy = f"Rebuilt from {source}"
-    damage.repaired = True
 
 
 def _from_table(cid: CommitID, item: Item | CorruptError | None) -> _Copy:

@@ -191,12 +191,12 @@ class Report(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether the check looked at all objects that it was to look at: none was out of reach, and if the objects of commits
-        were to be checked, none was left out because it lies in another store."""
+        """True if the check looked at all objects of its scope: none was out of reach, and if the objects of commits were to be
+        checked, none was left out because it lies in another store."""
         counts = self.counts
         return not (counts.objects_not_checked if self.scope.committed_objects else counts.objects_out_of_reach)
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong, and the check is complete. It says nothing about what is outside of its scope."""
+        """True if nothing is wrong and the check is complete. Says nothing about what is outside of its scope."""
         return self.complete and not self.remaining

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from graveler.history.split_parameters import KEY
 from graveler.lake.fsck.findings import SHOWN_COMMITS, AffectedRef, Finding, FindingKind, RefKind
+from graveler.lake.fsck.items import DamagedItem
 from graveler.model import Commit, CommitID, MetarangeName
 
 _TOGETHER: Final = 256
@@ -32,6 +33,16 @@ class Damage(Struct, eq=False):
     metaranges: set[int] = field(default_factory=set)
     refs: tuple[AffectedRef, ...] = ()
     repaired: bool = False
+
+    def mark_repaired(self, remedy: str) -> None:
+        """Note that the damage is repaired, and how."""
+        self.remedy, self.repaired = remedy, True
+
+
+def unreadable_rest(partition: str, position: str, item: DamagedItem) -> Damage:
+    """Return the damage of a partition of which nothing can be read from a position on."""
+    reason = f"cannot be read from {position} on: {item.reason}"
+    return Damage(FindingKind.TABLE, f"partition {partition}", reason, "Restore the table from a copy")
 
 
 class Head(Struct, frozen=True):

@@ -4,7 +4,7 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.owners import Owners, decode_lease
 from graveler.history.refs import Refs
 from graveler.lake.fsck.findings import FindingKind
-from graveler.lake.fsck.history import Damage
+from graveler.lake.fsck.history import Damage, unreadable_rest
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.model import RepositoryUID
 from graveler.storage.tables.port import ConditionFailedError, Item, Key, Matches, Tables
@@ -20,8 +20,7 @@ def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool
     for sort, item in scan(tables, partition):
         name = sort.decode("utf-8", "backslashreplace")
         if isinstance(item, DamagedItem) and item.rest:
-            rest = f"cannot be read from {name!r} on: {item.reason}"
-            damages.append(Damage(FindingKind.TABLE, f"partition {partition}", rest, "Restore the table from a copy"))
+            damages.append(unreadable_rest(partition, repr(name), item))
             continue
         reason = _wrong(refs, name, item)
         key = Key(partition, sort)
@@ -29,7 +28,7 @@ def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool
             continue  # valid, or its transaction has ended meanwhile
         damage = Damage(FindingKind.LEASE, f"the lease of hidden branch {name!r}", reason, _REMOVE)
         if repair and _removed(tables, key, item):
-            damage.remedy, damage.repaired = "Removed", True
+            damage.mark_repaired("Removed")
         damages.append(damage)
     return damages
 

@@ -9,7 +9,7 @@ from graveler.history.commits import is_commit_id
 from graveler.history.reflog import time_of_row
 from graveler.history.refs import SHARDS, BranchState, Refs
 from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind, RefKind
-from graveler.lake.fsck.history import Damage, Head, History
+from graveler.lake.fsck.history import Damage, Head, History, unreadable_rest
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.objects.collected import collected_before
 from graveler.model import CommitID, RepositoryUID
@@ -93,9 +93,7 @@ class RefCheck:
             for sort, item in scan(self._tables, partition):
                 name = sort.decode("utf-8", "backslashreplace")
                 if isinstance(item, DamagedItem) and item.rest:
-                    reason = f"cannot be read from {name!r} on: {item.reason}"
-                    remedy = "Restore the table from a copy"
-                    self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", reason, remedy))
+                    self.damages.append(unreadable_rest(partition, repr(name), item))
                     continue
                 self._names.append((kind, name))
                 if isinstance(item, DamagedItem):

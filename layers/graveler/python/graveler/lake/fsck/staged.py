@@ -7,7 +7,7 @@ from xxhash import xxh64_intdigest
 from graveler.errors import CorruptError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind
-from graveler.lake.fsck.history import Damage
+from graveler.lake.fsck.history import Damage, unreadable_rest
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.fsck.objects import ObjectCheck
 from graveler.model import ObjectEntry, RepositoryUID, Token
@@ -147,9 +147,7 @@ class StagedCheck:
         for sort, item in scan(self._tables, partition):
             subject = f"entry {sort.hex()} of the clean-up queue"
             if isinstance(item, DamagedItem) and item.rest:
-                reason = f"cannot be read from {sort.hex()} on: {item.reason}"
-                remedy = "Restore the table from a copy"
-                self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", reason, remedy))
+                self.damages.append(unreadable_rest(partition, sort.hex(), item))
                 continue
             if isinstance(item, DamagedItem) or not _is_entry(sort, item):
                 reason = item.reason if isinstance(item, DamagedItem) else "it is not a time and a token"
@@ -172,8 +170,7 @@ class StagedCheck:
         """Remove an entry from the queue: at worst, unneeded items stay."""
         if self._repair:
             self._tables.delete(Key(partition, sort))
-            damage.remedy = "Removed"
-            damage.repaired = True
+            damage.mark_repaired("Removed")
 
     def _still_has(self, state: BranchState, token: Token) -> bool:
         """Return whether the branch still has the token, as open or sealed as it was."""

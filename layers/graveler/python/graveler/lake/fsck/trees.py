@@ -281,8 +281,7 @@ class TreeCheck:
             damage.remedy = f"It can be rebuilt from {recovered.source}; run again with repair"
             return
         self._rebuilder.put(kind, name, recovered.data)
-        damage.remedy = f"Rebuilt from {recovered.source}"
-        damage.repaired = True
+        damage.mark_repaired(f"Rebuilt from {recovered.source}")
 
     def _give_up(self, lost: _Lost) -> None:
         subject = "The contents of these commits are" if lost.info is None else "These paths are, in these commits,"

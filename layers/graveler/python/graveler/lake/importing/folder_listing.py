@@ -107,9 +107,8 @@ class FolderListing:
 
     @property
     def left_out(self) -> LeftOutFiles:
-        """What the rules left out. If the folder was not listed here, as of work that another process or an earlier request did,
-        its names are read once more; of a folder that cannot be read any more, what was read counts: the work is done, and is
-        not to fail for a number."""
+        """The files that the rules left out. If another process or an earlier request listed the folder, its names are read once
+        more. If that fails, those read so far count: the work is done, and must not fail for a number."""
         if self._left_out is None:
             with suppress(GravelerError):
                 for _ in self._runs():

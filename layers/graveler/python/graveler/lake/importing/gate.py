@@ -36,8 +36,8 @@ class Refused(NamedTuple):
 
 
 class Gate(Struct, frozen=True):
-    """What readers of the repository in ``namespace`` may read. ``outside`` finds the store of an address outside of it. Can be
-    sent to tasks."""
+    """The addresses that readers of the repository in ``namespace`` may read. ``outside`` finds the store of an address outside
+    of it. Can be sent to tasks."""
 
     namespace: str
     outside: Locate

@@ -106,7 +106,7 @@ class Table(Protocol):
 
     @property
     def has_header(self) -> bool:
-        """Whether the file itself names its columns."""
+        """True if the file itself names its columns."""
         ...
 
     @property

@@ -3,6 +3,10 @@
 A page's header is a Thrift struct in the compact protocol, in front of the page; readers allocate what it claims. Formats:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift (``PageHeader``) and
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
+
+No library does this. Measured with files of 33 and 414 KB: for a page that claims 1 GB, pyarrow takes 3.0 GB of memory, while
+DuckDB with ``memory_limit`` refuses it; for a dictionary whose one value of 1 MB each of a million rows names, pyarrow takes
+2.1 GB and DuckDB 4.5, whatever its limit, even for a query of the longest value. These checks take 4 MB.
 """
 
 from collections.abc import Iterator
