@@ -30,6 +30,7 @@ from bench.keys import parts as cut_file
 from bench.rows import records
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, folder_store
+from graveler.lake.opening.lake_parts import Surroundings, TreeSettings
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import LEASE, Machine, Next, Planned, Task
 from graveler.operations.parts.division import Sizes
@@ -201,7 +202,7 @@ def step(folder: Path, name: str, parts: int) -> Measured:
         counted.append(CountingObjects(folder_store(folder / "lake", namespace)))
         return counted[-1]
 
-    lake = Lake(tables, objects, memory=256 << 20)
+    lake = Lake(tables, objects, trees=TreeSettings(memory=256 << 20))
     began, cpu = time.perf_counter(), time.process_time()
     # As many records in a part as make so many parts of all: what the plan is asked for, not what it finds.
     machine = Machine(lake, sizes=Sizes(records=1, parts=parts))
@@ -269,7 +270,12 @@ def write_down(lake: Lake, repository: OpenRepository) -> None:
 def opened(folder: Path) -> Lake:
     """The lake as a function sees it: one processor, nothing near."""
     tables = SqliteTables(folder / "tables.sqlite", create=False)
-    return Lake(tables, lambda namespace: folder_store(folder, namespace), memory=256 << 20, close=tables.close)
+    return Lake(
+        tables,
+        lambda namespace: folder_store(folder, namespace),
+        trees=TreeSettings(memory=256 << 20),
+        surroundings=Surroundings(close=tables.close),
+    )
 
 
 def spread(keys: Path, first: int, every: int, what: str) -> Iterator[tuple[bytes, bytes | None]]:

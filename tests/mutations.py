@@ -123,9 +123,9 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a read under a branch's tokens counts only if the branch still has them",
-        "lake/reading/reader.py",
-        "if seen is not None and read.items == seen.items:",
-        "if seen is not None:",
+        "lake/reading/object_reader.py",
+        "if memo is not None and read.items == memo.items:",
+        "if memo is not None:",
         "lake/test_stat.py::test_a_client_that_looked_before_sees_what_one_sees_that_never_did[1]",
     ),
     Mutation(
@@ -414,7 +414,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C3",
         "a reader also reads below the tokens that commits have sealed",
-        "lake/reading/reader.py",
+        "lake/reading/state_reader.py",
         "(state.open, *state.sealed[::-1])",
         "(state.open,)",
         "lake/test_dead_committers.py::test_what_a_dead_committer_left_is_adopted_by_the_next_commit",
@@ -648,9 +648,9 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "a process that leaves its machine's line gives up its place, even if a forked child has the file open",
         "storage/machine_queue.py",
-        "self._byte().unlock(self._descriptor)",
+        "ByteRange(self._start + self.number).unlock(self._descriptor)",
         "pass",
-        "storage/test_lines.py::test_a_forked_child_does_not_keep_the_place_that_its_parent_leaves",
+        "storage/test_machine_queue.py::test_a_forked_child_does_not_keep_the_place_that_its_parent_leaves",
     ),
     Mutation(
         "C6",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from graveler.lake.lake import Lake
+from graveler.lake.opening.lake_parts import TreeSettings
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
 from tests.lake.support import NAME, World
@@ -133,7 +134,9 @@ def _in_turn(verb: str, calls: Sequence[tuple[str, str]]) -> Verb:
 def _timed(world: World, verb: Verb, latency: Latency, *, is_warm: bool) -> tuple[int, int, float]:
     path = CriticalPath(latency)
     tables, objects = TimedTables(world.tables, path), TimedObjects(world.objects(), path)
-    lake = Lake(tables, lambda _: objects, clock=world.clock, reads_at_once=AT_ONCE, writes_at_once=AT_ONCE)
+    lake = Lake(
+        tables, lambda _: objects, clock=world.clock, trees=TreeSettings(reads_at_once=AT_ONCE, writes_at_once=AT_ONCE)
+    )
     repository = lake.repository(NAME)
     if is_warm:
         verb(repository)

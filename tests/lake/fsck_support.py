@@ -12,6 +12,7 @@ from graveler.history.refs import Refs
 from graveler.lake.fsck.check import fsck
 from graveler.lake.fsck.findings import Finding, FindingKind, Report
 from graveler.lake.lake import Lake
+from graveler.lake.opening.lake_parts import TreeSettings
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, SplitParameters
@@ -45,7 +46,7 @@ class FolderLake:
         self.tables = SqliteTables(folder / "tables.sqlite")
         self.objects = FolderObjects(folder / "objects" / NAME, NAMESPACE)
         self.cache = None if cache is None else FileCache(cache, 1 << 28, 43_200, self.clock.now)
-        self.lake = Lake(self.tables, lambda _: self.objects, clock=self.clock, cache=self.cache)
+        self.lake = Lake(self.tables, lambda _: self.objects, clock=self.clock, trees=TreeSettings(cache=self.cache))
 
     @property
     def repository(self) -> OpenRepository:

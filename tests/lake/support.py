@@ -14,6 +14,7 @@ from graveler.errors import GravelerError
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.objects.stage import Stager
+from graveler.lake.opening.lake_parts import TreeSettings
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommonPrefix, ObjectEntry, SplitParameters
 from graveler.staging.changes import StagedChanges
@@ -117,7 +118,7 @@ class World:
         self, schedule: Schedule | None = None, *, cache: FileCache | None = None, clock: Clock | None = None
     ) -> Lake:
         if schedule is None:
-            return Lake(self.tables, self.objects, clock=clock or self.clock, cache=cache)
+            return Lake(self.tables, self.objects, clock=clock or self.clock, trees=TreeSettings(cache=cache))
         asked = schedule
         boundaries = Boundaries()
         return Lake(
@@ -126,7 +127,7 @@ class World:
                 self.objects(namespace), lambda method, number: asked(f"objects.{method}", number), boundaries
             ),
             clock=clock or self.clock,
-            cache=cache,
+            trees=TreeSettings(cache=cache),
         )
 
     def repository(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -11,6 +12,8 @@ from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.lake.turns import TURN, Turn
 from graveler.storage.file_locks import AVAILABLE
+from graveler.storage.file_modes import PRIVATE
+from graveler.storage.machine_queue import MachineQueue
 from tests.lake.interleaving import entry
 from tests.lake.support import FakeClock
 
@@ -71,7 +74,7 @@ def test_a_process_waits_for_the_one_before_it_without_a_ticket_or_a_lost_race(p
 
     def leave() -> None:
         seen.extend((processes.tickets(), processes.mine.branch("main").commit_id))
-        before.left()
+        before.mark_released()
 
     processes.after(1.0, leave)
     processes.mine.merge(side, "main")
@@ -88,45 +91,58 @@ def test_one_that_works_for_long_is_passed_over_once_for_all(processes: Processe
     passed = processes.clock.monotonic()
     processes.other().merge(sides[1], "main")
     assert processes.clock.monotonic() == passed, "nobody waits for it again"
-    assert stuck._line_place is not None
-    number = stuck._line_place.number
     stuck.state()
-    assert stuck._line_place.number > number, "it is at the end of the line"
-    stuck.left()
+    assert processes.clock.monotonic() == passed, "it goes on, and may lose a race"
+    stuck.mark_released()
 
 
 def test_who_has_waited_for_its_patience_is_told_that_the_branch_is_busy(processes: Processes) -> None:
     side = processes.side("side")
-    before = [processes.other().parts.turns.at("main") for _ in range(20)]
-    for turn in before:
-        assert turn._turns.lines is not None
-        turn._stand(turn._turns.lines)
-    first = iter(before)
+    queue = MachineQueue(processes.folder / "turns", PRIVATE)
+    before = [queue.enter(f"{processes.mine.repository.uid}/main") for _ in range(20)]
+    slots = (slot for slot in before if slot is not None)
 
     def next_leaves() -> None:
-        next(first).left()
+        next(slots).leave()
         processes.after(TURN - 0.5, next_leaves)
 
     processes.after(TURN - 0.5, next_leaves)
     with pytest.raises(BusyError):
         processes.mine.merge(side, "main")
     processes.clock.on_sleep = None
-    for turn in first:
-        turn.left()
+    for slot in slots:
+        slot.leave()
     processes.mine.merge(side, "main")
+
+
+def test_threads_of_one_process_take_turns_without_a_ticket_or_a_lost_race(tmp_path: Path) -> None:
+    repository = create_folder_lake(tmp_path / "lake").create_repository("lake", "local://lake")
+    names = [f"side-{number}" for number in range(6)]
+    for name in names:
+        repository.create_branch(name, "main")
+        repository.link(name, entry(name, 1))
+        repository.commit(name, name)
+    before = len(repository.reflog("main"))
+    threads = [Thread(target=repository.merge, args=(name, "main")) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(repository.reflog("main")) == before + len(names)
+    assert not repository.tables.query(f"{repository.repository.uid}/turns").items
 
 
 def test_an_import_lists_while_it_waits(processes: Processes) -> None:
     before = first_in_line(processes.other())
-    listed: list[bool] = []
+    listed: list[str] = []
 
     def records() -> Iterator[tuple[bytes, bytes]]:
-        listed.append(before._line_place is not None)
-        before.left()
+        listed.append("before its turn")
+        before.mark_released()
         yield b"imported/x", processes.mine.codec.encode(entry("imported/x", 1))
 
     processes.mine.import_sources("main", [ImportSource(b"imported/", True, records)], "imported")
-    assert listed == [True]
+    assert listed == ["before its turn"]
     assert processes.mine.stat("main", "imported/x").path == "imported/x"
 
 
@@ -149,6 +165,6 @@ def test_a_lake_whose_line_cannot_be_used_takes_tickets(processes: Processes) ->
         before.wait()
         before.state()
         assert processes.tickets() == 2
-        processes.after(1.0, before.left)
+        processes.after(1.0, before.mark_released)
         processes.mine.merge(side, "main")
     assert processes.tickets() == 0

@@ -1,21 +1,17 @@
 """Turns: a waiting verb is not overtaken for ever, and one that died in line delays others for one turn at most."""
 
-import os
-import signal
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 
 import pytest
 
 from graveler.errors import BusyError, DirtyBranchError, NoChangesError, UnavailableError
-from graveler.lake import turns
-from graveler.lake.clock import Polls
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.turns import TURN, Turn, Turns
+from graveler.lake.turns import TURN, Turns
 from graveler.storage.tables.port import Key
 from tests.lake.interleaving import Client, Scheduler, entry
 from tests.lake.support import (
@@ -46,68 +42,67 @@ class Parallel(FakeClock):
 class Changer(Client):
     """A client that changes ``main`` again and again, in one way."""
 
+    watched: "Watched"
+
     def merge_mine(self, message: str) -> None:
-        self.repository.merge(f"side-{message}", "main", message=message)
+        with self.watched.call():
+            self.repository.merge(f"side-{message}", "main", message=message)
 
     def commit_mine(self, message: str) -> None:
         self.repository.link("main", entry(message, self.scheduler.fresh()))
-        with suppress(NoChangesError):  # another one took it along
+        with self.watched.call(), suppress(NoChangesError):  # another one took it along
             self.repository.commit("main", message)
 
     def import_mine(self, message: str) -> None:
         record = self.repository.codec.encode(entry(f"{message}/x", 1))
         source = ImportSource(f"{message}/".encode(), True, lambda: iter([(f"{message}/x".encode(), record)]))
-        self.repository.import_sources("main", [source], message)
+        with self.watched.call():
+            self.repository.import_sources("main", [source], message)
 
 
 class Watched:
-    """Counts, for each turn that had to wait, how many others had theirs before it did, newcomers included."""
+    """Counts, for each call that had to wait, how many others ended while it did, newcomers included."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.ended = 0
-        self.since: dict[int, int] = {}
+        self.since: dict[Thread, int] = {}
         self.overtaken: list[int] = []
-        wait, join, left = Turn.wait, Turn._join, Turn.left
 
-        def waits(turn: Turn, *, ticket: bool = True) -> None:
-            self.since.setdefault(id(turn), self.ended)
-            wait(turn, ticket=ticket)
+    def waits(self) -> None:
+        self.since.setdefault(current_thread(), self.ended)
 
-        def joins(turn: Turn, waiting: dict[str, int]) -> bool:
-            self.since.setdefault(id(turn), self.ended)
-            return join(turn, waiting)
-
-        def leaves(turn: Turn) -> None:
-            if turn._event is not None:
-                if id(turn) in self.since:
-                    self.overtaken.append(self.ended - self.since.pop(id(turn)))
-                self.ended += 1
-            left(turn)
-
-        patch.setattr(Turn, "wait", waits)
-        patch.setattr(Turn, "_join", joins)
-        patch.setattr(Turn, "left", leaves)
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        self.since.pop(current_thread(), None)
+        yield
+        if current_thread() in self.since:
+            self.overtaken.append(self.ended - self.since.pop(current_thread()))
+        self.ended += 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kinds", [("merge",), ("import",), ("commit",), ("merge", "commit", "import")], ids="-".join)
-def test_nobody_who_waits_is_overtaken_more_often_than_others_were_there(
-    seed: int, kinds: Sequence[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_who_waits_is_overtaken_more_often_than_others_were_there(seed: int, kinds: Sequence[str]) -> None:
     """Before it go those who were in line, and once each those who were at work when it came."""
     scheduler = Scheduler(seed)
     scheduler._kill = scheduler._fault = scheduler._time = scheduler._age = 0.0
     world = scheduler.world = World(clock=Parallel())
-    world.clock.on_sleep = scheduler.hand_over
+    watched = Watched()
+
+    def sleep() -> None:
+        watched.waits()
+        scheduler.hand_over()
+
+    world.clock.on_sleep = sleep
     for number in range(CLIENTS):
         operations = [f"{kinds[number % len(kinds)]}_mine"] * CALLS
         client = Changer(scheduler, f"c{number}", operations)
+        client.watched = watched
         for call, operation in enumerate(operations):
             if operation == "merge_mine":
                 branch = f"side-{client.name}-{call}"
                 world.main.create_branch(branch, "main")
                 commit(world.main, {f"merged {client.name}-{call}": "x"}, branch)
-    watched = Watched(monkeypatch)
     scheduler.run()
     assert watched.overtaken, "nobody had to wait"
     assert max(watched.overtaken) <= 2 * (CLIENTS - 1)
@@ -262,92 +257,6 @@ def test_a_verb_that_fails_leaves_its_place(error: type[Exception]) -> None:
     assert in_line(world) == []
 
 
-# Threads of one process
-
-
-def line_up(line: turns._Threads, ended: list[int], amount: int) -> list[Thread]:
-    """Threads that come one after the other, while the first of them has its turn."""
-    first = line.wait("b", None)
-    threads = []
-    for number in range(amount):
-
-        def run(number: int = number) -> None:
-            mine = line.wait("b", None)
-            ended.append(number)
-            line.leave("b", mine)
-
-        threads.append(Thread(target=run, daemon=True))
-        threads[-1].start()
-        while len(line._lines["b"]) < number + 2:
-            pass
-    line.leave("b", first)
-    return threads
-
-
-def test_threads_of_one_process_go_in_the_order_in_which_they_came() -> None:
-    line, ended = turns._Threads(), list[int]()
-    for thread in line_up(line, ended, 12):
-        thread.join(60)
-    assert ended == list(range(12))
-    assert not line._lines
-
-
-def test_a_thread_that_works_for_long_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TURN", 0.01)
-    line = turns._Threads()
-    first = line.wait("b", None)
-    second = line.wait("b", None)
-    assert second is not first
-    line.leave("b", first)  # not there any more
-    assert line.wait("b", second) is second
-    line.leave("b", second)
-    assert not line._lines
-
-
-def test_a_thread_that_was_passed_over_before_it_woke_up_stands_in_line_again() -> None:
-    line, ended = turns._Threads(), list[int]()
-    first = line.wait("b", None)
-
-    def run() -> None:
-        mine = line.wait("b", None)
-        ended.append(1)
-        line.leave("b", mine)
-
-    thread = Thread(target=run, daemon=True)
-    thread.start()
-    while len(line._lines["b"]) < 2:
-        pass
-    with line._lock:
-        second = line._lines["b"].pop()
-    second.set()
-    line.leave("b", first)
-    thread.join(60)
-    assert ended == [1]
-    assert not line._lines
-
-
-def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some of them were in line, and one held the lock."""
-    monkeypatch.setattr(turns, "TURN", 1e6)
-    threads = turns._Threads()
-    threads.wait("main", None)
-    with threads._lock:
-        child = os.fork()
-        if not child:
-            signal.alarm(60)  # instead of hanging
-            threads.leave("main", threads.wait("main", None))
-            os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-
-
-def test_another_branch_has_another_line() -> None:
-    line = turns._Threads()
-    one, other = line.wait("one", None), line.wait("other", None)
-    line.leave("one", one)
-    line.leave("other", other)
-    assert not line._lines
-
-
 def test_who_goes_away_leaves_those_before_it_in_line() -> None:
     """Others who come then still wait for them."""
     world = diverged()
@@ -355,12 +264,12 @@ def test_who_goes_away_leaves_those_before_it_in_line() -> None:
     with first.at("main", "kept", keep=True) as kept:
         kept.state()
     assert len(in_line(world)) == 2
+    world.clock.on_sleep = lambda: first.renew("main", "kept")
     for _ in range(2):
-        with second.at("main") as turn:
-            turn._polls = Polls(world.clock, patience=1.0)
-            with pytest.raises(BusyError):
-                turn.state()
+        with second.at("main") as turn, pytest.raises(BusyError):
+            turn.state()
         assert len(in_line(world)) == 2, "the line, and the ticket before it"
+    world.clock.on_sleep = None
     for process, ticket in ((first, "kept"), (second, "")):
         with process.at("main", ticket) as turn:
             turn.state()
@@ -380,12 +289,13 @@ def test_a_ticket_that_others_removed_is_taken_anew() -> None:
     with line.at("main") as first, line.at("main") as second:
         first.wait()
         first.state()
-        ticket = first._ticket
-        assert ticket
-        second._event = Event()  # a thread of another process
+        tickets = in_line(world)
+        assert len(tickets) == 2
         clock.on_sleep = lambda: setattr(clock, "time", clock.time + TURN)
         second.state()
         clock.on_sleep = None
+        assert tickets[1] not in in_line(world)
         first.state()
-        assert first._ticket != ticket
+        assert in_line(world)
+        assert tickets[1] not in in_line(world)
     assert in_line(world) == []

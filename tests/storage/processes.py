@@ -123,15 +123,16 @@ def read_through_shared_cache(lake: Path, near: Path, shared: Path, objects: int
     """Read a whole repository again and again, each time as a machine that has just come, behind a small cache that all share,
     eight times and until that is ``enough``."""
     from graveler.lake.lake import Lake
+    from graveler.lake.opening.lake_parts import TreeSettings
 
     with SqliteTables(lake / "tables.sqlite") as tables:
         for turn in count():
             if turn >= 8 and enough.is_set():
                 break
             cache = Tiers(FileCache(near / str(turn), 1 << 20, 1000), FileCache(shared, 12_000, 1000))
-            repository = Lake(tables, lambda _: FolderObjects(lake / "objects" / "repo"), cache=cache).repository(
-                "repo"
-            )
+            repository = Lake(
+                tables, lambda _: FolderObjects(lake / "objects" / "repo"), trees=TreeSettings(cache=cache)
+            ).repository("repo")
             assert [entry.size for entry in repository.objects("main@")] == list(range(objects))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.opening.lake_parts import TreeSettings
 from graveler.model import ObjectEntry
 from graveler.storage.objects.cache import Cache, FileCache, Tiers
 from graveler.storage.objects.memory import MemoryObjects
@@ -165,7 +166,7 @@ def test_a_lake_behind_a_cache_whose_disk_fails_now_and_then(name: str, tmp_path
         near, far = (
             FileCache(tmp_path / "cache" / tier, size, 1000) for tier, size in (("near", 3000), ("far", 30_000))
         )
-        return Lake(tables, objects, cache=Tiers(near, far))
+        return Lake(tables, objects, trees=TreeSettings(cache=Tiers(near, far)))
 
     failed = 0
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 from graveler.api.call import Call
 from graveler.api.header_values import http_date, is_header_value
 from graveler.api.response import encode_json
-from graveler.lake.reading.reader import RenderedObjects
+from graveler.lake.reading.object_reader import RenderedObjects
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.tree.rendered import Rendering

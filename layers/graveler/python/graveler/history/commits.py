@@ -108,9 +108,22 @@ def commit_id(
 
     Raises :class:`InvalidError` for text that is not UTF-8, IDs that are not digests and times beyond 64 bits.
     """
+    fields = _hashed_fields(parents, metarange_id, committer, message, created, metadata, operation)
+    return CommitID(sha256(_framed(fields)).hexdigest())
+
+
+def _hashed_fields(
+    parents: Sequence[CommitID],
+    metarange_id: MetarangeID,
+    committer: str,
+    message: str,
+    created: int,
+    metadata: Mapping[str, str],
+    operation: str,
+) -> Sequence[bytes]:
     try:
         pairs = [part for pair in sorted((k.encode(), v.encode()) for k, v in metadata.items()) for part in pair]
-        fields = (
+        return (
             _TAG,
             b"".join([_raw(parent) for parent in parents]),
             _raw(metarange_id) if metarange_id else b"",
@@ -126,7 +139,6 @@ def commit_id(
         ) from None
     except OverflowError:
         raise InvalidError(f"creation time {created} is out of range; give Unix time in seconds") from None
-    return CommitID(sha256(_framed(fields)).hexdigest())
 
 
 def new_commit(
@@ -169,12 +181,16 @@ def new_commit(
         operation=operation,
         metadata=dict(sorted(metadata.items())),
     )
+    _check_size(commit)
+    return commit
+
+
+def _check_size(commit: Commit) -> None:
     size = len(encode_commit(commit))
     if size > MAX_RECORD_BYTES:
         raise InvalidError(
             f"the commit's record has {size} bytes, but at most {MAX_RECORD_BYTES} are allowed; shorten its message or metadata"
         )
-    return commit
 
 
 def check_date(created: int | None, now: float) -> None:
@@ -189,7 +205,11 @@ def check_date(created: int | None, now: float) -> None:
 def check_info(info: CommitInfo, now: float) -> None:
     """Check that a commit can carry this information, before the work begins. :class:`InvalidError`. ``now`` in Unix seconds."""
     check_date(info.created, now)
-    new_commit_from_info(info, [], MetarangeName(""), 0, "")
+    metadata = inherited(info.metadata, [], None)
+    created = 0 if info.created is None else info.created
+    _hashed_fields([], MetarangeID(""), info.author, info.message, created, metadata, "")
+    no_id, no_tree = CommitID(""), MetarangeName("")
+    _check_size(Commit(no_id, (), no_tree, info.author, info.message, created, 1, "", dict(metadata)))
 
 
 def new_commit_from_info(

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -25,6 +24,7 @@ from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
+from graveler.lake.opening.lake_parts import Surroundings, TreeSettings
 from graveler.lake.opening.repositories import (
     CLAIM_SECONDS,
     KnownRepository,
@@ -37,23 +37,18 @@ from graveler.lake.opening.repositories import (
 from graveler.lake.parts import open_parts
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, ObjectEntry, Page, Repository, RepositoryUID, Settings, SplitParameters
-from graveler.runtime.local import LocalRuntime
 from graveler.staging.tokens import new_token
-from graveler.storage.machine_queue import Lines
-from graveler.storage.objects.cache import Cache, CacheNotes
 from graveler.storage.objects.namespaces import locate
 from graveler.storage.objects.port import Objects
 from graveler.storage.objects.tree_files import ImmutableFiles
 from graveler.storage.secrets.keyring import Keyring
 from graveler.storage.tables.port import ConditionFailedError, DamagedItemError, Tables
 from graveler.system.forks import new_lock
-from graveler.tree.store import TreeStore
 
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.dump.restore import Restored
     from graveler.lake.fsck.findings import Report
-    from graveler.lake.opening.folder_permissions import FolderPermissions
     from graveler.lake.opening.nesting import Neighbours
 
 FIRST_MESSAGE = "Repository created"
@@ -61,7 +56,7 @@ FIRST_MESSAGE = "Repository created"
 _KEPT: Final = 32
 """The number of repositories that stay open with their caches."""
 
-_BELIEVED: Final = 60.0
+_REPOSITORY_TTL: Final = 60.0
 """Seconds for which a verb stages into an open repository without reading its record again. The items of a deleted repository
 stay for much longer than this, so that a late write can still be withdrawn."""
 
@@ -71,21 +66,11 @@ Result = TypeVar("Result")
 class Lake:
     """The repositories of one table. ``open_objects`` returns the object store of a storage namespace (a URL).
 
-    ``tables`` also holds items of the rooms above. ``cache`` keeps local copies of immutable files; ``notes`` keeps results
-    computed from them that make the next commit cheaper (without it, ``cache`` does, or else some memory); ``scratch`` is where
-    RocksDB may write temporary files, best in memory. ``workers`` is the number of processes that may share one operation (only
-    where other processes can open the same tables and objects); ``writes_at_once`` is the number of files of one tree that are
-    written concurrently, ``reads_at_once`` the number of ranges that are fetched before they are opened. ``on_disk`` means that
-    reading a part of an object is as cheap as from a disk. ``grace`` is the grace period (seconds) during which garbage
-    collection leaves young files alone; ``skew`` is the largest difference (seconds) between clocks. Both must be the same for
-    every process of the lake. ``memory`` is about how many bytes of its tree each repository keeps in memory (None: the default
-    of :class:`TreeStore`), and ``found_open`` is called for each file that was there. ``home`` is the prefix of default
-    namespaces. ``close`` releases the resources of the adapters; leaving the lake's context calls it. ``folder_permissions``
-    checks the permissions of a lake in a folder; ``keyring`` opens the secrets in the table. From its next token on, a branch
-    spreads its uncommitted changes over ``staging_shards`` partitions of the table (1 to 64), for tables with limits per
-    partition. With ``serves_pages``, the lake keeps rendered listings among its notes, for repeated requests. The processes of
-    this machine that want to change a branch queue in ``lines``. ``notice`` is a sentence that whoever opened the lake should be
-    told.
+    ``tables`` also holds items of the rooms above. ``outside`` returns the object store and the key there of an address outside
+    of a repository's namespace. ``grace`` is the grace period (seconds) during which garbage collection leaves young files alone;
+    ``skew`` is the largest difference (seconds) between clocks. Both must be the same for every process of the lake. From its
+    next token on, a branch spreads its uncommitted changes over ``staging_shards`` partitions of the table (1 to 64), for tables
+    with limits per partition.
     """
 
     def __init__(
@@ -94,56 +79,34 @@ class Lake:
         open_objects: Callable[[str], Objects],
         *,
         clock: Clock | None = None,
-        cache: Cache | None = None,
-        notes: Cache | None = None,
-        found_open: Callable[[], None] | None = None,
-        scratch: Path | None = None,
-        workers: int = 1,
-        writes_at_once: int = 1,
-        reads_at_once: int = 1,
-        on_disk: bool = False,
+        trees: TreeSettings | None = None,
+        surroundings: Surroundings | None = None,
+        outside: Callable[[str], tuple[Objects, str]] = locate,
         grace: float = GRACE,
         skew: float = SKEW,
-        outside: Callable[[str], tuple[Objects, str]] = locate,
-        memory: int | None = None,
-        home: str = "local://",
-        close: Callable[[], None] = lambda: None,
-        folder_permissions: "FolderPermissions | None" = None,
-        keyring: Keyring | None = None,
         staging_shards: int = 1,
-        serves_pages: bool = False,
-        lines: Lines | None = None,
-        notice: str = "",
     ) -> None:
         self.tables = tables
-        self.home = home
         self._open_objects = open_objects
         self.clock = clock or SystemClock()
         self.leases = LeaseWatch(self.clock)
-        self._cache = cache
-        self._notes = notes or cache
-        self._found_open = found_open
-        self._scratch = scratch
-        self._workers = workers
-        self._writes_at_once = writes_at_once
-        self._reads_at_once = reads_at_once
-        self._on_disk = on_disk
+        self._trees = trees or TreeSettings()
         self.grace = grace
         self.skew = skew
         self._outside = outside
-        self.folder_permissions = folder_permissions
-        self.keyring = keyring or Keyring(tables)
-        self._memory = memory
         self._staging_shards = staging_shards
-        self._serves_pages = serves_pages
-        self._lines = lines
-        self.notice = notice
+        surroundings = surroundings or Surroundings()
+        self.home = surroundings.home
+        self.close = surroundings.close
+        self.folder_permissions = surroundings.folder_permissions
+        self.keyring = surroundings.keyring or Keyring(tables)
+        self.notice = surroundings.notice
+        self._machine_queue = surroundings.machine_queue
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
         self._names: dict[str, tuple[RepositoryUID, float]] = {}
         """The UIDs of open repositories by name, with the monotonic time (seconds) at which each was last read."""
         self._lock = new_lock()
-        self.close = close
 
     def __repr__(self) -> str:
         return f"Lake({self.tables!r})"
@@ -271,7 +234,7 @@ class Lake:
             repository = self.repository(name)
             return repository, repository.stat(ref, path)
         read = opened.prefetch_stat(ref, path, [repository_key(name)])
-        [item] = read.beside
+        [item] = read.other_items
         if item is None:
             raise RepositoryNotFoundError(name)
         repository = self._open(self._repositories.decode(name, item))
@@ -288,15 +251,15 @@ class Lake:
         ``work``, and one table read a minute, or after an error. :class:`RepositoryNotFoundError`.
         """
         with self._lock:
-            opened = self._known(name, read_after=self.clock.monotonic() - _BELIEVED)
+            opened = self._known(name, read_after=self.clock.monotonic() - _REPOSITORY_TTL)
         if opened is None:
             return work(self.repository(name))
-        believed = opened.repository
+        recent = opened.repository
         try:
             return work(opened)
         except GravelerError as error:
             now = self.repository(name)
-            allowed_by_now = isinstance(error, ForbiddenError) and now.repository != believed
+            allowed_by_now = isinstance(error, ForbiddenError) and now.repository != recent
             if now is opened and not allowed_by_now:
                 raise
             return work(now)
@@ -402,18 +365,8 @@ class Lake:
                 self._opened.move_to_end(uid)
                 return before
         objects = self._open_objects(record.repository.namespace)
-        files = ImmutableFiles(objects, self._cache, self.grace, self.clock.now)
-        notes = None if self._notes is None else CacheNotes(self._notes)
-        runtime = LocalRuntime(
-            scratch=self._scratch,
-            workers=self._workers,
-            writes_at_once=self._writes_at_once,
-            reads_at_once=self._reads_at_once,
-        )
-        part = files.get_part if self._on_disk else None
-        store = TreeStore(files, runtime, notes=notes, on_hit=self._found_open, part=part)
-        if self._memory is not None:
-            store.limit(self._memory)
+        files = ImmutableFiles(objects, self._trees.cache, self.grace, self.clock.now)
+        store, rendered = self._trees.store(files)
         opened = OpenRepository(
             open_parts(
                 record,
@@ -426,10 +379,10 @@ class Lake:
                 self.skew,
                 leases=self.leases,
                 staging_shards=self._staging_shards,
-                rendered=notes if self._serves_pages else None,
-                copies=None if self._cache is None else files,
+                rendered=rendered,
+                cached_tree_files=None if self._trees.cache is None else files,
                 folder_permissions=self.folder_permissions,
-                lines=self._lines,
+                machine_queue=self._machine_queue,
             )
         )
         with self._lock:

@@ -24,7 +24,7 @@ from graveler.model import CommitID, ObjectEntry, RepositoryUID, SplitParameters
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
-from graveler.storage.machine_queue import Lines
+from graveler.storage.machine_queue import MachineQueue
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.port import Item, Key, Tables
 from graveler.system.pauses import expect_at_hand
@@ -42,7 +42,7 @@ Locate = Callable[[str], tuple[Objects, str]]
 """Returns the object store and the key there of an address outside of the namespace. Can be sent to tasks."""
 
 
-class Seen(Struct, frozen=True):
+class RefMemo(Struct, frozen=True):
     """The last known meaning of a ref: the items under these keys, what it resolved to, and the tokens of its changes."""
 
     keys: Sequence[Key]
@@ -56,13 +56,13 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
     between threads.
 
     ``grace`` is the grace period (seconds) of garbage collection, ``skew`` the largest difference between clocks (seconds).
-    ``leases`` is what this process has seen of the lake's leases; ``copies`` are the files of its trees as a cache has them.
-    """
+    ``leases`` is what this process has seen of the lake's leases; ``cached_tree_files`` are the files of its trees as a cache has
+    them."""
 
     known: KnownRepository
     tables: Tables
     objects: Objects
-    outside: Locate
+    locate_external: Locate
     clock: Clock
     leases: LeaseWatch
     grace: float
@@ -82,9 +82,9 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
     stager: Stager
     turns: Turns
     deadlines: Deadlines
-    seen: dict[str, Seen]
+    memos: dict[str, RefMemo]
     """The last known meanings, by ref."""
-    copies: TreeFiles | None
+    cached_tree_files: TreeFiles | None
     folder_permissions: "FolderPermissions | None"
 
     @property
@@ -157,19 +157,19 @@ def open_parts(
     objects: Objects,
     store: TreeStore,
     clock: Clock,
-    outside: Locate,
+    locate_external: Locate,
     grace: float = GRACE,
     skew: float = SKEW,
     *,
     leases: LeaseWatch,
     staging_shards: int = 1,
     rendered: Notes | None = None,
-    copies: TreeFiles | None = None,
+    cached_tree_files: TreeFiles | None = None,
     folder_permissions: "FolderPermissions | None" = None,
-    lines: Lines | None = None,
+    machine_queue: MachineQueue | None = None,
 ) -> RepositoryParts:
-    """Assemble the parts of a repository. ``rendered`` keeps rendered pages of listings; the processes of this machine queue in
-    ``lines``. No request."""
+    """Assemble the parts of a repository. ``rendered`` keeps rendered pages of listings; the processes of this machine wait in
+    ``machine_queue``. No request."""
     repository = known.repository
     uid = repository.uid
     codec = RecordCodec(repository.namespace)
@@ -219,7 +219,7 @@ def open_parts(
         known=known,
         tables=tables,
         objects=objects,
-        outside=outside,
+        locate_external=locate_external,
         clock=clock,
         leases=leases,
         grace=grace,
@@ -237,9 +237,9 @@ def open_parts(
         branches=branches,
         names=DataNames(uid, known.secret, grace / 2),
         stager=Stager(branches, staged, clock, make_withdrawer),
-        turns=Turns(uid, tables, branches, clock, leases, lines),
+        turns=Turns(uid, tables, branches, clock, leases, machine_queue),
         deadlines=Deadlines(clock, grace, skew),
-        seen={},
-        copies=copies,
+        memos={},
+        cached_tree_files=cached_tree_files,
         folder_permissions=folder_permissions,
     )

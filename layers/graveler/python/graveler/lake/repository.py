@@ -257,7 +257,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
             self.parts.known,
             self.tables,
             self._objects,
-            copies=self.parts.copies,
+            copies=self.parts.cached_tree_files,
             repair=repair,
             reflog=reflog,
             committed_objects=committed_objects,

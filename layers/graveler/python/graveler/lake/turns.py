@@ -14,20 +14,17 @@ ticket, and renew it while they work. Others trust it for :data:`KEPT` seconds, 
 operation that died blocks a branch for that long at most. (An older version does not know such tickets, and passes them over
 after :data:`TURN`: the operation then queues again.)
 
-Threads of one process queue in memory first, and wake at once. The first of them queues among this machine's processes,
-where the lake has such lines (:mod:`graveler.storage.machine_queue`), and only the first one there reads the table's queue. So
-processes of one folder lake neither lose races with each other nor write tickets; a process that dies leaves the line at once,
-and one that stays first for longer than :data:`TURN` is passed over.
+The threads and processes of one machine queue in the kernel first, where the lake has such queues
+(:mod:`graveler.storage.machine_queue`), and only the first one there reads the table's queue. So those of one folder lake neither
+lose races with each other nor write tickets; a process that dies leaves the queue at once, and one that stays first for longer
+than :data:`TURN` is passed over.
 
 No promise rests on a turn (docs/concurrency.md): going out of turn costs others time, and publishing depends on the branch alone.
 """
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from secrets import randbits, token_hex
-from threading import Event, Lock
 from types import TracebackType
 from typing import Final
 
@@ -38,7 +35,7 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.refs.branches import Branches, busy
 from graveler.lake.settings.rules import Intent
 from graveler.model import RepositoryUID
-from graveler.storage.machine_queue import Lines, Place
+from graveler.storage.machine_queue import MachineQueue, QueueSlot
 from graveler.storage.tables.port import (
     Absent,
     Condition,
@@ -62,10 +59,10 @@ PATIENT: Final = 300.0
 """Seconds for which a step of an operation waits for others: another operation may keep its turn for a whole round."""
 
 _GLANCE: Final = 0.0005
-"""Seconds between two polls by the next in the machine's line; each poll costs some microseconds."""
+"""Seconds between two polls by the next in the machine's queue; each poll costs some microseconds."""
 
 _FURTHER: Final = 10
-"""The factor by which that pause grows for each further process ahead."""
+"""The factor by which that pause grows for each further one before it."""
 
 _TICKET_TTL: Final = 86_400
 
@@ -80,15 +77,14 @@ class Turns:
         branches: Branches,
         clock: Clock,
         watch: LeaseWatch,
-        lines: Lines | None = None,
+        machine_queue: MachineQueue | None = None,
     ) -> None:
         self.uid = uid
         self.tables = tables
         self.branches = branches
         self.clock = clock
         self.watch = watch
-        self.lines = lines
-        self.threads = _Threads()
+        self.machine_queue = machine_queue
 
     def at(
         self, branch: str, ticket: str = "", *, keep: bool = False, meanwhile: Callable[[], None] | None = None
@@ -100,7 +96,7 @@ class Turns:
         turns."""
         return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile)
 
-    def let_go(self, branch: str, ticket: str) -> None:
+    def release(self, branch: str, ticket: str) -> None:
         """Give up a turn that an operation has kept. One table write."""
         self.tables.delete(self.key(branch, ticket))
 
@@ -149,8 +145,7 @@ class Turn:
         self._line_key = Key(self._partition, branch.encode() + b"\0")
         self._polls = self._patience()
         self._was_first = False
-        self._event: Event | None = None
-        self._line_place: Place | None = None
+        self._slot: QueueSlot | None = None
         self._meanwhile = meanwhile
         self._must_join = keep
         self._ahead = 0
@@ -174,9 +169,9 @@ class Turn:
             if self._ticket and not (self._kept and (self._keeps or error is not None)):
                 with suppress(GravelerError):  # others pass it over eventually
                     self._turns.tables.delete(self._key(self._ticket))
-                self.left()
+                self.mark_released()
         finally:
-            self._let_others()
+            self._leave_machine_queue()
 
     def state(self, intent: Intent | None = None) -> BranchState:
         """Return the branch once this verb's turn has come. Errors as :meth:`Branches.state`, and :class:`BusyError` when the
@@ -186,8 +181,7 @@ class Turn:
         one read for each look, 5 to 100 ms apart, and a write every :data:`TURN` / 3 seconds.
         """
         self._has_come = False
-        if not self._kept:  # else those before it in this process might wait for its own ticket
-            self._event = self._turns.threads.wait(self._branch, self._event)
+        if not self._kept:  # else those before it on this machine might wait for its own ticket
             self._wait_on_machine()
         while True:
             state, waiting = self._look(intent)
@@ -223,66 +217,52 @@ class Turn:
         _, waiting = self._look(None)
         if list(waiting)[-1:] in ([], [self._ticket]):
             return False
-        self._turns.let_go(self._branch, self._kept)
+        self._turns.release(self._branch, self._kept)
         self._ticket, self._must_join = "", True
         return True
 
-    def leaving(self) -> list[Write]:
-        """Return the writes that end the turn, for the transaction that changes the branch. Call :meth:`left` afterwards. At most
-        one write."""
+    def release_writes(self) -> list[Write]:
+        """Return the writes that end the turn, for the transaction that changes the branch. Call :meth:`mark_released`
+        afterwards. At most one write."""
         return [Delete(self._key(self._ticket))] if self._ticket else []
 
-    def left(self) -> None:
-        """Record that the transaction with :meth:`leaving` has happened. No request, unless this verb was last in the queue: then
-        one write, which removes the queue."""
+    def mark_released(self) -> None:
+        """Record that the transaction with :meth:`release_writes` has happened. No request, unless this verb was last in the
+        queue: then one write, which removes the queue."""
         if self._ticket and self._has_come and self._line[-1] == self._ticket:
             self._clear(self._line)  # all tickets before it are gone
         self._ticket = ""
         self._must_join = False
-        self._let_others()
+        self._leave_machine_queue()
 
-    def _let_others(self) -> None:
-        """Leave the lines of this machine and of this process."""
-        place, self._line_place = self._line_place, None
-        event, self._event = self._event, None
-        try:
-            if place is not None:
-                place.leave()
-        finally:
-            self._turns.threads.leave(self._branch, event)
+    def _leave_machine_queue(self) -> None:
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            slot.leave()
 
     def _wait_on_machine(self) -> None:
-        """Wait until the earlier processes of this machine have gone. No request. :class:`BusyError` when the patience is used
-        up."""
-        lines, clock = self._turns.lines, self._turns.clock
-        if lines is None:
+        """Wait until the earlier threads and processes of this machine have gone. No request. :class:`BusyError` when the
+        patience is used up."""
+        queue, clock = self._turns.machine_queue, self._turns.clock
+        if queue is None:
             return
-        self._stand(lines)
-        first, since = -1, 0.0
-        polls = Polls(clock, step=_GLANCE, even=32)
-        while self._line_place is not None and (ahead := self._line_place.ahead()) is not None:
+        slot = self._slot = self._slot or queue.enter(f"{self._turns.uid}/{self._branch}")
+        if slot is None or (number := slot.predecessor()) is None:
+            return
+        polls, oldest, since = Polls(clock, step=_GLANCE, even=32), -1, 0.0
+        while number is not None:
             if self._meanwhile is not None:
                 meanwhile, self._meanwhile = self._meanwhile, None
                 meanwhile()
-                self._stand(lines)
-                continue
-            if ahead != first:
-                first, since = ahead, clock.monotonic()
+            elif number != oldest:
+                oldest, since = number, clock.monotonic()
                 polls.progress()
             elif clock.monotonic() - since > TURN:
-                if not self._line_place.pass_over(ahead):
+                if not slot.pass_over(number):
                     return  # out of turn, which only costs others time
-                continue
-            if not polls.wait(1 + _FURTHER * (self._line_place.number - ahead - 1)):
+            elif not polls.wait(1 + _FURTHER * (slot.number - number - 1)):
                 raise busy(self._branch)
-
-    def _stand(self, lines: Lines) -> None:
-        """Enter the machine's line; at its end, if the others have passed this one over."""
-        if self._line_place is not None and self._line_place.is_passed_over():
-            place, self._line_place = self._line_place, None
-            place.leave()
-        if self._line_place is None:
-            self._line_place = lines.enter(f"{self._turns.uid}/{self._branch}")
+            number = slot.predecessor()
 
     def _patience(self) -> Polls:
         return Polls(self._turns.clock, patience=PATIENT) if self._kept else Polls(self._turns.clock)
@@ -293,15 +273,14 @@ class Turn:
 
     def _look(self, intent: Intent | None) -> tuple[BranchState, dict[str, int]]:
         """Return the branch, and the beats of the waiting tickets, in their order."""
-        known = self._line
-        keys = [self._line_key, *map(self._key, known)]
+        keys = [self._line_key, *map(self._key, self._line)]
         state, (line, *items) = self._turns.branches.state_beside(self._branch, keys, intent)
-        found: dict[str, Item | None] = dict(zip(known, items, strict=True))
+        item_of: dict[str, Item | None] = dict(zip(self._line, items, strict=True))
         self._line = _tickets(line)
-        fresh = [ticket for ticket in self._line if ticket not in found]
+        fresh = [ticket for ticket in self._line if ticket not in item_of]
         if fresh:
-            found.update(zip(fresh, self._turns.tables.get_many([*map(self._key, fresh)]), strict=True))
-        items_of = {ticket: item for ticket in self._line if (item := found[ticket]) is not None}
+            item_of.update(zip(fresh, self._turns.tables.get_many([*map(self._key, fresh)]), strict=True))
+        items_of = {ticket: item for ticket in self._line if (item := item_of[ticket]) is not None}
         waiting = {ticket: _number(item, "beat") for ticket, item in items_of.items()}
         self._seconds = {ticket: _number(item, "seconds") or TURN for ticket, item in items_of.items()}
         if self._kept in waiting:
@@ -387,61 +366,10 @@ class Turn:
 
 
 def _tickets(line: Item | None) -> list[str]:
-    found = None if line is None else line.get("tickets")
-    return [*found] if isinstance(found, list) else []
+    tickets = None if line is None else line.get("tickets")
+    return [*tickets] if isinstance(tickets, list) else []
 
 
 def _number(item: Item, name: str) -> int:
-    found = item.get(name)
-    return found if isinstance(found, int) else 0
-
-
-class _Threads:
-    """The threads of this process that wait for a branch, the first of which may go on."""
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._lock = Lock()
-        self._lines: dict[str, deque[Event]] = {}
-        self._process = os.getpid()
-
-    def wait(self, branch: str, mine: Event | None) -> Event:
-        """Queue, at the end unless ``mine`` is already in the queue, until the threads ahead have gone. A thread ahead that stays
-        for longer than :data:`TURN` seconds loses its place."""
-        if self._process != os.getpid():
-            self._begin()  # a forked child has none of its parent's threads, and may have inherited a locked lock
-        with self._lock:
-            line = self._lines.setdefault(branch, deque())
-            if mine is None or mine not in line:
-                mine = Event()
-                line.append(mine)
-            first = line[0]
-        while first is not mine:
-            gone = not mine.wait(TURN)
-            with self._lock:
-                line = self._lines.setdefault(branch, deque())
-                if mine not in line:  # passed over, since it did not wake up in time: back to the end
-                    mine.clear()
-                    line.append(mine)
-                elif gone and line[0] is first:
-                    self._remove(branch, first)
-                first = line[0]
-        return mine
-
-    def leave(self, branch: str, mine: Event | None) -> None:
-        """Leave the queue; does nothing for an event that is not in it."""
-        if self._process != os.getpid():
-            return  # a child was forked in the middle of a verb
-        with self._lock:
-            if mine is not None and mine in self._lines.get(branch, ()):
-                self._remove(branch, mine)
-
-    def _remove(self, branch: str, event: Event) -> None:
-        line = self._lines[branch]
-        line.remove(event)
-        if line:
-            line[0].set()
-        else:
-            del self._lines[branch]
+    number = item.get(name)
+    return number if isinstance(number, int) else 0

@@ -121,11 +121,11 @@ def land(
                         deadline,
                         required_commits=draft.required_commits,
                         request_id=landing.info.request_id,
-                        extra_writes=[*turn.leaving(), *numbered.writes(commit)],
+                        extra_writes=[*turn.release_writes(), *numbered.writes(commit)],
                         condition=landing.only_while,
                         note=landing.note or (lambda _: None),
                     )
-                    turn.left()
+                    turn.mark_released()
                     return commit
                 except HeadMovedError:
                     turn.wait()
@@ -152,7 +152,7 @@ def keeping_turn(repository: RepositoryParts, landing: Landing) -> AbstractConte
 
 def give_back_turn(repository: RepositoryParts, landing: Landing) -> None:
     """Give up the kept turn of an operation that ends without landing. One table write."""
-    repository.turns.let_go(landing.branch, landing.ticket)
+    repository.turns.release(landing.branch, landing.ticket)
 
 
 def _head(repository: RepositoryParts, turn: Turn, landing: Landing) -> tuple[BranchState, Commit, Tree, Staging]:

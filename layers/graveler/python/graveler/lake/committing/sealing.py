@@ -85,7 +85,7 @@ def seal_in(
         writes = repository.refs.move_branch_writes(state, after, None)
         writes.append(repository.outcomes.seal_write(state.open, operation, LEASE, request))
         try:
-            repository.tables.transact([*writes, *(turn.leaving() if leave else ())])
+            repository.tables.transact([*writes, *(turn.release_writes() if leave else ())])
         except ConditionFailedError:
             outcome = repository.outcomes.get(state.open)
             if outcome is None or outcome.owner != operation:
@@ -93,7 +93,7 @@ def seal_in(
                 continue
             # Else an earlier attempt, whose response was lost.
         if leave:
-            turn.left()
+            turn.mark_released()
         return Sealed(after, state.open)
 
 

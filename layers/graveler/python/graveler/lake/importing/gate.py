@@ -45,7 +45,7 @@ class Gate(Struct, frozen=True):
     @classmethod
     def of(cls, repository: RepositoryParts) -> "Gate":
         """Return the gate of a repository's readers."""
-        return cls(repository.namespace, repository.outside)
+        return cls(repository.namespace, repository.locate_external)
 
     def refusal(self, address: str) -> ForbiddenError | InvalidError | None:
         """Return why no reader could read an object at an address; None if readers would try. Cost: a few system calls for a

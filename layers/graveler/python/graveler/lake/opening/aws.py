@@ -13,6 +13,7 @@ from typing import Final
 from graveler.errors import ForbiddenError, InvalidError
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.lake import Lake
+from graveler.lake.opening.lake_parts import Surroundings, TreeSettings
 from graveler.storage.objects.cache import Cache, FileCache
 from graveler.storage.objects.namespaces import locate, open_namespace
 from graveler.storage.objects.port import Objects
@@ -56,7 +57,8 @@ def open_lake(
     ``region`` applies to both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table``
     creates the table if it does not exist. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or an
     existing cache; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers``,
-    ``writes_at_once``, ``reads_at_once``, ``memory`` and ``staging_shards`` as for :class:`~graveler.lake.lake.Lake`.
+    ``writes_at_once``, ``reads_at_once`` and ``memory`` as for :class:`~graveler.lake.opening.lake_parts.TreeSettings`, and
+    ``staging_shards`` as for :class:`~graveler.lake.lake.Lake`.
     ``sealing_key`` is the source of the key that seals the secrets in the table. ``wrap_…`` may wrap the adapters,
     for example to count their requests.
 
@@ -75,17 +77,18 @@ def open_lake(
         tables,
         partial(_open, settings, wrap_objects),
         clock=clock,
-        cache=FileCache(cache, cache_bytes, GRACE / 2) if isinstance(cache, Path) else cache,
-        notes=FileCache(cache / "notes", cache_bytes // 2, math.inf) if isinstance(cache, Path) else notes,
-        found_open=found_open,
-        scratch=scratch,
-        workers=workers,
-        writes_at_once=writes_at_once,
-        reads_at_once=reads_at_once,
-        memory=memory,
-        home=f"{objects_url.rstrip('/')}/",
+        trees=TreeSettings(
+            cache=FileCache(cache, cache_bytes, GRACE / 2) if isinstance(cache, Path) else cache,
+            notes=FileCache(cache / "notes", cache_bytes // 2, math.inf) if isinstance(cache, Path) else notes,
+            found_open=found_open,
+            scratch=scratch,
+            workers=workers,
+            writes_at_once=writes_at_once,
+            reads_at_once=reads_at_once,
+            memory=memory,
+        ),
+        surroundings=Surroundings(home=f"{objects_url.rstrip('/')}/", keyring=Keyring(tables, sealing_key)),
         outside=partial(_locate, settings, objects_url.rstrip("/")),
-        keyring=Keyring(tables, sealing_key),
         staging_shards=staging_shards,
     )
 

@@ -34,14 +34,15 @@ from graveler.errors import (
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.opening.closed_folders import closed_to_user
-from graveler.lake.opening.folder_permissions import LINES_FILE, FolderPermissions
+from graveler.lake.opening.folder_permissions import QUEUE_FILE, FolderPermissions
+from graveler.lake.opening.lake_parts import Surroundings, TreeSettings
 from graveler.lake.opening.repositories import LAKE
 from graveler.runtime.local import processors
 from graveler.storage.durable_files import make_folder, unavailable
-from graveler.storage.file_locks import AVAILABLE as LINES
+from graveler.storage.file_locks import AVAILABLE
 from graveler.storage.file_modes import GROUP, PRIVATE, Modes
 from graveler.storage.limits import check_object_key
-from graveler.storage.machine_queue import Lines
+from graveler.storage.machine_queue import MachineQueue
 from graveler.storage.objects.cache import FileCache
 from graveler.storage.objects.confined_folder import Confinement, trusted_path
 from graveler.storage.objects.folder import FolderObjects
@@ -297,18 +298,22 @@ def _lake(
         tables,
         served.store if served else lambda namespace: folder_store(folder, namespace, signer, modes),
         clock=clock,
-        notes=notes,
-        workers=processors(),
-        writes_at_once=_WRITES_AT_ONCE,
-        on_disk=True,
+        trees=TreeSettings(
+            notes=notes,
+            workers=processors(),
+            writes_at_once=_WRITES_AT_ONCE,
+            on_disk=True,
+            memory=memory,
+            serves_pages=served is not None,
+        ),
+        surroundings=Surroundings(
+            close=tables.close,
+            folder_permissions=FolderPermissions(folder, modes),
+            keyring=keyring,
+            machine_queue=MachineQueue(folder / QUEUE_FILE, modes) if AVAILABLE and may_write else None,
+            notice="" if may_write else _ONLY_READ.format(str(folder)),
+        ),
         outside=served.outside if served else _OwnSources(folder, signer).outside,
-        memory=memory,
-        close=tables.close,
-        folder_permissions=FolderPermissions(folder, modes),
-        keyring=keyring,
-        serves_pages=served is not None,
-        lines=Lines(folder / LINES_FILE, modes) if LINES and may_write else None,
-        notice="" if may_write else _ONLY_READ.format(str(folder)),
     )
 
 

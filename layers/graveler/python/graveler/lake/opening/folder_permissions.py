@@ -13,7 +13,7 @@ from graveler.storage.file_modes import Modes
 from graveler.storage.objects.folder import HIDDEN
 from graveler.storage.secrets.key_file import LAKES_OWN
 
-LINES_FILE: Final = "turns"
+QUEUE_FILE: Final = "turns"
 """The queues for changing a branch (:mod:`graveler.storage.machine_queue`)."""
 
 OWN: Final = frozenset(
@@ -26,7 +26,7 @@ OWN: Final = frozenset(
         "cache",
         "objects",
         HIDDEN,
-        LINES_FILE,
+        QUEUE_FILE,
     )
 )
 """The names of a lake's own files in its folder."""

@@ -107,8 +107,8 @@ def _move(
                 repository.commits.alive_check(commit_id),
             ]
             try:
-                repository.branches.change(branch, [*writes, *turn.leaving()], event)
-                turn.left()
+                repository.branches.change(branch, [*writes, *turn.release_writes()], event)
+                turn.mark_released()
                 return Branch(branch, commit_id)
             except ConditionFailedError as error:
                 if len(writes) - 1 in error.failures:

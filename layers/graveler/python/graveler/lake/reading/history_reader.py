@@ -1,0 +1,138 @@
+"""The history that a ref leads to: log, blame, and merge bases."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from graveler.errors import (
+    NotCommittedError,
+    ObjectNotFoundError,
+)
+from graveler.history import graph
+from graveler.history.expressions import resolve
+from graveler.lake.reading.object_reader import ObjectReader
+from graveler.lake.reading.state_reader import at_least_one
+from graveler.model import (
+    Commit,
+    CommitID,
+    CommonPrefix,
+    ObjectEntry,
+    Page,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+T = TypeVar("T")
+
+
+class HistoryReader(ObjectReader):
+    """Reads the commits behind refs, and finds those that changed an object."""
+
+    def log(
+        self,
+        ref: str,
+        *,
+        after: CommitID | None = None,
+        amount: int = 100,
+        first_parent: bool = False,
+        since: int | None = None,
+        stop_at: str | None = None,
+        paths: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
+        limit: bool = False,
+    ) -> Page[Commit]:
+        """Return commits that a ref can reach, newest first.
+
+        ``first_parent`` follows only the first parent of merges. ``since`` (Unix seconds) omits commits created before, and
+        what only they reach. ``stop_at`` is a ref: its commit is the last one, if the walk comes to it. With ``paths`` or
+        ``prefixes``, only commits that changed one of those paths, or what begins with one of those prefixes: that differ there
+        from each of their parents (with ``first_parent``, from the first one). ``limit`` asks for ``amount`` commits and no
+        more: no ``next_after``, and no search for further commits.
+
+        Cost: resolving, about one table read for each 32 commits. With paths or prefixes, the walk goes on until it finds a
+        commit of the next page (unless ``limit``), however far that is. For each commit that it passes, it reads the metarange,
+        and of the ranges there that a parent does not have those that it needs to decide.
+        """
+        from graveler.lake.reading.blame import (  # not on the path of a cold start
+            keys_of_path,
+            keys_of_prefix,
+            touching,
+        )
+
+        key_ranges = [*map(keys_of_path, paths), *map(keys_of_prefix, prefixes)]
+        start = resolve(ref, self._refs, self._commits).commit_id
+        return graph.log_page(
+            self._commits,
+            start,
+            after,
+            at_least_one(amount),
+            first_parent=first_parent,
+            since=since,
+            stop_at=resolve(stop_at, self._refs, self._commits).commit_id if stop_at is not None else None,
+            shows=touching(key_ranges, self._tree_of, self._trees.empty()) if key_ranges else None,
+            limit=limit,
+        )
+
+    def blame(self, ref: str, path: str) -> Commit:
+        """Return the commit that made the object at ``path`` what it is in the commit of ``ref``: following the parents that have
+        the same object (the first such of each merge), the last one that has.
+
+        Uncommitted changes do not count. Cost: resolving, the walk down to that commit: about one table read for each 32
+        commits, the metarange of each, and ranges only where the one that holds the path differs. :class:`ObjectNotFoundError`.
+        """
+        from graveler.lake.reading.blame import keys_of_path, last_changes  # not on the path of a cold start
+
+        keys = keys_of_path(path)
+        resolved = resolve(ref, self._refs, self._commits)
+        if self._tree(resolved.commit_id).get(keys.start) is None:
+            staged = resolved.branch is not None and self._snapshot(ref).get(keys.start) is not None
+            raise NotCommittedError(path, ref) if staged else ObjectNotFoundError(path, ref)
+        return last_changes(self._commits, resolved.commit_id, [keys], self._tree_of)[0]
+
+    def annotate(
+        self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
+        """Return :meth:`list_objects` of the commit of ``ref``, and for each entry the last commit that changed it: for an object
+        as :meth:`blame`, for a common prefix the one that made its whole contents what they are.
+
+        Cost: as :meth:`list_objects`, and one walk for the whole page, down to its oldest result.
+        """
+        from graveler.lake.reading.blame import (  # not on the path of a cold start
+            keys_of_path,
+            keys_of_prefix,
+            last_changes,
+        )
+
+        commit_id = resolve(ref, self._refs, self._commits).commit_id
+        page = self.list_objects(commit_id, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+        key_ranges = [
+            keys_of_prefix(item.path) if isinstance(item, CommonPrefix) else keys_of_path(item.path)
+            for item in page.results
+        ]
+        commits = last_changes(self._commits, commit_id, key_ranges, self._tree_of)
+        return Page(tuple(zip(page.results, commits, strict=True)), page.next_after, page.commits)
+
+    def last_changes_of(self, commit_id: CommitID, keys: Iterable[bytes]) -> list[Commit]:
+        """Return for each key of the commit's tree the last commit that changed it, as :meth:`annotate`. Cost: one walk, down to
+        the oldest result."""
+        from graveler.lake.reading.blame import last_changes  # not on the path of a cold start
+        from graveler.tree.key_range import KeyRange
+
+        return last_changes(self._commits, commit_id, [KeyRange(key, key + b"\0") for key in keys], self._tree_of)
+
+    def merge_base(self, left_ref: str, right_ref: str) -> Commit | None:
+        """Return the best common ancestor of two refs, as git's; None if they share no history."""
+        base = self.base_of(*self._both(left_ref, right_ref))
+        return None if base is None else self._commits.get(base)
+
+    def base_of(self, left_id: CommitID, right_id: CommitID) -> CommitID | None:
+        """Return :meth:`merge_base` of two commits. Cost: the part of their histories that is not in memory."""
+        return graph.merge_base(self._commits, left_id, right_id)
+
+    def _both(self, left_ref: str, right_ref: str) -> tuple[CommitID, CommitID]:
+        """Return the commit IDs of two refs."""
+        return (
+            resolve(left_ref, self._refs, self._commits).commit_id,
+            resolve(right_ref, self._refs, self._commits).commit_id,
+        )
