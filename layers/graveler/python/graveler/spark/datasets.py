@@ -66,7 +66,7 @@ def read(
     data. ``schema`` and ``options`` are Spark's. ``lake`` is the lake's location (also the URL of a server), or the opened
     repository.
 
-    Cost: resolving, :meth:`~graveler.lake.reading.reader.RepositoryReader.list_objects` per thousand files; no requests to the
+    Cost: resolving, :meth:`~graveler.lake.reading.object_reader.ObjectReader.list_objects` per thousand files; no requests to the
     object store. Through a server, as many requests. Under 0.2 ms of the driver per file and 1 ms per partition.
     :class:`NotFoundError` for a path without files, :class:`graveler.errors.ExpiredCommitError`,
     :class:`graveler.errors.InvalidError`.
