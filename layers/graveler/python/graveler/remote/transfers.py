@@ -55,9 +55,9 @@ class Transfers:
         self, ref: str, entry: ObjectEntry, start: int, length: int | None, *, verify: bool = True
     ) -> Iterator[bytes]:
         """Yield the bytes of an object that was looked up in ``ref``, in pieces, verified like those of
-        :meth:`graveler.lake.reading.object_reader.ByteReader.bytes_in`. Cost: one request for a URL, unless a cached one is valid,
-        and one object read; one more if only the MD5 is wrong. :class:`BusyError` if the object was replaced meanwhile and cannot
-        be found any more; :class:`BytesGoneError` if the store has no bytes of it; :class:`DamagedObjectError`."""
+        :meth:`graveler.lake.reading.object_reader.ByteReader.bytes_in`. Cost: one request for a URL, unless a cached one is
+        valid, and one object read; one more if only the MD5 is wrong. :class:`BusyError` if the object was replaced meanwhile and
+        cannot be found any more; :class:`BytesGoneError` if the store has no bytes of it; :class:`DamagedObjectError`."""
         if entry.size == 0 or length == 0:
             return iter(())
         if not self._presigned():
