@@ -21,9 +21,9 @@ code or a status in one table, and shows the message as it is.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from graveler.model import Conflict, PartialResult
@@ -35,12 +35,12 @@ Endless nesting is a RecursionError."""
 
 
 class GravelerError(Exception):
-    """Base of everything that graveler raises on purpose. ``kept`` is the hidden branch that holds the work of a transaction
-    which could not land.
+    """Base class of all errors that graveler raises. ``kept`` is the hidden branch that holds the work of a transaction which
+    could not land.
 
     ``code`` names the class for programs in any language, also on the wire (:mod:`graveler.values.error_codes`); once
     published, it stays. A class without its own uses that of its ancestor. Annotations without a value are the fields that
-    travel with it.
+    travel with it. The decorator :func:`sentence` makes the constructor of a class whose message is its fields in a sentence.
     """
 
     code = "error"
@@ -83,6 +83,41 @@ def _unpickled(kind: type[GravelerError], arguments: tuple[object, ...]) -> Grav
     return error
 
 
+_Kind = TypeVar("_Kind", bound=type[GravelerError])
+
+
+def field_types(kind: type[GravelerError]) -> dict[str, Any]:
+    """Return the fields that travel with an error, with their annotated types."""
+    classes = [base for base in reversed(kind.__mro__) if issubclass(base, GravelerError)]
+    return {
+        name: annotation
+        for base in classes
+        for name, annotation in base.__annotations__.items()
+        if not hasattr(kind, name)
+    }
+
+
+@dataclass_transform(eq_default=False)
+def sentence(template: str) -> Callable[[_Kind], _Kind]:
+    """Give an error class a constructor that takes its fields, in their order, and puts them into a template as of
+    :meth:`str.format`."""
+
+    def decorate(kind: _Kind) -> _Kind:
+        names = tuple(field_types(kind))
+
+        def construct(self: GravelerError, *values: object, **named: object) -> None:
+            fields = dict(zip(names, values, strict=False)) | named
+            if len(values) + len(named) != len(names) or len(fields) != len(names):
+                raise TypeError(f"{kind.__name__} takes {', '.join(names)}")
+            self.__dict__.update(fields)
+            self.args = (template.format_map(fields),)
+
+        kind.__init__ = construct  # type: ignore[assignment, method-assign]
+        return kind
+
+    return decorate
+
+
 class NotFoundError(GravelerError):
     """The named thing does not exist."""
 
@@ -119,32 +154,26 @@ class ForbiddenError(GravelerError):
     code = "forbidden"
 
 
+@sentence(
+    "repository {repository!r} is read-only, so nothing was changed; make it writable first, or force this change"
+)
 class ReadOnlyRepositoryError(ForbiddenError):
     """The repository is read-only, and the change was not forced."""
 
     code = "repository_read_only"
     repository: str
 
-    def __init__(self, repository: str) -> None:
-        self.repository = repository
-        super().__init__(
-            f"repository {repository!r} is read-only, so nothing was changed; make it writable first, or force this change"
-        )
 
-
+@sentence(
+    "branch {branch!r} is protected by the pattern {pattern!r}: only merges, reverts and cherry-picks can change it. "
+    "Commit the change on another branch, and merge that"
+)
 class ProtectedBranchError(ForbiddenError):
     """The branch is protected: it accepts no direct staging or commits."""
 
     code = "branch_protected"
     branch: str
     pattern: str
-
-    def __init__(self, branch: str, pattern: str) -> None:
-        self.branch, self.pattern = branch, pattern
-        super().__init__(
-            f"branch {branch!r} is protected by the pattern {pattern!r}: only merges, reverts and cherry-picks can change it. "
-            "Commit the change on another branch, and merge that"
-        )
 
 
 class BusyError(GravelerError):
@@ -183,11 +212,11 @@ class DamagedObjectError(CorruptError):
     expected: str
     found: str
 
-    def __init__(self, path: str, ref: str, address: str, expected: str, found: str) -> None:
-        self.path, self.ref, self.address, self.expected, self.found = path, ref, address, expected, found
+    def __init__(self, path: str, ref: str, address: str, expected: str, actual: str) -> None:
+        self.path, self.ref, self.address, self.expected, self.found = path, ref, address, expected, actual
         outside = "" if address.startswith(("file://", "local://")) else " --outside"
         super().__init__(
-            f"the bytes of {path!r} are not the ones recorded in {ref!r}: {address} has {found}, expected {expected}. They were "
+            f"the bytes of {path!r} are not the ones recorded in {ref!r}: {address} has {actual}, expected {expected}. They were "
             f"changed outside the lake: restore them from a copy, or upload or import the object again, and commit. "
             f"`graveler fsck --bytes{outside}` finds all such objects"
         )
@@ -205,15 +234,12 @@ def may_pass(kind: type[BaseException]) -> bool:
     return issubclass(kind, BusyError | UnavailableError) and not issubclass(kind, TooLateError)
 
 
+@sentence("repository {name!r} does not exist; create it, or list the existing ones")
 class RepositoryNotFoundError(NotFoundError):
     """No repository has this name."""
 
     code = "repository_not_found"
     name: str
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"repository {name!r} does not exist; create it, or list the existing ones")
 
 
 class RefNotFoundError(NotFoundError):
@@ -223,9 +249,9 @@ class RefNotFoundError(NotFoundError):
     ref: str
     kind: str
 
-    def __init__(self, ref: str, why: str = "", kind: str = "") -> None:
+    def __init__(self, ref: str, reason: str = "", kind: str = "") -> None:
         self.ref, self.kind = ref, kind
-        super().__init__(f"ref {ref!r} not found: {why or f'no {kind or _ANY_REF} has this name'}")
+        super().__init__(f"ref {ref!r} not found: {reason or f'no {kind or _ANY_REF} has this name'}")
 
 
 _ANY_REF: Final = "branch, tag or commit"
@@ -237,6 +263,7 @@ class ParentNotFoundError(RefNotFoundError):
     code = "parent_not_found"
 
 
+@sentence("object {path!r} does not exist in {ref!r}")
 class ObjectNotFoundError(NotFoundError):
     """No object has this path in the ref that was read."""
 
@@ -244,35 +271,30 @@ class ObjectNotFoundError(NotFoundError):
     path: str
     ref: str
 
-    def __init__(self, path: str, ref: str) -> None:
-        self.path, self.ref = path, ref
-        super().__init__(f"object {path!r} does not exist in {ref!r}")
 
-
+@sentence("object {path!r} is an uncommitted change of {ref!r}; commit it first")
 class NotCommittedError(ObjectNotFoundError):
     """The object is staged on the branch, and not in any commit yet."""
 
     code = "object_not_committed"
 
-    def __init__(self, path: str, branch: str) -> None:
-        super().__init__(path, branch)
-        self.args = (f"object {path!r} is an uncommitted change of {branch!r}; commit it first",)
 
-
+@sentence(
+    "commit {commit:.16} has expired: the retention rules no longer keep its objects, or no branch or tag leads to it "
+    "any more. Use a newer commit; recently removed files may still be in quarantine (graveler gc restore)"
+)
 class ExpiredCommitError(GoneError):
     """The commit has expired: its objects are not kept any more, or are about to go."""
 
     code = "commit_expired"
     commit: str
 
-    def __init__(self, commit: str) -> None:
-        self.commit = commit
-        super().__init__(
-            f"commit {commit[:16]} has expired: the retention rules no longer keep its objects, or no branch or tag leads to it "
-            "any more. Use a newer commit; recently removed files may still be in quarantine (graveler gc restore)"
-        )
 
-
+@sentence(
+    "hidden branch {hidden!r} of a transaction on {branch!r} is gone: garbage collection deleted it because this process "
+    "gave no sign of life for five minutes, or someone else deleted or renamed it. {branch!r} was not changed; run the "
+    "transaction again"
+)
 class TransactionGoneError(GoneError):
     """The hidden branch of a transaction disappeared before the transaction ended."""
 
@@ -280,16 +302,11 @@ class TransactionGoneError(GoneError):
     hidden: str
     branch: str
 
-    def __init__(self, hidden: str, branch: str) -> None:
-        self.hidden, self.branch = hidden, branch
-        super().__init__(
-            f"hidden branch {hidden!r} of a transaction on {branch!r} is gone: garbage collection deleted it because this "
-            "process "
-            f"gave no sign of life for five minutes, or someone else deleted or renamed it. {branch!r} was not changed; run the "
-            "transaction again"
-        )
 
-
+@sentence(
+    "the bytes of object {path!r} in {ref!r} are gone: there is no longer anything at {address}; someone removed or "
+    "moved them. Bring them back, or remove the object"
+)
 class BytesGoneError(GoneError):
     """The lake knows the object, but its bytes are missing from their address: they were removed without the lake's knowledge."""
 
@@ -297,13 +314,6 @@ class BytesGoneError(GoneError):
     path: str
     ref: str
     address: str
-
-    def __init__(self, path: str, ref: str, address: str) -> None:
-        self.path, self.ref, self.address = path, ref, address
-        super().__init__(
-            f"the bytes of object {path!r} in {ref!r} are gone: there is no longer anything at {address}; someone removed or "
-            "moved them. Bring them back, or remove the object"
-        )
 
 
 class AlreadyExistsError(ConflictError):
@@ -341,6 +351,10 @@ class MergeConflictError(ConflictError):
         )
 
 
+@sentence(
+    "merging {source!r} into {destination!r}: someone changed objects below {prefix!r} in {destination!r}, but the "
+    "merge assumed that this prefix was unchanged; nothing was changed. Start again from the branch as it is now"
+)
 class TouchedError(ConflictError):
     """The destination changed where the merge assumed it was unchanged; nothing was changed."""
 
@@ -349,14 +363,11 @@ class TouchedError(ConflictError):
     destination: str
     prefix: str
 
-    def __init__(self, source: str, destination: str, prefix: str) -> None:
-        self.source, self.destination, self.prefix = source, destination, prefix
-        super().__init__(
-            f"merging {source!r} into {destination!r}: someone changed objects below {prefix!r} in {destination!r}, but the "
-            "merge assumed that this prefix was unchanged; nothing was changed. Start again from the branch as it is now"
-        )
 
-
+@sentence(
+    "branch {branch!r} is at commit {found:.16}, but this commit was built on {wanted:.16}; nothing was changed. Look "
+    "at the branch, and rebuild the commit on its current head"
+)
 class MovedError(ConflictError):
     """The head of a branch is not the one for which a commit was made."""
 
@@ -365,14 +376,11 @@ class MovedError(ConflictError):
     wanted: str
     found: str
 
-    def __init__(self, branch: str, wanted: str, found: str) -> None:
-        self.branch, self.wanted, self.found = branch, wanted, found
-        super().__init__(
-            f"branch {branch!r} is at commit {found[:16]}, but this commit was built on {wanted[:16]}; nothing was changed. Look "
-            "at the branch, and rebuild the commit on its current head"
-        )
 
-
+@sentence(
+    "{ref!r} is at commit {found:.16} now, but the merge expected commit {wanted:.16}; nothing was changed. Check the "
+    "commit that is there now before you merge"
+)
 class UnexpectedHeadError(PreconditionError):
     """A merge expected another commit of its source, or of its destination; nothing was changed. ``ref`` names ``found`` now."""
 
@@ -380,13 +388,6 @@ class UnexpectedHeadError(PreconditionError):
     ref: str
     wanted: str
     found: str
-
-    def __init__(self, ref: str, wanted: str, found: str) -> None:
-        self.ref, self.wanted, self.found = ref, wanted, found
-        super().__init__(
-            f"{ref!r} is at commit {found[:16]} now, but the merge expected commit {wanted[:16]}; nothing was changed. Check the "
-            "commit that is there now before you merge"
-        )
 
 
 class NoChangesError(PreconditionError):
@@ -430,12 +431,12 @@ class TooMuchWorkError(PreconditionError):
         partial_result: "PartialResult | None" = None,
     ) -> None:
         self.records, self.limit, self.operation, self.partial_result = records, limit, operation, partial_result
-        why = (
+        problem = (
             "takes longer than one call is allowed to"
             if limit is None
             else f"has to read {records:,} records or more, but one call is allowed {limit:,}"
         )
-        super().__init__(f"{what} {why}; run it as an operation")
+        super().__init__(f"{what} {problem}; run it as an operation")
 
 
 class AmbiguousRefError(InvalidError):
@@ -489,15 +490,17 @@ class DamagedFileError(CorruptError):
     first: bytes | None
     last: bytes | None
 
-    def __init__(self, kind: str, name: str, why: str, first: bytes | None = None, last: bytes | None = None) -> None:
-        self.kind, self.name, self.why, self.first, self.last = kind, name, why, first, last
+    def __init__(
+        self, kind: str, name: str, reason: str, lowest: bytes | None = None, highest: bytes | None = None
+    ) -> None:
+        self.kind, self.name, self.why, self.first, self.last = kind, name, reason, lowest, highest
         held = ""
-        if first is not None and last is not None:
+        if lowest is not None and highest is not None:
             held = (
-                f"; it held the objects from {first.decode('utf-8', 'backslashreplace')!r}"
-                f" to {last.decode('utf-8', 'backslashreplace')!r}"
+                f"; it held the objects from {lowest.decode('utf-8', 'backslashreplace')!r}"
+                f" to {highest.decode('utf-8', 'backslashreplace')!r}"
             )
         super().__init__(
-            f"{kind} {name} {why}{held}. Restore this file from a copy of the storage namespace, or let "
+            f"{kind} {name} {reason}{held}. Restore this file from a copy of the storage namespace, or let "
             "`graveler fsck --repair` rebuild it"
         )

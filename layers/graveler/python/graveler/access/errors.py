@@ -1,6 +1,6 @@
 """Errors of refusals, with their reasons. HTTP status 401 for the first three, as in lakeFS, and 429 for the next."""
 
-from graveler.errors import BusyError, ForbiddenError, NotFoundError
+from graveler.errors import BusyError, ForbiddenError, NotFoundError, sentence
 
 
 class AuthenticationError(ForbiddenError):
@@ -20,9 +20,9 @@ class IdentityRefusedError(ForbiddenError):
     code = "identity_refused"
     who: str = ""
 
-    def __init__(self, why: str, who: str = "") -> None:
+    def __init__(self, reason: str, who: str = "") -> None:
         self.who = who
-        super().__init__(why)
+        super().__init__(reason)
 
 
 class NotPermittedError(ForbiddenError):
@@ -39,7 +39,7 @@ class NotPermittedError(ForbiddenError):
 
     def __init__(
         self,
-        why: str,
+        reason: str,
         *,
         key_id: str = "",
         role: str = "",
@@ -49,18 +49,15 @@ class NotPermittedError(ForbiddenError):
     ) -> None:
         self.key_id, self.role, self.permission = key_id, role, permission
         self.repository, self.branch = repository, branch
-        super().__init__(why)
+        super().__init__(reason)
 
 
+@sentence("too many failed attempts to authenticate; wait {retry_after} s, then try the right key")
 class TooManyFailuresError(BusyError):
     """Too many wrong secrets from one address. ``retry_after`` is in seconds."""
 
     code = "too_many_failures"
     retry_after: int
-
-    def __init__(self, retry_after: int) -> None:
-        self.retry_after = retry_after
-        super().__init__(f"too many failed attempts to authenticate; wait {retry_after} s, then try the right key")
 
 
 class SourceNotAllowedError(ForbiddenError):
@@ -91,23 +88,17 @@ class OthersNamespaceError(ForbiddenError):
         )
 
 
+@sentence("rule {rule_id!r} for AWS principals does not exist, or was removed; list the existing ones")
 class PrincipalRuleNotFoundError(NotFoundError):
     """No rule about AWS principals has this ID."""
 
     code = "principal_rule_not_found"
     rule_id: str
 
-    def __init__(self, rule_id: str) -> None:
-        self.rule_id = rule_id
-        super().__init__(f"rule {rule_id!r} for AWS principals does not exist, or was removed; list the existing ones")
 
-
+@sentence("access key {key_id!r} does not exist, or was revoked; list the existing ones")
 class KeyNotFoundError(NotFoundError):
     """No live access key has this ID."""
 
     code = "access_key_not_found"
     key_id: str
-
-    def __init__(self, key_id: str) -> None:
-        self.key_id = key_id
-        super().__init__(f"access key {key_id!r} does not exist, or was revoked; list the existing ones")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from graveler import errors
-from graveler.errors import GravelerError
+from graveler.errors import GravelerError, field_types
 
 ELSEWHERE: Final[Mapping[str, str]] = {
     "graveler.access.errors": "AuthenticationError IdentityRefusedError NotPermittedError TooManyFailuresError "
@@ -30,7 +30,7 @@ def code_of(error: GravelerError) -> str:
 
 def fields_of(error: GravelerError) -> dict[str, Any]:
     """Return the fields of an error as JSON values."""
-    types = _field_types(_wire_class(type(error)))
+    types = field_types(_wire_class(type(error)))
     return {name: msgspec.to_builtins(getattr(error, name)) for name in types}
 
 
@@ -45,36 +45,22 @@ def make(kind: type[GravelerError], fields: Mapping[str, Any], sentence: str) ->
     """Return an exception of this class with these fields, as of JSON, and the message ``sentence``."""
     error = kind.__new__(kind)
     error.args = (sentence,)
-    for name, of_type in _field_types(kind).items():
-        setattr(error, name, _value(fields.get(name), of_type))
+    for name, annotation in field_types(kind).items():
+        setattr(error, name, _convert(fields.get(name), annotation))
     return error
 
 
-def _value(found: Any, of_type: Any) -> Any:
-    if found is not None:
+def _convert(value: Any, annotation: Any) -> Any:
+    for candidate in (value, None, "", 0, ()):
         try:
-            return msgspec.convert(found, of_type)
-        except msgspec.ValidationError:
-            found = None
-    return _blank(of_type)
-
-
-def _blank(of_type: Any) -> Any:
-    for empty in (None, "", 0, ()):
-        try:
-            return msgspec.convert(empty, of_type)
+            return msgspec.convert(candidate, annotation)
         except msgspec.ValidationError:
             continue
-    raise AssertionError(f"no blank value is a {of_type}")
+    raise AssertionError(f"no blank value is a {annotation}")
 
 
 def _wire_class(kind: type[GravelerError]) -> type[GravelerError]:
-    return next(one for one in kind.__mro__ if "code" in one.__dict__)
-
-
-def _field_types(kind: type[GravelerError]) -> dict[str, Any]:
-    lines = [one for one in reversed(kind.__mro__) if issubclass(one, GravelerError)]
-    return {name: of_type for one in lines for name, of_type in one.__annotations__.items() if not hasattr(kind, name)}
+    return next(base for base in kind.__mro__ if "code" in base.__dict__)
 
 
 @cache
@@ -86,5 +72,5 @@ def _classes() -> Iterator[type[GravelerError]]:
     """Yield all classes with a code of their own; those elsewhere are loaded only if the code is none of the usual ones."""
     yield from (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, GravelerError))
     for module, names in ELSEWHERE.items():
-        found = vars(import_module(module))
-        yield from (found[name] for name in names.split())
+        classes = vars(import_module(module))
+        yield from (classes[name] for name in names.split())

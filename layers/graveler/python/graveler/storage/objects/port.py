@@ -14,33 +14,33 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from graveler.errors import AnswerLostError, GravelerError, NotFoundError, PreconditionError, UnavailableError
+from graveler.errors import AnswerLostError, GravelerError, NotFoundError, PreconditionError, UnavailableError, sentence
 
 
+@sentence("{namespace}/{key} does not exist in the object store")
 class ObjectMissingError(NotFoundError):
     """No object has this key."""
 
-    def __init__(self, namespace: str, key: str) -> None:
-        self.namespace, self.key = namespace, key
-        super().__init__(f"{namespace}/{key} does not exist in the object store")
+    namespace: str
+    key: str
 
 
+@sentence("{namespace}/{key}: the condition failed: {condition}")
 class ObjectConditionError(PreconditionError):
     """A conditional put found the key taken, or a conditional delete found another version there."""
 
-    def __init__(self, namespace: str, key: str, condition: str) -> None:
-        self.namespace, self.key, self.condition = namespace, key, condition
-        super().__init__(f"{namespace}/{key}: the condition failed: {condition}")
+    namespace: str
+    key: str
+    condition: str
 
 
+@sentence("{namespace}/{key} has no upload {upload_id!r} in progress; it was completed or aborted; start a new one")
 class UploadMissingError(NotFoundError):
     """No upload in parts has this ID for this key: it was never begun, or is completed or aborted."""
 
-    def __init__(self, namespace: str, key: str, upload_id: str) -> None:
-        self.namespace, self.key, self.upload_id = namespace, key, upload_id
-        super().__init__(
-            f"{namespace}/{key} has no upload {upload_id!r} in progress; it was completed or aborted; start a new one"
-        )
+    namespace: str
+    key: str
+    upload_id: str
 
 
 class NotSyncedError(AnswerLostError):
