@@ -18,7 +18,7 @@ from graveler.lake.clock import SystemClock
 from graveler.lake.opening.location import FolderLake
 from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import Gateway
-from graveler.server.loop_requests import ShortRequests
+from graveler.server.loop_requests import EventLoopRequests
 from graveler.server.metrics import Metrics
 from graveler.server.requests import Message
 from graveler.server.threads import Threads
@@ -32,12 +32,12 @@ from tests.support.patience import PATIENCE
 def here() -> Iterator[None]:
     """The loops of these tests run in this thread, which is free afterwards."""
     yield
-    pauses.here(None)
+    pauses.install_waiter(None)
 
 
-def in_loop(work: Callable[[ShortRequests[Any]], Coroutine[Any, Any, None]]) -> None:
+def in_loop(work: Callable[[EventLoopRequests[Any]], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
-        await asyncio.wait_for(work(ShortRequests()), PATIENCE)
+        await asyncio.wait_for(work(EventLoopRequests()), PATIENCE)
 
     asyncio.run(run())
 
@@ -59,10 +59,10 @@ def test_a_request_begins_anew_where_another_one_has_written_or_failed() -> None
         raise KeyError("first")
 
     def not_at_hand() -> str:
-        pauses.expect_at_hand()
+        pauses.require_cached()
         return "at hand"
 
-    async def work(short: ShortRequests[str]) -> None:
+    async def work(short: EventLoopRequests[str]) -> None:
         with pytest.raises(KeyError):
             short.run(fail)
         assert short.run(lambda: "second") == "second"
@@ -85,7 +85,7 @@ def test_while_one_waits_others_are_answered_and_it_goes_on_when_it_is_woken() -
     log: list[str] = []
     made: list[pauses.Pause] = []
 
-    async def work(short: ShortRequests[str]) -> None:
+    async def work(short: EventLoopRequests[str]) -> None:
         first = short.run(lambda: written(log, "first", made))
         second = short.run(lambda: written(log, "second", made))
         assert short.run(lambda: "third") == "third"
@@ -114,7 +114,7 @@ def test_one_that_is_woken_before_it_waits_does_not_wait() -> None:
         pause.wait()
         return "done"
 
-    async def work(short: ShortRequests[str]) -> None:
+    async def work(short: EventLoopRequests[str]) -> None:
         found = short.run(early)
         assert isinstance(found, asyncio.Future)
         assert await found == "done"
@@ -131,7 +131,7 @@ def test_what_it_raises_comes_to_who_asked_before_and_after_a_wait() -> None:
         pause.wait()
         raise KeyError("later")
 
-    async def work(short: ShortRequests[str]) -> None:
+    async def work(short: EventLoopRequests[str]) -> None:
         with pytest.raises(ZeroDivisionError):
             short.run(lambda: str(1 // 0))
         found = short.run(fail)
@@ -147,7 +147,7 @@ def test_who_went_away_leaves_a_request_that_ends_all_the_same() -> None:
     log: list[str] = []
     made: list[pauses.Pause] = []
 
-    async def work(short: ShortRequests[str]) -> None:
+    async def work(short: EventLoopRequests[str]) -> None:
         found = short.run(lambda: written(log, "first", made))
         assert isinstance(found, asyncio.Future)
         found.cancel()
@@ -166,7 +166,7 @@ def test_what_is_not_at_hand_is_for_a_thread_unless_something_was_written() -> N
     clock = SystemClock()
 
     def read_later() -> str:
-        pauses.expect_at_hand()
+        pauses.require_cached()
         return "read"
 
     def sleep() -> str:
@@ -177,11 +177,11 @@ def test_what_is_not_at_hand_is_for_a_thread_unless_something_was_written() -> N
         pause = pauses.new_pause()
         made.append(pause)
         pause.wait()
-        pauses.expect_at_hand()
+        pauses.require_cached()
         clock.sleep(0.001)
         return "both"
 
-    async def work(short: ShortRequests[str]) -> None:
+    async def work(short: EventLoopRequests[str]) -> None:
         for refused in (read_later, sleep):
             with pytest.raises(WouldWaitError):
                 short.run(refused)
@@ -198,9 +198,9 @@ def test_what_is_not_at_hand_is_for_a_thread_unless_something_was_written() -> N
 
 
 def test_other_threads_wait_as_ever() -> None:
-    async def work(short: ShortRequests[str]) -> None:
+    async def work(short: EventLoopRequests[str]) -> None:
         def in_thread() -> bool:
-            pauses.expect_at_hand()
+            pauses.require_cached()
             SystemClock().sleep(0.001)
             pause = pauses.new_pause()
             Thread(target=pause.wake).start()
@@ -224,7 +224,7 @@ class Application:
         path = event["rawPath"]
         self.threads.setdefault(path, []).append(get_ident())
         if path == "/cold":
-            pauses.expect_at_hand()
+            pauses.require_cached()
             self.begun.set()
             assert self.let_go.wait(PATIENCE)
         if path == "/write":

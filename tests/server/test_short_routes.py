@@ -103,7 +103,7 @@ def in_loop(work: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(asyncio.wait_for(work, PATIENCE))
     finally:
-        pauses.here(None)
+        pauses.install_waiter(None)
 
 
 REQUESTS: list[tuple[str, str, object, tuple[int, int]]] = [

@@ -28,7 +28,7 @@ from graveler.history.past import Past, commit_at, parse_past
 from graveler.history.refs import BranchState, Refs
 from graveler.model import CommitID
 from graveler.storage.tables.port import Key
-from graveler.system.pauses import expect_at_hand
+from graveler.system.pauses import require_cached
 
 _STEPS: Final = "~^"
 _MAX_DIGITS: Final = 9
@@ -134,7 +134,7 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
     if isinstance(expression, str):
         expression = parse(expression)
     if expression.steps or expression.past is not None:
-        expect_at_hand()  # a walk through history has no bound
+        require_cached()  # a walk through history has no bound
     base = _resolve_base(text, expression, refs, commits)
     if not expression.steps:
         return Resolved(base.commit_id) if expression.committed else base

@@ -27,7 +27,7 @@ from graveler.staging.tokens import Outcomes
 from graveler.storage.machine_queue import MachineQueue
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.port import Item, Key, Tables
-from graveler.system.pauses import expect_at_hand
+from graveler.system.pauses import require_cached
 from graveler.tree.range_notes import Notes
 from graveler.tree.record import RecordCodec
 from graveler.tree.rendered import Renderer
@@ -225,7 +225,7 @@ def open_parts(
         grace=grace,
         skew=skew,
         codec=codec,
-        renderer=Renderer(repository.namespace, rendered, expect_at_hand=expect_at_hand),
+        renderer=Renderer(repository.namespace, rendered, require_cached=require_cached),
         trees=trees,
         commits=commits,
         reflog=reflog,

@@ -138,30 +138,30 @@ class SpoolRoom:
     def share(self) -> Iterator[Callable[[int], None]]:
         """Provide a function that takes bytes from the quota until the end of the block. :class:`RequestError` (503) once it is
         used up."""
-        taken = 0
+        reserved = 0
 
         def take(size: int) -> None:
-            nonlocal taken
+            nonlocal reserved
             if size > self._left:
                 raise RequestError(503, "too many large bodies are in progress; try again in a second")
             self._left -= size
-            taken += size
+            reserved += size
 
         try:
             yield take
         finally:
-            self._left += taken
+            self._left += reserved
 
 
 async def read_past(receive: Receive, most: int) -> None:
     """Read and discard what a client still sends of an unwanted body, for :data:`LINGER_SECONDS` and ``most`` bytes at most. Call
     it before the response is complete: after that, granian reports a disconnect, and closes the connection of a client that is
     still sending. Many clients would lose the response with it, and send everything again."""
-    left = most
+    rest = most
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):
-            while left > 0 and (message := await receive())["type"] == "http.request" and message.get("more_body"):
-                left -= len(message.get("body", b""))
+            while rest > 0 and (message := await receive())["type"] == "http.request" and message.get("more_body"):
+                rest -= len(message.get("body", b""))
 
 
 async def read_small_body(request: Request, receive: Receive, limit: int, spool_bytes: int) -> Body | None:

@@ -114,9 +114,9 @@ class DataPlane:
                 ("etag", f'"{stored.etag}"'),
                 ("last-modified", formatdate(stored.modified, usegmt=True)),
             ]
-            if (wanted := request.headers.get("if-match")) and not _names(wanted, stored):
+            if (required := request.headers.get("if-match")) and not _names(required, stored):
                 return _error(412, "PreconditionFailed", f"the object's ETag is {stored.etag}")
-            if (known := request.headers.get("if-none-match")) and _names(known, stored):
+            if (cached_etags := request.headers.get("if-none-match")) and _names(cached_etags, stored):
                 return ServerResponse(304, headers)
             part = requested(request.headers, stored.etag, stored.size)
             if part is not None and not part.length:
@@ -224,9 +224,9 @@ class _BadDigestError(Exception):
 class _TakenError(Exception):
     """A concurrent writer's object exists by now; ``md5`` is that of the bytes that arrived."""
 
-    def __init__(self, md5: str, taken: ObjectConditionError) -> None:
-        self.md5, self.taken = md5, taken
-        super().__init__(str(taken))
+    def __init__(self, md5: str, error: ObjectConditionError) -> None:
+        self.md5, self.taken = md5, error
+        super().__init__(str(error))
 
 
 class _Sending:
@@ -274,18 +274,18 @@ def _read(file: FileIO, length: int) -> bytes:
     return b"".join(held)
 
 
-def _expect_md5(found: str, noted: str, size: int) -> None:
-    if found != noted:
-        raise CorruptError(f"{size:,} bytes with MD5 {found}")
+def _expect_md5(actual: str, noted: str, size: int) -> None:
+    if actual != noted:
+        raise CorruptError(f"{size:,} bytes with MD5 {actual}")
 
 
-def _expect_same(store: FolderObjects, key: str, arrived: str, taken: ObjectConditionError) -> None:
-    """Raise ``taken`` unless the existing object has this MD5."""
+def _expect_same(store: FolderObjects, key: str, arrived: str, error: ObjectConditionError) -> None:
+    """Raise ``error`` unless the existing object has this MD5."""
     digest = md5(usedforsecurity=False)
     for piece in store.stream(key):
         digest.update(piece)
     if digest.hexdigest() != arrived:
-        raise taken
+        raise error
 
 
 def _written(etag: str) -> ServerResponse:

@@ -47,17 +47,17 @@ def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
 
 def response_of(response: Response, operation: str, method: str) -> ServerResponse:
     """Return the application's response in the server's form."""
-    given = response.headers
-    if "content-length" in given and method != "HEAD":  # the server sets it to the length it sends
-        given = {name: value for name, value in given.items() if name != "content-length"}
-    headers = [*given.items()]
+    response_headers = response.headers
+    if "content-length" in response_headers and method != "HEAD":  # the server sets it to the length it sends
+        response_headers = {name: value for name, value in response_headers.items() if name != "content-length"}
+    headers = [*response_headers.items()]
     if response.cookies:
         headers += [("set-cookie", cookie) for cookie in response.cookies]
     body = response.body
     sent = body if isinstance(body, bytes) else body.encode("utf-8", "surrogateescape")
     status = response.status
     if method == "HEAD" or status in (204, 304):
-        if sent and "content-length" not in given:
+        if sent and "content-length" not in response_headers:
             headers.append(("content-length", str(len(sent))))
         sent = b""
     return ServerResponse(status, headers, sent, operation)

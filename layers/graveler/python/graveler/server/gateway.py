@@ -29,7 +29,7 @@ from graveler.server.configuration import OBJECTS_PATH, ServerSettings
 from graveler.server.cors import CrossOrigin
 from graveler.server.data_plane import DataPlane
 from graveler.server.events import event_of, response_of
-from graveler.server.loop_requests import ShortRequests
+from graveler.server.loop_requests import EventLoopRequests
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine, now, write_line
 from graveler.server.requests import Message, Receive, Request, Scope, Send, request_of
@@ -99,7 +99,7 @@ class Gateway:
         self._room = SpoolRoom(settings.spooled_bytes)
         self._cross_origin = CrossOrigin(settings.cors_origins)
         self._in_loop = in_loop
-        self._short: ShortRequests[ServerResponse] | None = None
+        self._loop_requests: EventLoopRequests[ServerResponse] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -147,7 +147,7 @@ class Gateway:
                 return response if isinstance(response, ServerResponse) else await response
             limit = self._most_bytes(request)
             spool = self._settings.spool_bytes
-            if self._keeps_more_than_anybodys(request, limit):
+            if self._must_authenticate_before_body(request, limit):
                 refusal = await self._handlers.run(self._refusal, request, request_id)
                 if refusal is not None:
                     refusal.early = 0 if "expect" in request.headers else limit  # then no body follows a refusal
@@ -172,13 +172,13 @@ class Gateway:
         """Return the response to a request with a complete body, or an awaitable of it: a short one runs in this thread unless it
         has to wait."""
         if self._in_loop and self._application.short(request.method, request.path):
-            short = self._short
-            if short is None:
-                short = self._short = ShortRequests()
+            requests = self._loop_requests
+            if requests is None:
+                requests = self._loop_requests = EventLoopRequests()
             try:
                 if request.method == "GET":
                     return self._handle(request, body, request_id)
-                return short.run(partial(self._handle, request, body, request_id))
+                return requests.run(partial(self._handle, request, body, request_id))
             except WouldWaitError:
                 return self._handlers.run(self._handle, request, body, request_id)
         return self._threads_for(request).run(self._handle, request, body, request_id)
@@ -197,7 +197,7 @@ class Gateway:
             case BodyKind.UPLOAD:
                 return settings.max_upload_bytes
 
-    def _keeps_more_than_anybodys(self, request: Request, limit: int) -> bool:
+    def _must_authenticate_before_body(self, request: Request, limit: int) -> bool:
         """Return whether to authenticate the request before its body is read, which may have ``limit`` bytes."""
         length = declared_length(request) if limit else 0
         return self._settings.max_small_bytes < (limit if length is None else length) <= limit
@@ -250,19 +250,21 @@ async def _send_whole(response: ServerResponse, start: Message, receive: Receive
 async def _send_pieces(body: Pieces, receive: Receive, send: Send) -> None:
     """Send them at the client's pace, until it disconnects, or reads nothing for :data:`SILENCE_SECONDS`: other clients wait for
     its slot."""
-    gone = asyncio.ensure_future(_departure(receive))
+    departure = asyncio.ensure_future(_departure(receive))
     try:
         async for piece in body:
-            if gone.done():
+            if departure.done():
                 return
-            for at in range(0, len(piece), _MESSAGE):
+            for start in range(0, len(piece), _MESSAGE):
                 async with asyncio.timeout(SILENCE_SECONDS):
-                    await send({"type": "http.response.body", "body": piece[at : at + _MESSAGE], "more_body": True})
+                    await send(
+                        {"type": "http.response.body", "body": piece[start : start + _MESSAGE], "more_body": True}
+                    )
         await send({"type": "http.response.body", "body": b"", "more_body": False})
     except TimeoutError:
         return  # early, which breaks the connection
     finally:
-        gone.cancel()
+        departure.cancel()
         body.close()
 
 

@@ -46,7 +46,7 @@ class _Short(greenlet):
             return self.work()
         except GreenletExit:  # the greenlet will never be continued
             raise
-        except BaseException as error:  # noqa: BLE001 - whoever asked gets it
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
             self.raised = error
             return None
         finally:
@@ -58,7 +58,7 @@ class _Wait:
 
     __slots__ = ("_loop", "_waiting")
 
-    def __init__(self, loop: "ShortRequests[Any]", waiting: _Short) -> None:
+    def __init__(self, loop: "EventLoopRequests[Any]", waiting: _Short) -> None:
         self._loop, self._waiting = loop, waiting
 
     def wait(self) -> None:
@@ -71,7 +71,7 @@ class _Wait:
         self._loop.wake(self._waiting)
 
 
-class ShortRequests(Generic[R]):
+class EventLoopRequests(Generic[R]):
     """The runner of short requests in the event loop of the thread that creates it, where that thread's own waits also go on."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class ShortRequests(Generic[R]):
         self._idle: list[_Short] = []
         self._awake: deque[_Short] = deque()
         self._called = False
-        pauses.here(self)
+        pauses.install_waiter(self)
 
     def run(self, work: Callable[[], R]) -> "R | asyncio.Future[R]":
         """Return what ``work`` returns or raises, or a future of it if ``work`` waits. Call it in the event loop.
@@ -126,13 +126,13 @@ class ShortRequests(Generic[R]):
 
     def sleep(self, seconds: float) -> None:
         """See :meth:`graveler.system.pauses.Waiter.sleep`."""
-        self.expect_at_hand()
+        self.require_cached()
         pause = self.pause()
         self._loop.call_later(seconds, pause.wake)
         pause.wait()
 
-    def expect_at_hand(self) -> None:
-        """See :meth:`graveler.system.pauses.Waiter.expect_at_hand`."""
+    def require_cached(self) -> None:
+        """See :meth:`graveler.system.pauses.Waiter.require_cached`."""
         current = getcurrent()
         if not (isinstance(current, _Short) and current.has_written):
             raise pauses.WouldWaitError
@@ -147,7 +147,7 @@ class ShortRequests(Generic[R]):
             future = short.future
             try:
                 outcome = self._outcome(short, result)
-            except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
+            except BaseException as error:  # noqa: BLE001 - the awaiting caller gets it
                 if not future.cancelled():
                     future.set_exception(error)
             else:

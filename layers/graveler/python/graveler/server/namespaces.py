@@ -48,9 +48,9 @@ class ServedNamespaces:
 
     def at_hand(self, namespace: str) -> Objects | None:
         """Return its objects, if it is a source, or was looked up within the last :data:`BELIEVED` seconds."""
-        known = self._known.get(namespace)
-        if known is not None and self._now() < known.expires:
-            return known.store
+        cached = self._known.get(namespace)
+        if cached is not None and self._now() < cached.expires:
+            return cached.store
         return self._folders.source(namespace)
 
     def look_up(self, namespace: str) -> Objects:
@@ -61,11 +61,11 @@ class ServedNamespaces:
             raise NotFoundError(
                 f"{namespace[:200]} is neither the storage namespace of a repository nor an import source of this server"
             )
-        known = self._known.get(namespace)
-        if known is not None:
-            known.expires = expires
-            return known.store
+        cached = self._known.get(namespace)
+        if cached is not None:
+            cached.expires = expires
+            return cached.store
         if len(self._known) >= _KEPT:
             self._known.clear()
-        known = self._known[namespace] = _Known(self._folders.store(namespace), expires)
-        return known.store
+        cached = self._known[namespace] = _Known(self._folders.store(namespace), expires)
+        return cached.store

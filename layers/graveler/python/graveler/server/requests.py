@@ -42,8 +42,8 @@ def request_of(scope: Scope, client_address_header: str = "") -> Request:
         headers[key] = text
     path: bytes = scope["raw_path"]
     source = scope["client"][0] if scope["client"] else ""
-    if client_address_header and (told := headers.get(client_address_header)):
-        source = told.rpartition(",")[2].strip()[:_LONGEST_ADDRESS]
+    if client_address_header and (addresses := headers.get(client_address_header)):
+        source = addresses.rpartition(",")[2].strip()[:_LONGEST_ADDRESS]
     return Request(
         scope["method"],
         path.decode("ascii") if path.isascii() else quote_from_bytes(path, _AS_SENT),

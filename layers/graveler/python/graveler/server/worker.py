@@ -70,7 +70,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     data_plane = _data_plane(settings, lake, base_url, disk)
 
     def close() -> None:
-        pauses.here(None)  # this thread's loop has ended: from now on it waits by itself
+        pauses.install_waiter(None)  # this thread's loop has ended: from now on it waits by itself
         handlers.close()
         scanners.close()
         disk.close()
@@ -83,10 +83,10 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     gc.collect()
     gc.freeze()  # existing objects stay, and need not be scanned again
     gc.set_threshold(_COLLECT_EVERY)
-    here = isinstance(settings.lake, FolderLake)
+    in_loop = isinstance(settings.lake, FolderLake)
     if isinstance(lake.tables, SqliteTables):
         lake.tables.write_together()
-    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk, in_loop=here)
+    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk, in_loop=in_loop)
 
 
 def _access(settings: ServerSettings, lake: Lake) -> Access:

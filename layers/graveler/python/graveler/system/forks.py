@@ -11,21 +11,21 @@ from weakref import WeakSet
 
 
 def new_lock() -> Lock:
-    """Return a lock which is free in a forked child, even if a thread held it in the parent.
+    """Return a lock that is free in a forked child, even if a thread held it in the parent.
 
     The data that it guards must be usable at any moment at which the parent may fork: caches and tables of handles, whose single
     steps are atomic. Resources of the parent alone (connections, pipes, temporary folders) need more than this.
     """
-    made = Lock()
-    _locks.add(made)
-    return made
+    lock = Lock()
+    _locks.add(lock)
+    return lock
 
 
 def _free_all() -> None:
     """Release all locks. Runs in a forked child, before anything else and with no other thread."""
-    for each in _locks:
-        if each.locked():
-            each.release()
+    for lock in _locks:
+        if lock.locked():
+            lock.release()
 
 
 _locks: Final[WeakSet[Lock]] = WeakSet()

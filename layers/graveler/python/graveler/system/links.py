@@ -1,4 +1,4 @@
-"""What is met in a folder that is walked: which symbolic links to follow, and what is neither a file nor a folder."""
+"""Entries of a walked folder: symbolic links to follow, and entries that are neither a file nor a folder."""
 
 import os
 import stat

@@ -3,7 +3,7 @@
 ``graveler serve`` handles short requests in its event loop, without a thread for each. While such a request waits (for a table
 write, or before a retry), the loop goes on with others. If its next step may take long and would block the loop
 (such as reading a file), it moves to a thread, as long as it has written nothing. The rooms that wait know only this
-module: a thread registers its waiter once, by :func:`here`.
+module: a thread registers its waiter once, with :func:`install_waiter`.
 """
 
 import time
@@ -35,7 +35,7 @@ class Waiter(Protocol):
     def sleep(self, seconds: float) -> None:
         """Let the current call sleep for so many seconds. :class:`WouldWaitError` if it has written nothing yet."""
 
-    def expect_at_hand(self) -> None:
+    def require_cached(self) -> None:
         """Raise :class:`WouldWaitError`, unless the current call has written something."""
 
 
@@ -55,36 +55,36 @@ class _ThreadPause:
         self._lock.release()
 
 
-class _Here(local):
+class _ThreadWaiter(local):
     waiter: Waiter | None = None
 
 
-_here = _Here()
+_thread = _ThreadWaiter()
 
 
-def here(waiter: Waiter | None) -> None:
-    """Have ``waiter`` wait for all calls of this thread from now on; None: they block the thread, as they do at first."""
-    _here.waiter = waiter
+def install_waiter(waiter: Waiter | None) -> None:
+    """Let ``waiter`` wait for all calls of this thread from now on; None: they block the thread, as by default."""
+    _thread.waiter = waiter
 
 
 def new_pause() -> Pause:
     """Return a wait for another thread, in which this thread waits."""
-    waiter = _here.waiter
+    waiter = _thread.waiter
     return _ThreadPause() if waiter is None else waiter.pause()
 
 
 def sleep(seconds: float) -> None:
     """Sleep for so many seconds."""
-    waiter = _here.waiter
+    waiter = _thread.waiter
     if waiter is None:
         time.sleep(seconds)
     else:
         waiter.sleep(seconds)
 
 
-def expect_at_hand() -> None:
+def require_cached() -> None:
     """Announce that the next step may take long, such as reading a file. In an event loop this raises :class:`WouldWaitError`,
     unless the call has written something and so cannot be repeated."""
-    waiter = _here.waiter
+    waiter = _thread.waiter
     if waiter is not None:
-        waiter.expect_at_hand()
+        waiter.require_cached()

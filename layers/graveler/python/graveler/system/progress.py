@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a phase, how much of it is done, and how much of it is known; the last may grow during the work."""
+"""Called with a phase, the amount that is done, and the amount that is known; the last may grow during the work."""
 
 
 def no_progress(phase: str, done: int, total: int) -> None:

@@ -8,15 +8,15 @@ import os
 from threading import local
 from typing import Final
 
-_AT_ONCE: Final = 4096
+_READ_BYTES: Final = 4096
 
 
 class _Stock(local):
     """The unused bytes of a thread, and the process and generation that read them."""
 
-    left = b""
-    at = 0
-    of: tuple[int, int] = (0, 0)
+    data = b""
+    position = 0
+    origin: tuple[int, int] = (0, 0)
 
 
 class _Generation:
@@ -29,11 +29,11 @@ _stock = _Stock()
 def random_bytes(size: int) -> bytes:
     """Return so many random bytes, 64 at most, which no other call in any process gets."""
     stock, now = _stock, (os.getpid(), _Generation.number)  # a forked child has its parent's memory
-    end = stock.at + size
-    if end > len(stock.left) or stock.of != now:
-        stock.left, stock.of, end = os.urandom(_AT_ONCE), now, size
-    stock.at = end
-    return stock.left[end - size : end]
+    end = stock.position + size
+    if end > len(stock.data) or stock.origin != now:
+        stock.data, stock.origin, end = os.urandom(_READ_BYTES), now, size
+    stock.position = end
+    return stock.data[end - size : end]
 
 
 def forget() -> None:

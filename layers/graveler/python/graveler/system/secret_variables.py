@@ -44,16 +44,16 @@ def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 def withdraw(environment: MutableMapping[str, str]) -> dict[str, str]:
     """Remove the secret variables from ``environment``, so that no child has them; return them."""
-    taken = secrets_of(environment)
-    for name in taken:
+    secrets = secrets_of(environment)
+    for name in secrets:
         del environment[name]
-    return taken
+    return secrets
 
 
 @contextmanager
 def handed_on(environment: Mapping[str, str]) -> Iterator[tuple[dict[str, str], tuple[int, ...]]]:
-    """Yield how to start a child with all of ``environment``, but with the secrets for it alone: the variables to start it with,
-    and the descriptors for it to inherit. The child calls :func:`take_over`."""
+    """Yield the variables and descriptors for starting a child with all of ``environment``, but with the secrets for it alone:
+    the variables to start it with, and the descriptors for it to inherit. The child calls :func:`take_over`."""
     secrets = secrets_of(environment)
     if not secrets:
         yield dict(environment), ()

@@ -28,21 +28,21 @@ _REMEMBERED: Final = 10_000
 """The number of swept folders that a process remembers."""
 
 
-class _Own(NamedTuple):
+class _OwnFolder(NamedTuple):
     """A folder of this process, and the descriptor that holds its lock."""
 
     path: Path
     descriptor: int
 
 
-class _Mine:
+class _ProcessFolders:
     """The state of this process: its folders by location, and the locations that it has swept."""
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.folders: dict[str, _Own] = {}
+        self.folders: dict[str, _OwnFolder] = {}
         self.swept: set[str] = set()
-        self.beside: set[Path] = set()
+        self.unfinished: set[Path] = set()
         """Files that are being written; a hanging thread leaves them until the process ends."""
         self.registered = False
 
@@ -53,7 +53,7 @@ class _Mine:
             self.registered = True
 
 
-_mine: Final = _Mine()
+_process: Final = _ProcessFolders()
 _numbers: Final = count()
 
 
@@ -68,19 +68,19 @@ def own_folder(parent: Path | None = None) -> Path:
         from tempfile import gettempdir  # costs some ms to import, and is not always needed
 
         parent = Path(gettempdir())
-    where = str(parent)
-    with _mine.lock:
-        own = _mine.folders.get(where)
-        if own is not None:
-            if own.path.is_dir():
-                return own.path
-            del _mine.folders[where]  # the folder was cleaned up from outside; create it again
-            os.close(own.descriptor)
+    location = str(parent)
+    with _process.lock:
+        folder = _process.folders.get(location)
+        if folder is not None:
+            if folder.path.is_dir():
+                return folder.path
+            del _process.folders[location]  # the folder was cleaned up from outside; create it again
+            os.close(folder.descriptor)
         else:
-            _sweep(where, f"graveler-{os.geteuid()}-", _remove_folder)
-        _mine.remove_at_exit()
-        own = _mine.folders[where] = _made(where)
-        return own.path
+            _sweep(location, f"graveler-{os.geteuid()}-", _remove_folder)
+        _process.remove_at_exit()
+        folder = _process.folders[location] = _new_folder(location)
+        return folder.path
 
 
 def own_path(parent: Path | None = None) -> Path:
@@ -98,12 +98,12 @@ def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """
     folder = str(target.parent)
     prefix = f".graveler-{os.geteuid()}-"
-    with _mine.lock:
-        known = folder in _mine.swept
-        if len(_mine.swept) >= _REMEMBERED:
-            _mine.swept.clear()
-        _mine.swept.add(folder)
-    if not known:
+    with _process.lock:
+        is_swept = folder in _process.swept
+        if len(_process.swept) >= _REMEMBERED:
+            _process.swept.clear()
+        _process.swept.add(folder)
+    if not is_swept:
         _sweep(folder, prefix, _remove_file)
     for _ in range(_TRIES):
         path = target.parent / (prefix + os.urandom(_DIGITS // 2).hex())
@@ -113,33 +113,33 @@ def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
             try:
                 if not _is_locked_by_us(descriptor, path):
                     continue
-                with _mine.lock:
-                    _mine.remove_at_exit()
-                    _mine.beside.add(path.absolute())
+                with _process.lock:
+                    _process.remove_at_exit()
+                    _process.unfinished.add(path.absolute())
                 try:
                     yield file, path
                 finally:
                     path.unlink(missing_ok=True)
-                    with _mine.lock:
-                        _mine.beside.discard(path.absolute())
+                    with _process.lock:
+                        _process.unfinished.discard(path.absolute())
                 return
             finally:
                 os.close(descriptor)
     raise FileNotFoundError(f"new files in {folder!r} keep being removed by others")
 
 
-def _made(where: str) -> _Own:
+def _new_folder(location: str) -> _OwnFolder:
     for _ in range(_TRIES):
-        path = Path(where, f"graveler-{os.geteuid()}-{os.urandom(_DIGITS // 2).hex()}")
+        path = Path(location, f"graveler-{os.geteuid()}-{os.urandom(_DIGITS // 2).hex()}")
         path.mkdir(0o700)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             continue  # as below
         if _is_locked_by_us(descriptor, path):
-            return _Own(path, descriptor)
+            return _OwnFolder(path, descriptor)
         os.close(descriptor)
-    raise FileNotFoundError(f"new folders in {where!r} keep being removed by others")
+    raise FileNotFoundError(f"new folders in {location!r} keep being removed by others")
 
 
 def try_lock(descriptor: int) -> bool | None:
@@ -165,14 +165,14 @@ def _is_locked_by_us(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _sweep(where: str, prefix: str, remove: Callable[[str, os.stat_result], None]) -> None:
+def _sweep(location: str, prefix: str, remove: Callable[[str, os.stat_result], None]) -> None:
     """Remove what killed processes of this user left in a folder under our names. What cannot be removed stays."""
     try:
-        with os.scandir(where) as entries:
-            found = [entry.path for entry in entries if _is_ours(entry.name, prefix)]
+        with os.scandir(location) as entries:
+            paths = [entry.path for entry in entries if _is_ours(entry.name, prefix)]
     except OSError:
         return  # creating something there will raise the reason
-    for path in found:
+    for path in paths:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -207,24 +207,24 @@ def _remove_file(path: str, status: os.stat_result) -> None:
 def _remove_all() -> None:
     from shutil import rmtree
 
-    with _mine.lock:
-        for own in _mine.folders.values():
-            rmtree(own.path, ignore_errors=True)
-            os.close(own.descriptor)
-        _mine.folders.clear()
-        for path in _mine.beside:
+    with _process.lock:
+        for folder in _process.folders.values():
+            rmtree(folder.path, ignore_errors=True)
+            os.close(folder.descriptor)
+        _process.folders.clear()
+        for path in _process.unfinished:
             with suppress(OSError):
                 path.unlink()
 
 
 def _begin_anew() -> None:
     """Forget the folders in a forked child: they are its parent's, and must not stay locked when the parent is killed."""
-    _mine.lock = Lock()
-    for own in _mine.folders.values():
-        os.close(own.descriptor)
-    _mine.folders.clear()
-    _mine.swept.clear()
-    _mine.beside.clear()
+    _process.lock = Lock()
+    for folder in _process.folders.values():
+        os.close(folder.descriptor)
+    _process.folders.clear()
+    _process.swept.clear()
+    _process.unfinished.clear()
 
 
 os.register_at_fork(after_in_child=_begin_anew)

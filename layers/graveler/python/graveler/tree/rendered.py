@@ -103,7 +103,7 @@ _decode = msgspec.msgpack.Decoder(_Stretch).decode
 class Renderer:
     """Renders pages of one repository's trees. ``namespace`` is the repository's, on which the addresses of its own objects
     depend. Without ``notes`` nothing is kept, nor for ranges with fewer than ``least`` blocks; ``max_bytes`` of what is kept stay
-    in memory, too. ``expect_at_hand`` is called before work that may take long, and may raise if the caller cannot wait for that.
+    in memory, too. ``require_cached`` is called before work that may take long, and may raise if the caller cannot wait for that.
     Safe to share between threads."""
 
     def __init__(
@@ -111,13 +111,13 @@ class Renderer:
         namespace: str,
         notes: Notes | None = None,
         *,
-        expect_at_hand: Callable[[], None] = lambda: None,
+        require_cached: Callable[[], None] = lambda: None,
         max_bytes: int = _MAX_BYTES,
         least: int = LEAST,
     ) -> None:
         self._codec = RecordCodec(namespace)
         self._notes = notes
-        self._expect_at_hand = expect_at_hand
+        self._require_cached = require_cached
         self._prefix = f"rendered-{_LAYOUT}-{sha256(namespace.encode()).hexdigest()[:32]}"
         self._requested: OrderedDict[str, None] = OrderedDict()
         self._max_bytes = max_bytes
@@ -135,7 +135,7 @@ class Renderer:
         begin = bisect_left(tree.lasts, start)
         for number in range(begin, len(tree)):
             if number == begin + _FEW_RANGES:
-                self._expect_at_hand()
+                self._require_cached()
             info = tree.info(number)
             if end is not None and info.first >= end:
                 break
@@ -204,7 +204,7 @@ class Renderer:
         if data is None or stretch is None:
             if self._is_new(name):
                 return None
-            self._expect_at_hand()
+            self._require_cached()
             stretch = self._rendered(rendering, table, number)
             noted = _encode(stretch)
             data = _checksum(name, noted) + noted

@@ -18,7 +18,7 @@ from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.model import CommonPrefix, ObjectEntry
 from graveler.requests import staging
 from graveler.requests.base import Permission
-from graveler.system.pauses import expect_at_hand
+from graveler.system.pauses import require_cached
 from graveler.tree.record import encode_key
 from graveler.values.error_codes import code_of, fields_of
 from graveler.wire.documents import COMMIT_HEADER, SAYS_STATE, STATE_HEADER, commit_headers, pagination
@@ -165,7 +165,7 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
     if query.user_metadata and not (query.presign or query.delimiter):
         rendered = found.render(LISTED, ref, prefix=query.prefix, after=query.after, amount=query.limit)
         return rendered_response(rendered_page(rendered), headers={COMMIT_HEADER: rendered.commit_id, **says})
-    expect_at_hand()  # rolled-up objects lie in blocks of their own, any number of them
+    require_cached()  # rolled-up objects lie in blocks of their own, any number of them
     asked = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
     if query.user_metadata and not query.presign:
         plain = found.list_as(ListedObject, ref, **asked, amount=query.limit)

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from graveler.lake.reading.differences import uncommitted
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
-from graveler.system.pauses import expect_at_hand
+from graveler.system.pauses import require_cached
 from graveler.tree.diff import Difference
 from graveler.tree.expected import listed
 from graveler.tree.listing import ListedPage, list_page, prefix_end
@@ -96,7 +96,7 @@ class Snapshot:
             rendered = renderer.page(rendering, tree, start, upto, amount)
         if rendered.more or upto is None or upto == end:
             return rendered, ListedPage([], [], more=rendered.more)
-        expect_at_hand()  # tombstones may hide any number of records
+        require_cached()  # tombstones may hide any number of records
         return rendered, self.page(
             prefix=prefix, after=after, delimiter=b"", amount=amount - rendered.count, start=upto
         )

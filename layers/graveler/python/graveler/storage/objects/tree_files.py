@@ -11,7 +11,7 @@ from hashlib import sha256
 from graveler.errors import AnswerLostError, InvalidError
 from graveler.storage.objects.cache import Cache
 from graveler.storage.objects.port import NotSyncedError, ObjectConditionError, ObjectMissingError, Objects
-from graveler.system.pauses import expect_at_hand
+from graveler.system.pauses import require_cached
 
 FOLDER = "_graveler"
 KINDS = frozenset(("ranges", "metaranges"))
@@ -48,7 +48,7 @@ class ImmutableFiles:
         Raises ObjectMissingError. Cost: nothing if cached; one head if the copy is due for a check; otherwise one object read.
         """
         key = self._key(kind, name)
-        expect_at_hand()
+        require_cached()
         if self._cache is None:
             return self._objects.get(key)
         entry = f"{self._cached_as}-{kind}-{name}"

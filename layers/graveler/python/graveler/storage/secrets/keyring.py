@@ -20,7 +20,7 @@ from msgspec import Struct
 from graveler.errors import BusyError, CorruptError, UnavailableError
 from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Write
 from graveler.system.forks import new_lock
-from graveler.system.pauses import expect_at_hand
+from graveler.system.pauses import require_cached
 
 TOKEN_SECRET: Final = Key("access", b"token-secret")
 """The secret that signs the tokens of logins."""
@@ -212,7 +212,7 @@ class Keyring:
     def _key_of(self, record: Item | None) -> bytes:
         """Return the key of the table's ``record``; made if it is None. With the lock held."""
         if record is None:
-            expect_at_hand()  # a caller that shares its thread must not wait for the table with the lock held
+            require_cached()  # a caller that shares its thread must not wait for the table with the lock held
             key, known = self._source.make()
             record = {**known, "fingerprint": _fingerprint(key)}
             try:
