@@ -81,8 +81,8 @@ class Access:
         :class:`TooManyFailuresError` after too many of them.
         """
         if authorization:
-            known = self._verified.find(authorization)
-            return known if known is not None else self._verify(authorization, source)
+            identity = self._verified.find(authorization)
+            return identity if identity is not None else self._verify(authorization, source)
         if cookie and (token := _cookie(cookie, COOKIE)):
             return self.authenticate(f"Bearer {token}", None, source)
         raise AuthenticationError
@@ -154,7 +154,7 @@ class Access:
         return removed
 
     def created(self, identity: Identity) -> int:
-        """Return when the caller's key or rule was made, in Unix seconds. One table read. :class:`KeyNotFoundError`,
+        """Return the time at which the caller's key or rule was made, in Unix seconds. One table read. :class:`KeyNotFoundError`,
         :class:`PrincipalRuleNotFoundError`."""
         return (self.rule if is_rule(identity.key_id) else self.key)(identity.key_id).created
 
@@ -167,8 +167,8 @@ class Access:
             token = credential.strip() if scheme.lower() == "bearer" else ""
         if token:
             self._tokens.end(token, now=self._clock())
-            for known in {authorization or "", f"Bearer {token}"}:
-                self._verified.drop(known)
+            for credential_header in {authorization or "", f"Bearer {token}"}:
+                self._verified.drop(credential_header)
 
     def create_key(
         self,
@@ -237,7 +237,7 @@ class Access:
         scheme, _, credential = authorization.partition(" ")
         if len(authorization) > _MAX_CREDENTIAL:
             raise AuthenticationError
-        asked = self._clock()
+        verified = self._clock()
         match scheme.lower():
             case "basic":
                 key_id, secret = _basic(credential.strip())
@@ -246,7 +246,7 @@ class Access:
                 identity, expires = self._check_token(credential.strip(), source)
             case _:
                 raise AuthenticationError
-        self._verified.keep(authorization, identity, asked, expires)
+        self._verified.keep(authorization, identity, verified, expires)
         return identity
 
     def _check_secret(self, key_id: str, secret: str, source: str) -> AccessKey:
@@ -274,9 +274,9 @@ class Access:
 
     def _holder(self, claims: Claims, ended: Key) -> tuple[Identity, Item | None, Item | None]:
         if is_rule(claims.sub):
-            rule, end, secret = self._rules.get_with(claims.sub, ended, self._tokens.row)
+            rule, (end, secret) = self._rules.get_with(claims.sub, ended, self._tokens.row)
             return rule.identity(claims.name), end, secret
-        key, end, secret = self._keys.get_with(claims.sub, ended, self._tokens.row)
+        key, (end, secret) = self._keys.get_with(claims.sub, ended, self._tokens.row)
         return key.identity(), end, secret
 
 
@@ -292,7 +292,7 @@ def _basic(credential: str) -> tuple[str, str]:
 
 def _cookie(header: str, name: str) -> str:
     for pair in header.split(";"):
-        found, _, value = pair.strip().partition("=")
-        if found == name:
+        cookie_name, _, value = pair.strip().partition("=")
+        if cookie_name == name:
             return value.strip('"')
     return ""

@@ -35,11 +35,11 @@ class AwsPrincipal(Struct, frozen=True):
 
 def read_principal(arn: str) -> AwsPrincipal:
     """Return a principal by its ARN, as STS names it. :class:`InvalidError` for any other text."""
-    found = _ARN.fullmatch(arn) if len(arn) <= _MAX and arn.isprintable() else None
-    parts = found["rest"].split("/")[1:] if found else []
-    if found is None or _KINDS.get(found["kind"]) != found["service"] or not _has_parts(found["kind"], parts):
+    match = _ARN.fullmatch(arn) if len(arn) <= _MAX and arn.isprintable() else None
+    parts = match["rest"].split("/")[1:] if match else []
+    if match is None or _KINDS.get(match["kind"]) != match["service"] or not _has_parts(match["kind"], parts):
         raise InvalidError(f"{arn[:200]!r} is not the ARN of an AWS principal that can sign requests")
-    if found["kind"] == "assumed-role":
+    if match["kind"] == "assumed-role":
         return AwsPrincipal(arn, parts[0], parts[1])
     return AwsPrincipal(arn, parts[-1] if parts else "root", "")
 
@@ -48,36 +48,36 @@ def principal_pattern(text: str) -> str:
     """Return a pattern in its stored form. That of a role, as IAM writes it (``arn:aws:iam::ACCOUNT:role/PATH/NAME``), becomes
     one of its sessions, as does that of a role's sessions without a session. :class:`InvalidError` for one that could match any
     account's principals."""
-    found = _ARN.fullmatch(text) if len(text) <= _MAX and text.isprintable() else None
-    if found is None:
+    match = _ARN.fullmatch(text) if len(text) <= _MAX and text.isprintable() else None
+    if match is None:
         raise InvalidError(
             f"principal {text[:200]!r} must be an ARN such as arn:aws:iam::123456789012:role/etl-*, with an account of 12 digits "
             "without wildcards; the parts after it may contain *, ? and […]"
         )
-    start, kind, parts = f"arn:{found['partition']}", found["kind"], found["rest"].split("/")[1:]
-    if kind == "role" and found["service"] == "iam" and parts and "" not in parts:
+    start, kind, parts = f"arn:{match['partition']}", match["kind"], match["rest"].split("/")[1:]
+    if kind == "role" and match["service"] == "iam" and parts and "" not in parts:
         if len(parts) > 1 and _WILD.search(parts[-1]):
             raise InvalidError(
                 f"principal {text[:200]!r}: sessions do not include the path of their role, so a role with a path needs its "
                 "full name here, without wildcards"
             )
-        return f"{start}:sts::{found['account']}:assumed-role/{parts[-1]}/*"
+        return f"{start}:sts::{match['account']}:assumed-role/{parts[-1]}/*"
     if kind == "assumed-role" and len(parts) == 1:
         parts.append("*")
-    if _KINDS.get(kind) != found["service"] or not _has_parts(kind, parts):
+    if _KINDS.get(kind) != match["service"] or not _has_parts(kind, parts):
         raise InvalidError(
             f"principal {text[:200]!r} must be of a role (arn:aws:iam::…:role/NAME), a role's session "
             "(arn:aws:sts::…:assumed-role/NAME/SESSION), or a user (arn:aws:iam::…:user/NAME)"
         )
-    return f"{start}:{found['service']}::{found['account']}:{'/'.join((kind, *parts))}"
+    return f"{start}:{match['service']}::{match['account']}:{'/'.join((kind, *parts))}"
 
 
 def matches(pattern: str, arn: str) -> bool:
     """Return whether a principal matches a pattern, as :func:`principal_pattern` returns it."""
-    wanted, found = pattern.split("/"), arn.split("/")
-    if len(wanted) != len(found) or wanted[0] != found[0]:
+    patterns, parts = pattern.split("/"), arn.split("/")
+    if len(patterns) != len(parts) or patterns[0] != parts[0]:
         return False
-    return all(fnmatchcase(part, like) for like, part in zip(wanted[1:], found[1:], strict=True))
+    return all(fnmatchcase(part, shape) for shape, part in zip(patterns[1:], parts[1:], strict=True))
 
 
 def literals(pattern: str) -> int:

@@ -82,8 +82,8 @@ def read_identity_token(token: str, now: float) -> SignedRequest:
     """
     claims = _decoded(token)
     for name, value in _FIXED.items():
-        if (found := getattr(claims, name)) != value:
-            raise InvalidError(f"identity token: {name} {found[:80]!r} must be {value}")
+        if (actual := getattr(claims, name)) != value:
+            raise InvalidError(f"identity token: {name} {actual[:80]!r} must be {value}")
     for name, shape in _SHAPES.items():
         if not shape.fullmatch(getattr(claims, name) or ""):
             raise InvalidError(f"identity token: {name} is not what AWS puts there when it signs a request")
@@ -146,5 +146,5 @@ def _target(claims: _Token, region: str) -> str:
     return "/?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
 
 
-def _refused(claims: _Token, why: str) -> IdentityRefusedError:
-    return IdentityRefusedError(f"identity token: {why}", claims.access_key_id)
+def _refused(claims: _Token, reason: str) -> IdentityRefusedError:
+    return IdentityRefusedError(f"identity token: {reason}", claims.access_key_id)

@@ -91,16 +91,16 @@ class Keys:
         first time. :class:`InvalidError` for an empty name or pattern."""
         key_id, secret = new_pair()
         key = _key(key_id, name, role, repositories, branches, now)
-        made = KeyWithSecret(msgspec.structs.replace(key, s3=s3), secret)
-        item = _encode(made)
+        new_key = KeyWithSecret(msgspec.structs.replace(key, s3=s3), secret)
+        item = _encode(new_key)
         if s3:
             item["sealed"] = self._keyring.seal(_address(key_id), secret.encode())
         try:
-            self._tables.put(_address(made.key.key_id), item, Absent())
+            self._tables.put(_address(new_key.key.key_id), item, Absent())
         except ConditionFailedError as error:
             if not _ours(error, item):
                 raise
-        return made
+        return new_key
 
     def create_first(self, name: str, chosen: tuple[str, str] | None = None, *, now: float) -> KeyWithSecret | None:
         """Make an admin's key if the lake never had a key, with a ``chosen`` ID and secret or with new ones; of several
@@ -111,17 +111,17 @@ class Keys:
         if chosen is not None:
             _check_chosen(*chosen)
         key_id, secret = chosen or new_pair()
-        made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
-        item = _encode(made)
+        new_key = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
+        item = _encode(new_key)
         writes = [
-            Put(_address(made.key.key_id), item, Absent()),
-            Put(_FIRST, {"key_id": made.key.key_id}, Absent()),
+            Put(_address(new_key.key.key_id), item, Absent()),
+            Put(_FIRST, {"key_id": new_key.key.key_id}, Absent()),
         ]
         try:
             self._tables.transact(writes)
         except ConditionFailedError as error:
-            return made if _ours(error, item) else None
-        return made
+            return new_key if _ours(error, item) else None
+        return new_key
 
     def adopt(self, key_id: str, secret: str, name: str, *, now: float) -> KeyWithSecret | None:
         """Make an admin's key with this ID and secret; None if it exists already. One table write, and a read if it exists.
@@ -130,9 +130,9 @@ class Keys:
         revoked.
         """
         _check_chosen(key_id, secret)
-        made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
+        new_key = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
         try:
-            self._tables.put(_address(key_id), _encode(made), Absent())
+            self._tables.put(_address(key_id), _encode(new_key), Absent())
         except ConditionFailedError:
             if self.verify(key_id, secret) is None:
                 raise AlreadyExistsError(
@@ -141,7 +141,7 @@ class Keys:
                     "with another secret, or is revoked; choose another key ID, or give the right secret",
                 ) from None
             return None
-        return made
+        return new_key
 
     def verify(self, key_id: str, secret: str) -> AccessKey | None:
         """Return the key, if it is live and this is its secret. One table read; a key that does not exist takes the same work."""
@@ -160,13 +160,13 @@ class Keys:
             raise KeyNotFoundError(key_id)
         return key
 
-    def get_with(self, key_id: str, one: Key, other: Key) -> tuple[AccessKey, Item | None, Item | None]:
-        """Return a live key and two other items of the table, from one table read. :class:`KeyNotFoundError`."""
-        item, first, second = self._tables.get_many([_known_address(key_id), one, other])
+    def get_with(self, key_id: str, *keys: Key) -> tuple[AccessKey, list[Item | None]]:
+        """Return a live key and the items under other ``keys`` of the table, from one table read. :class:`KeyNotFoundError`."""
+        item, *items = self._tables.get_many([_known_address(key_id), *keys])
         stored = _decode(key_id, item)
         if stored is None or stored.key is None:
             raise KeyNotFoundError(key_id)
-        return stored.key, first, second
+        return stored.key, items
 
     def signing_secret(self, key_id: str) -> tuple[AccessKey, str]:
         """Return a live key and its secret, with which it signs requests. One table read, and the keyring's requests the first
@@ -186,10 +186,14 @@ class Keys:
         """Return the IDs of live keys whose secret was sealed by another key than the lake's present one. Reads as :meth:`all`,
         and one."""
         sealed = {key.key_id: item["sealed"] for key, item in self._stored() if isinstance(item.get("sealed"), bytes)}
-        mine = (
-            self._keyring.sealed_by_it([each for each in sealed.values() if isinstance(each, bytes)]) if sealed else []
+        openable = (
+            self._keyring.sealed_by_it(
+                [sealed_secret for sealed_secret in sealed.values() if isinstance(sealed_secret, bytes)]
+            )
+            if sealed
+            else []
         )
-        return [key_id for key_id, own in zip(sealed, mine, strict=True) if not own]
+        return [key_id for key_id, is_openable in zip(sealed, openable, strict=True) if not is_openable]
 
     def _stored(self) -> Iterator[tuple[AccessKey, Item]]:
         start, more = b"", True
@@ -304,14 +308,14 @@ def check_rights(name: str, repositories: Sequence[str], branches: Sequence[str]
                 raise InvalidError(f"{kind} pattern {pattern[:256]!r} must be 1 to 256 printable characters")
 
 
-def _encode(made: KeyWithSecret) -> dict[str, Value]:
-    key, salt = made.key, token_bytes(16)
+def _encode(new_key: KeyWithSecret) -> dict[str, Value]:
+    key, salt = new_key.key, token_bytes(16)
     item: dict[str, Value] = {
         "name": key.name,
         "role": key.role.value,
         "created": key.created,
         "salt": salt,
-        "digest": _digest(salt, made.secret),
+        "digest": _digest(salt, new_key.secret),
     }
     # Left out if empty: no limit is a key's usual state.
     if key.repositories:

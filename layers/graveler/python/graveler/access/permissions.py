@@ -92,7 +92,8 @@ class Identity(Struct, frozen=True):
 
     @property
     def _kind(self) -> str:
-        """What admitted the caller: an access key, or a rule for AWS principals, whose IDs have a colon."""
+        """The kind of credential that admitted the caller: an access key, or a rule for AWS principals, whose IDs have a
+        colon."""
         return "rule" if ":" in self.key_id else "key"
 
     def _remedy(self, scope: str, option: str = "") -> str:

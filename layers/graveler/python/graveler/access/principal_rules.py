@@ -46,7 +46,7 @@ class PrincipalRule(Struct, frozen=True):
     def name_of(self, principal: AwsPrincipal) -> str:
         """Return the name under which a principal commits."""
         words = {"principal": principal.name, "session": principal.session or principal.name}
-        return _NAMED.sub(lambda found: words[found[1]], self.name)
+        return _NAMED.sub(lambda match: words[match[1]], self.name)
 
     def identity(self, name: str) -> Identity:
         """Return the identity of a caller that logged in by this rule."""
@@ -69,10 +69,10 @@ class PrincipalRules:
         for word in _NAMED.findall(name):
             if word not in _WORDS:
                 raise InvalidError(f"name {name[:256]!r}: {{{word}}} is unknown; use {{principal}} and {{session}}")
-        known = self.all()
-        if any(rule.principal == pattern for rule in known):
+        rules = self.all()
+        if any(rule.principal == pattern for rule in rules):
             raise AlreadyExistsError("rule for AWS principal", pattern, "remove it first")
-        if len(known) >= MAX_RULES:
+        if len(rules) >= MAX_RULES:
             raise InvalidError(f"a lake has at most {MAX_RULES:,} rules for AWS principals; use broader patterns")
         rule_id = f"{PREFIX}{token_hex(8)}"
         rule = PrincipalRule(rule_id, pattern, name, role, tuple(repositories), tuple(branches), int(now))
@@ -86,24 +86,25 @@ class PrincipalRules:
 
     def all(self) -> list[PrincipalRule]:
         """Return all rules, the most exact ones first. One table read for each megabyte of them."""
-        found: list[PrincipalRule] = []
+        rules: list[PrincipalRule] = []
         start, more = b"", True
         while more:
             page = self._tables.query(_PARTITION, start=start)
-            found += [_decode(sort.decode(errors="backslashreplace"), item) for sort, item in page.items]
+            rules += [_decode(sort.decode(errors="backslashreplace"), item) for sort, item in page.items]
             more = page.more and bool(page.items)
             if more:
                 start = page.items[-1][0] + b"\0"
-        return sorted(found, key=lambda rule: (-literals(rule.principal), rule.created, rule.rule_id))
+        return sorted(rules, key=lambda rule: (-literals(rule.principal), rule.created, rule.rule_id))
 
     def get(self, rule_id: str) -> PrincipalRule:
         """Return one rule. One table read. :class:`PrincipalRuleNotFoundError`."""
-        return _found(rule_id, self._tables.get(_known_address(rule_id)))
+        return _rule_in(rule_id, self._tables.get(_known_address(rule_id)))
 
-    def get_with(self, rule_id: str, one: Key, other: Key) -> tuple[PrincipalRule, Item | None, Item | None]:
-        """Return a rule and two other items of the table, from one table read. :class:`PrincipalRuleNotFoundError`."""
-        item, first, second = self._tables.get_many([_known_address(rule_id), one, other])
-        return _found(rule_id, item), first, second
+    def get_with(self, rule_id: str, *keys: Key) -> tuple[PrincipalRule, list[Item | None]]:
+        """Return a rule and the items under other ``keys`` of the table, from one table read.
+        :class:`PrincipalRuleNotFoundError`."""
+        item, *items = self._tables.get_many([_known_address(rule_id), *keys])
+        return _rule_in(rule_id, item), items
 
     def remove(self, rule_id: str) -> PrincipalRule:
         """Remove a rule; return its last state. One table read, one write. :class:`PrincipalRuleNotFoundError`."""
@@ -137,7 +138,7 @@ def _encode(rule: PrincipalRule) -> dict[str, Value]:
     return {**fields, "role": rule.role.value, "repositories": list(rule.repositories), "branches": list(rule.branches)}
 
 
-def _found(rule_id: str, item: Item | None) -> PrincipalRule:
+def _rule_in(rule_id: str, item: Item | None) -> PrincipalRule:
     if item is None:
         raise PrincipalRuleNotFoundError(rule_id)
     return _decode(rule_id, item)

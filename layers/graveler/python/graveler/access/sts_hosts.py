@@ -70,6 +70,6 @@ _HOSTS: Final = {region: host for host, region in REGIONS.items() if host == f"s
 
 def host_of(region: str | None) -> tuple[str, str]:
     """Return host and region of the service for a caller in ``region``: us-east-1's for none, and for an unknown one."""
-    known = region if region in _HOSTS else "us-east-1"
-    assert known is not None
-    return _HOSTS[known], known
+    sts_region = region if region in _HOSTS else "us-east-1"
+    assert sts_region is not None
+    return _HOSTS[sts_region], sts_region

@@ -70,7 +70,7 @@ class Verified:
         """Drop all credentials of a key, for good: it was revoked."""
         with self._lock:
             self._ended.add(key_id)
-            for digest in [found for found, entry in self._entries.items() if entry.identity.key_id == key_id]:
+            for digest in [digest for digest, entry in self._entries.items() if entry.identity.key_id == key_id]:
                 del self._entries[digest]
 
     def _digest(self, credential: str) -> bytes:

@@ -1,1 +1,1 @@
-"""The command line. Only this package reads the environment, the working folder and the terminal."""
+"""The command line."""

@@ -123,7 +123,7 @@ def _find(name: str | None) -> "tuple[_File | None, Profile | None]":
     if chosen not in document:
         if not is_named:
             return read, None
-        raise _no_profile(chosen, by=None if name else PROFILE, path=path, others=sorted(document))
+        raise _no_profile(chosen, by=None if name else PROFILE, path=path, names=sorted(document))
     assert read is not None
     return read, _profile(chosen, document[chosen], read)
 
@@ -286,10 +286,10 @@ class _File:
     text: str = field(repr=False)
     document: dict[str, Any] = field(repr=False)
 
-    def wrong(self, what: str, *keys: str) -> InvalidError:
+    def wrong(self, problem: str, *keys: str) -> InvalidError:
         """Return the error for what is wrong at the place of these keys."""
         line = _line_of(self.text, keys)
-        return InvalidError(f"{str(self.path)!r}{f', line {line}' if line else ''}: {what}")
+        return InvalidError(f"{str(self.path)!r}{f', line {line}' if line else ''}: {problem}")
 
 
 def _read(path: Path, *, must: bool, trusted: bool = False) -> _File | None:
@@ -313,8 +313,8 @@ def _read(path: Path, *, must: bool, trusted: bool = False) -> _File | None:
     except UnicodeDecodeError:
         raise InvalidError(f"{str(path)!r} is not UTF-8; write it again as UTF-8, or move it away") from None
     except tomllib.TOMLDecodeError as error:
-        found = _POSITION.search(str(error))
-        line = f", line {found[1]}" if found else ", at its end"
+        match = _POSITION.search(str(error))
+        line = f", line {match[1]}" if match else ", at its end"
         # The message omits the parser's own one: it may quote a secret.
         raise InvalidError(
             f"{str(path)!r}{line}: this is not valid TOML; correct the line, or move the file away"
@@ -339,36 +339,36 @@ def _profiles(read: _File) -> dict[str, Any]:
             raise read.wrong(f"{key!r} is not known; settings belong below [{_PROFILES}.NAME]", key)
     if not isinstance(read.document.get(USER_KEY, ""), str):
         raise read.wrong(f"{USER_KEY!r} is no text; write it in double quotes", USER_KEY)
-    found = read.document.get(_PROFILES, {})
-    if not isinstance(found, dict):
+    profiles = read.document.get(_PROFILES, {})
+    if not isinstance(profiles, dict):
         raise read.wrong(f"{_PROFILES!r} is no table; write [{_PROFILES}.NAME] and settings below it", _PROFILES)
-    return found
+    return profiles
 
 
 def _profile(name: str, settings: Any, read: _File) -> Profile:
-    at = (_PROFILES, name)
+    keys = (_PROFILES, name)
     if not isinstance(settings, dict):
-        raise read.wrong(f"profile {name!r} is no table; write [{_PROFILES}.{name}] and settings below it", *at)
+        raise read.wrong(f"profile {name!r} is no table; write [{_PROFILES}.{name}] and settings below it", *keys)
     for key, value in settings.items():
         if key not in KEYS:
-            raise read.wrong(f"profile {name!r} has the key {key!r}, which is not known; {_meant(key)}", *at, key)
+            raise read.wrong(f"profile {name!r} has the key {key!r}, which is not known; {_meant(key)}", *keys, key)
         if not isinstance(value, str):
-            raise read.wrong(f"{key!r} of profile {name!r} is no text; write it in double quotes", *at, key)
-    found = Profile(name=name, **settings)
-    if found.endpoint and found.lake:
-        raise read.wrong(f"profile {name!r} has both 'endpoint' and 'lake'; keep one of them", *at, "lake")
-    if found.endpoint and not found.endpoint.startswith(("http://", "https://")):
-        raise read.wrong(f"'endpoint' of profile {name!r} is not a server's URL, https://HOST", *at, "endpoint")
-    if found.lake and not found.lake.startswith(("/", "~", "dynamodb://")):
+            raise read.wrong(f"{key!r} of profile {name!r} is no text; write it in double quotes", *keys, key)
+    profile = Profile(name=name, **settings)
+    if profile.endpoint and profile.lake:
+        raise read.wrong(f"profile {name!r} has both 'endpoint' and 'lake'; keep one of them", *keys, "lake")
+    if profile.endpoint and not profile.endpoint.startswith(("http://", "https://")):
+        raise read.wrong(f"'endpoint' of profile {name!r} is not a server's URL, https://HOST", *keys, "endpoint")
+    if profile.lake and not profile.lake.startswith(("/", "~", "dynamodb://")):
         raise read.wrong(
             f"'lake' of profile {name!r} is neither an absolute folder nor dynamodb://TABLE; write the whole path "
             "(a server's URL belongs into 'endpoint')",
-            *at,
+            *keys,
             "lake",
         )
-    if found.branch and not found.repository:
-        raise read.wrong(f"profile {name!r} has a branch, but no repository; add 'repository'", *at, "branch")
-    return found
+    if profile.branch and not profile.repository:
+        raise read.wrong(f"profile {name!r} has a branch, but no repository; add 'repository'", *keys, "branch")
+    return profile
 
 
 def _meant(key: str) -> str:
@@ -378,9 +378,9 @@ def _meant(key: str) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(KEYS)}"
 
 
-def _no_profile(name: str, *, by: str | None, path: Path | None, others: list[str]) -> NotFoundError:
+def _no_profile(name: str, *, by: str | None, path: Path | None, names: list[str]) -> NotFoundError:
     said = f"{by} names the profile {name!r}, which" if by else f"the profile {name!r}"
-    have = f"; there {'are' if len(others) > 1 else 'is'} {', '.join(map(repr, others))}" if others else ""
+    have = f"; there {'are' if len(names) > 1 else 'is'} {', '.join(map(repr, names))}" if names else ""
     return NotFoundError(
         f"{said} is not in {str(path)!r}{have}. `graveler login https://HOST --profile {name}` creates it, for a server"
         if path is not None
@@ -390,17 +390,17 @@ def _no_profile(name: str, *, by: str | None, path: Path | None, others: list[st
 
 def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
     """Return the number of the line with these keys, or the nearest one above it that has the beginning of them."""
-    at: tuple[str, ...] = ()
+    table: tuple[str, ...] = ()
     best: tuple[int, int | None] = (0, None)
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if stripped.startswith("["):
-            at = here = _keys_of(stripped)
+            table = line_keys = _keys_of(stripped)
         else:
-            before, equals, _ = stripped.partition("=")
-            here = (*at, *_keys_of(f"{before}= 0")) if equals else ()
-        shared = min(len(here), len(keys))
-        if here[:shared] == keys[:shared] and shared > best[0]:
+            key_text, equals, _ = stripped.partition("=")
+            line_keys = (*table, *_keys_of(f"{key_text}= 0")) if equals else ()
+        shared = min(len(line_keys), len(keys))
+        if line_keys[:shared] == keys[:shared] and shared > best[0]:
             best = shared, number
     return best[1]
 
@@ -410,12 +410,12 @@ def _keys_of(line: str) -> tuple[str, ...]:
     import tomllib
 
     try:
-        found: Any = tomllib.loads(line)
+        document: Any = tomllib.loads(line)
     except tomllib.TOMLDecodeError:
         return ()
     keys = []
-    while isinstance(found, dict) and len(found) == 1:
-        ((key, found),) = found.items()
+    while isinstance(document, dict) and len(document) == 1:
+        ((key, document),) = document.items()
         keys.append(key)
     return tuple(keys)
 
@@ -469,11 +469,11 @@ def _changed(read: _File, name: str, changes: Mapping[str, str | None], *, check
     else:
         new = tomlkit.dumps({_PROFILES: {name: {key: value for key, value in changes.items() if value is not None}}})
         text = f"{read.text.rstrip()}\n\n{new}" if read.text.strip() else new
-    wanted: dict[str, Any] = {**read.document, _PROFILES: {**read.document.get(_PROFILES, {})}}
-    settings = {**wanted[_PROFILES].get(name, {}), **changes}
-    wanted[_PROFILES][name] = {key: value for key, value in settings.items() if value is not None}
+    expected: dict[str, Any] = {**read.document, _PROFILES: {**read.document.get(_PROFILES, {})}}
+    settings = {**expected[_PROFILES].get(name, {}), **changes}
+    expected[_PROFILES][name] = {key: value for key, value in settings.items() if value is not None}
     try:
-        same = tomllib.loads(text) == wanted
+        same = tomllib.loads(text) == expected
     except tomllib.TOMLDecodeError:
         same = False
     if not same:  # a form that the library cannot change without loss
@@ -484,7 +484,7 @@ def _changed(read: _File, name: str, changes: Mapping[str, str | None], *, check
             name,
         )
     if check:
-        _profile(name, wanted[_PROFILES][name], _File(read.path, "", wanted))
+        _profile(name, expected[_PROFILES][name], _File(read.path, "", expected))
     return str(text)
 
 

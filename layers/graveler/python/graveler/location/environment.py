@@ -1,7 +1,7 @@
-"""The location of the lake, and the identity of the user: the only code that reads the environment and the working folder.
+"""The location of the lake and the identity of the user, found in options, the environment and the working folder.
 
-Faces that run in a user's own process use it; a server does not. Options and arguments come first; a profile that one of them
-names (``--profile``) counts as an option. Then come the variables of the environment, then the profile that GRAVELER_PROFILE
+Interfaces that run in a user's own process use it; a server does not. Options and arguments come first; a profile that one of
+them names (``--profile``) counts as an option. Then come the variables of the environment, then the profile that GRAVELER_PROFILE
 names or the one called ``default`` (:mod:`graveler.location.configuration`), then lakectl's file (for keys only), then the
 working folder.
 """
@@ -64,7 +64,7 @@ USER: Final = "GRAVELER_USER"
 """The name of the committer."""
 
 BY_USE: Final = "`graveler use` in this lake"
-"""Who chose the default repository of a lake that no profile names."""
+"""The source of the default repository of a lake that no profile names."""
 
 HIDDEN: Final = ".graveler"
 """The folder that `graveler init` creates in a working folder."""
@@ -105,7 +105,7 @@ class ServedLake:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether the server has an address of this machine, and so the same files."""
+        """True if the server has an address of this machine, and so the same files."""
         return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
 
     @property
@@ -146,14 +146,14 @@ class Named:
 
     @property
     def on_aws(self) -> str:
-        """What a lake on AWS needs, for messages."""
+        """The options that a lake on AWS needs, for messages."""
         if self.by_options:
             return f"--tables {_TABLE}TABLE and --objects s3://BUCKET/PREFIX (or {TABLES} and {OBJECTS})"
         return f"tables='{_TABLE}TABLE' and objects='s3://BUCKET/PREFIX' (or {TABLES} and {OBJECTS})"
 
 
-class _Found(NamedTuple):
-    """Who names the lake, and as what; and the profile, if it does."""
+class _Choice(NamedTuple):
+    """The name of a lake, and the source of that name; and the profile, if it is one."""
 
     by: str
     value: str
@@ -168,7 +168,7 @@ class _Found(NamedTuple):
 
 
 class DefaultPlace(NamedTuple):
-    """The default repository of commands and its branch, "" if not set; and who says so."""
+    """The default repository of commands and its branch, "" if not set; and the source of the choice."""
 
     repository: str
     branch: str
@@ -214,8 +214,8 @@ def is_lake_of(profile: Profile, named: Named | None = None) -> bool:
     :func:`lake_address`."""
     if profile.location is None:
         return False
-    found = _named(named or Named())
-    if found is not None and found.profile == profile:
+    choice = _named(named or Named())
+    if choice is not None and choice.profile == profile:
         return True
     key, value = profile.location
     if key == "endpoint":
@@ -228,11 +228,11 @@ def lake_address(named: Named | None = None) -> str:
     """Return the address of the lake that :func:`find_lake` finds, equal for all ways to name it: the real path of a folder, the
     URL of a server, or a table and what is stored with it. No key is needed. Other errors as of :func:`find_lake`."""
     named = named or Named()
-    found = _named(named)
-    if found is not None and _is_served(found, named):
-        parts = urlsplit(found.value)
+    choice = _named(named)
+    if choice is not None and _is_served(choice, named):
+        parts = urlsplit(choice.value)
         return f"{parts.scheme}://{parts.hostname or ''}{'' if parts.port is None else f':{parts.port}'}"
-    location = _own(named, found)
+    location = _own(named, choice)
     if isinstance(location, FolderLake):
         return os.path.realpath(location.folder)
     return f"{location.tables.rstrip('/')} {location.objects.rstrip('/')}"
@@ -248,63 +248,63 @@ def find_lake(named: Named | None = None) -> LakeLocation | ServedLake:
     into. Also the errors of :func:`graveler.location.configuration.find_profile`.
     """
     named = named or Named()
-    found = _named(named)
-    if found is not None and _is_served(found, named):
-        _refuse_for_aws(named, found)
-        return _served(found, named)
+    choice = _named(named)
+    if choice is not None and _is_served(choice, named):
+        _refuse_for_aws(named, choice)
+        return _served(choice, named)
     if named.login is not None:
         raise InvalidError(
             f"login {named.login!r} is only for a lake behind a server; name one with {named.spelled('endpoint')}, or leave the "
             "login out"
         )
-    return _own(named, found)
+    return _own(named, choice)
 
 
 def find_location(named: Named | None = None) -> LakeLocation:
     """Find the lake like :func:`find_lake`, for work that needs the lake itself: :class:`InvalidError` if a server is named."""
     named = named or Named()
-    found = _named(named)
-    if found is not None and _is_served(found, named):
-        where = "in its folder" if found.profile is None else f"with {named.spelled('lake')} and its folder"
+    choice = _named(named)
+    if choice is not None and _is_served(choice, named):
+        remedy = "in its folder" if choice.profile is None else f"with {named.spelled('lake')} and its folder"
         raise InvalidError(
-            f"this works only on the lake itself, but {found.by} {found.shown} names a server; run it "
-            f"where the lake is: {where}, or with {named.on_aws}"
+            f"this works only on the lake itself, but {choice.by} {choice.shown} names a server; run it "
+            f"where the lake is: {remedy}, or with {named.on_aws}"
         )
-    return _own(named, found)
+    return _own(named, choice)
 
 
-def _named(named: Named) -> _Found | None:
-    """Return who names the location, and as what. Options take precedence, all of them."""
-    given = ((named.spelled(name), getattr(named, name)) for name in ("lake", "tables", "endpoint"))
-    if found := _single(*given):
-        return found
+def _named(named: Named) -> _Choice | None:
+    """Return the chosen location and its source. Options take precedence, all of them."""
+    candidates = ((named.spelled(name), getattr(named, name)) for name in ("lake", "tables", "endpoint"))
+    if choice := _single(*candidates):
+        return choice
     chosen = find_profile(named.profile) if named.profile is not None else None
     if chosen is not None and chosen.location is not None:
         return _by_profile(chosen)
-    if found := _single(*((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT))):
-        return found
+    if choice := _single(*((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT))):
+        return choice
     used = find_profile() if named.profile is None else None
     return None if used is None else _by_profile(used)
 
 
-def _by_profile(profile: Profile) -> _Found | None:
+def _by_profile(profile: Profile) -> _Choice | None:
     if profile.location is None:
         return None
     key, value = profile.location
-    return _Found(f"{key!r} of profile {profile.name!r}", value, profile)
+    return _Choice(f"{key!r} of profile {profile.name!r}", value, profile)
 
 
-def _own(named: Named, found: _Found | None) -> LakeLocation:
-    if found is not None and (found.by in (named.spelled("tables"), TABLES) or found.value.startswith(_TABLE)):
-        return _aws(found, named)
-    if found is None and named.objects is not None:
+def _own(named: Named, choice: _Choice | None) -> LakeLocation:
+    if choice is not None and (choice.by in (named.spelled("tables"), TABLES) or choice.value.startswith(_TABLE)):
+        return _aws(choice, named)
+    if choice is None and named.objects is not None:
         objects, tables = named.spelled("objects"), named.spelled("tables")
         raise InvalidError(f"{objects} needs {tables}: a lake on AWS needs {named.on_aws}")
-    _refuse_for_aws(named, found)
-    return FolderLake(_nearest(named) if found is None else _named_folder(found))
+    _refuse_for_aws(named, choice)
+    return FolderLake(_nearest(named) if choice is None else _named_folder(choice))
 
 
-def _refuse_for_aws(named: Named, found: _Found | None) -> None:
+def _refuse_for_aws(named: Named, choice: _Choice | None) -> None:
     """Raise :class:`InvalidError` if an option is given that only makes sense for a lake on AWS."""
     for name in (
         "objects",
@@ -316,22 +316,22 @@ def _refuse_for_aws(named: Named, found: _Found | None) -> None:
         "kms_key",
     ):
         if getattr(named, name) is not None:
-            hint = f"; {found.by} {found.shown} names another lake; name only one" if found else ""
+            hint = f"; {choice.by} {choice.shown} names another lake; name only one" if choice else ""
             raise InvalidError(f"{named.spelled(name)} is only for a lake on AWS, which needs {named.on_aws}{hint}")
 
 
-def _is_served(found: _Found, named: Named) -> bool:
-    return found.by in (named.spelled("endpoint"), ENDPOINT) or found.value.startswith(("http://", "https://"))
+def _is_served(choice: _Choice, named: Named) -> bool:
+    return choice.by in (named.spelled("endpoint"), ENDPOINT) or choice.value.startswith(("http://", "https://"))
 
 
-def _served(found: _Found, named: Named) -> ServedLake:
+def _served(choice: _Choice, named: Named) -> ServedLake:
     environ = os.environ
     lake = ServedLake(
-        url=found.value,
+        url=choice.value,
         host=environ.get(HOST) or None,
         name=environ.get(SERVER_NAME) or None,
         network=_network(),
-        profile=None if found.profile is None else found.profile.name,
+        profile=None if choice.profile is None else choice.profile.name,
     )
     if named.login is not None:
         return _logged_in(lake, named.login)
@@ -341,9 +341,9 @@ def _served(found: _Found, named: Named) -> ServedLake:
     return (
         _with_credentials_of(lake, chosen)
         or _with_variables(lake)
-        or (_with_credentials_of(lake, found.profile or find_profile()) if chosen is None else None)
+        or (_with_credentials_of(lake, choice.profile or find_profile()) if chosen is None else None)
         or _with_lakectls_key(lake)
-        or _without_key(found)
+        or _without_key(choice)
     )
 
 
@@ -390,16 +390,16 @@ def _with_lakectls_key(lake: ServedLake) -> ServedLake | None:
     return None
 
 
-def _without_key(found: _Found) -> NoReturn:
+def _without_key(choice: _Choice) -> NoReturn:
     raise ForbiddenError(
-        f"{found.by} {found.shown} names a server, but there is no access key for it; set {KEY_ID} "
+        f"{choice.by} {choice.shown} names a server, but there is no access key for it; set {KEY_ID} "
         f"and {SECRET}, or {LOGIN}=aws to log in with AWS credentials, or keep a key with `graveler login`, or "
         f"configure this server in {_LAKECTL}"
     )
 
 
 def _network() -> Network:
-    """Return how to reach servers: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY in either case, as other tools read them."""
+    """Return the network settings: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY in either case, as other tools read them."""
     from urllib.request import getproxies_environment  # 20 ms: not for a local lake
 
     environment = getproxies_environment()
@@ -409,9 +409,9 @@ def _network() -> Network:
     return Network(proxies=proxies, no_proxy=environment.get("no", ""), certificates=certificates)
 
 
-def _same_server(one: str, other: str) -> bool:
-    parts, others = urlsplit(one), urlsplit(other)
-    return bool(parts.hostname) and parts[:2] == others[:2]
+def _same_server(url: str, other_url: str) -> bool:
+    parts, other_parts = urlsplit(url), urlsplit(other_url)
+    return bool(parts.hostname) and parts[:2] == other_parts[:2]
 
 
 def _lakectl_settings() -> dict[str, str]:
@@ -442,29 +442,31 @@ def _lakectl_settings() -> dict[str, str]:
     }
 
 
-def _single(*candidates: tuple[str, str | None]) -> _Found | None:
-    """Return the one location that is given, and what names it. :class:`InvalidError` for two."""
-    given = [_Found(by, value) for by, value in candidates if value is not None]
-    if len(given) > 1:
-        raise InvalidError(f"{' and '.join(f'{one.by} {one.shown}' for one in given)} name two lakes; name only one")
-    return given[0] if given else None
+def _single(*candidates: tuple[str, str | None]) -> _Choice | None:
+    """Return the only location among the candidates, with its source. :class:`InvalidError` for two."""
+    choices = [_Choice(by, value) for by, value in candidates if value is not None]
+    if len(choices) > 1:
+        raise InvalidError(
+            f"{' and '.join(f'{choice.by} {choice.shown}' for choice in choices)} name two lakes; name only one"
+        )
+    return choices[0] if choices else None
 
 
-def _aws(found: _Found, named: Named) -> AwsLake:
-    tables = found.value
+def _aws(choice: _Choice, named: Named) -> AwsLake:
+    tables = choice.value
     objects = (
         named.objects
-        or (found.profile.objects if found.profile is not None and named.profile is not None else "")
+        or (choice.profile.objects if choice.profile is not None and named.profile is not None else "")
         or os.environ.get(OBJECTS)
-        or (found.profile.objects if found.profile is not None else "")
+        or (choice.profile.objects if choice.profile is not None else "")
     )
     if not objects:
-        if found.profile is not None:
+        if choice.profile is not None:
             raise InvalidError(
-                f"{found.by} needs 'objects': add objects = \"s3://BUCKET/PREFIX\" to the profile, or give "
+                f"{choice.by} needs 'objects': add objects = \"s3://BUCKET/PREFIX\" to the profile, or give "
                 f"{named.spelled('objects')}"
             )
-        raise InvalidError(f"{found.by} needs {named.spelled('objects')}: a lake on AWS needs {named.on_aws}")
+        raise InvalidError(f"{choice.by} needs {named.spelled('objects')}: a lake on AWS needs {named.on_aws}")
     s3 = named.s3_endpoint_url or _endpoint("S3")
     dynamodb = named.dynamodb_endpoint_url or _endpoint("DYNAMODB")
     by_option = named.sealing_key_file or named.kms_key
@@ -498,19 +500,19 @@ def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
     return cache_folder() / f"lake-{lake.hexdigest()[:16]}"
 
 
-def _named_folder(found: _Found) -> Path:
-    if "://" in found.value:
+def _named_folder(choice: _Choice) -> Path:
+    if "://" in choice.value:
         raise InvalidError(
-            f"{found.by} {found.shown} does not name a lake; name a folder, {_TABLE}TABLE "
+            f"{choice.by} {choice.shown} does not name a lake; name a folder, {_TABLE}TABLE "
             "for one on AWS, or a server's URL"
         )
-    folder = Path(found.value)
-    if found.profile is not None:
+    folder = Path(choice.value)
+    if choice.profile is not None:
         try:
             folder = folder.expanduser()
         except RuntimeError:
             raise InvalidError(
-                f"{found.by} {found.shown} names a user without a home folder; write the whole path"
+                f"{choice.by} {choice.shown} names a user without a home folder; write the whole path"
             ) from None
     return lake_in(folder) or folder
 
@@ -518,9 +520,9 @@ def _named_folder(found: _Found) -> Path:
 def _nearest(named: Named) -> Path:
     start = working_folder()
     for folder in (start, *start.parents):
-        found = lake_in(folder)
-        if found is not None:
-            return found
+        lake = lake_in(folder)
+        if lake is not None:
+            return lake
     raise NotFoundError(
         f"there is no lake in {str(start)!r} or above it; create one with `graveler init`, "
         f"or name one with {named.spelled('lake')} or {LAKE}"

@@ -153,18 +153,18 @@ def crew(size: int) -> Crew:
     """Return this process's crew of that many workers. The first call starts it."""
     with _lock:
         # A forked child has its parent's table, and must leave its parent's pipes alone.
-        found = _crews.get((os.getpid(), size))
-        if found is None:
-            found = _crews[os.getpid(), size] = Crew(size)
+        workers = _crews.get((os.getpid(), size))
+        if workers is None:
+            workers = _crews[os.getpid(), size] = Crew(size)
             if len(_crews) == 1:
                 register(_end_all)
-        return found
+        return workers
 
 
 def _end_all() -> None:
-    for (process, _), each in _crews.items():
+    for (process, _), workers in _crews.items():
         if process == os.getpid():
-            each.end()
+            workers.end()
 
 
 def _task(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes:

@@ -50,11 +50,11 @@ class LocalRuntime:
 
         return Writes(put, self.writes_at_once)
 
-    def read(self, load: Callable[..., T], *what: object) -> "ThreadRead[T]":
+    def read(self, load: Callable[..., T], *arguments: object) -> "ThreadRead[T]":
         """Start ``load(*what)`` in one of this process's threads for reading."""
         from graveler.runtime.reads import begin  # 10 ms, only for those who read many files
 
-        return begin(self.reads_at_once, load, *what)
+        return begin(self.reads_at_once, load, *arguments)
 
 
 class ScratchFolder:
@@ -93,9 +93,9 @@ def default_scratch() -> Path:
 def processors() -> int:
     """Return the number of useful workers: the processors that this process may use, eight at most, or ``GRAVELER_WORKERS``. 1
     means none."""
-    asked = os.environ.get("GRAVELER_WORKERS", "")
-    if asked.isdecimal():
-        return max(1, int(asked))
+    setting = os.environ.get("GRAVELER_WORKERS", "")
+    if setting.isdecimal():
+        return max(1, int(setting))
     if not sys.executable or os.name == "nt":  # there, one cannot wait for a pipe
         return 1
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

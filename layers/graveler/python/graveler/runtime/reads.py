@@ -33,16 +33,16 @@ class ThreadRead(Generic[T]):
         return self._future.result()
 
 
-def begin(size: int, load: Callable[..., T], *what: object) -> ThreadRead[T]:
+def begin(size: int, load: Callable[..., T], *arguments: object) -> ThreadRead[T]:
     """Start ``load(*what)`` in one of this process's threads for reading, for walks that fetch up to ``size`` files ahead. A read
     that hangs blocks neither Ctrl-C nor the end of the process; a forked child has its own threads."""
-    return ThreadRead(_pool(size).submit(load, *what))
+    return ThreadRead(_pool(size).submit(load, *arguments))
 
 
 def _pool(size: int) -> DaemonPool:
     with _lock:
-        found = _pools.get((os.getpid(), size))
-        if found is None:
+        pool = _pools.get((os.getpid(), size))
+        if pool is None:
             # Twice as many as one walk uses, since several may be at work.
-            found = _pools[os.getpid(), size] = DaemonPool(2 * size, "graveler-read")
-        return found
+            pool = _pools[os.getpid(), size] = DaemonPool(2 * size, "graveler-read")
+        return pool

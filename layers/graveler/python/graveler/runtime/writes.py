@@ -63,11 +63,11 @@ class Writes:
 def _pool(size: int) -> "_Threads":
     """Return this process's threads for writing. A forked child must not use its parent's."""
     with _lock:
-        found = _pools.get((os.getpid(), size))
-        if found is None:
+        threads = _pools.get((os.getpid(), size))
+        if threads is None:
             # Twice as many as one writer uses, since several may be at work.
-            found = _pools[os.getpid(), size] = _Threads(2 * size)
-        return found
+            threads = _pools[os.getpid(), size] = _Threads(2 * size)
+        return threads
 
 
 class _Threads:

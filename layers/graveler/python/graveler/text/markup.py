@@ -167,8 +167,8 @@ def moment(seconds: int) -> str:
 
 
 def _first(lines: Sequence[Cell], noun: str) -> Sequence[Cell]:
-    left = len(lines) - _LINES
-    return lines if left <= 0 else [*lines[:_LINES], Cell(f"and {count(left, noun)} more", colour=GREY)]
+    excess = len(lines) - _LINES
+    return lines if excess <= 0 else [*lines[:_LINES], Cell(f"and {count(excess, noun)} more", colour=GREY)]
 
 
 def _whole(caption: str, parts: Sequence[str], notes: Sequence[str]) -> str:

@@ -32,5 +32,5 @@ def without_password(url: str) -> str:
     """Return a URL with ``…@`` for the name and the password in front of its host, if there are any."""
     scheme, mark, rest = url.partition("://")
     host, slash, path = rest.partition("/")
-    _, at, name = host.rpartition("@")
-    return f"{scheme}{mark}…@{name}{slash}{path}" if at else url
+    _, separator, name = host.rpartition("@")
+    return f"{scheme}{mark}…@{name}{slash}{path}" if separator else url

@@ -56,7 +56,7 @@ def unquote_ref(segment: str) -> str:
 
 
 class Address(NamedTuple):
-    """What an address names: an object, or the beginning of paths; with an empty ``path`` a ref, with an empty ``ref`` a
+    """The target of an address: an object, or the beginning of paths; with an empty ``path`` a ref, with an empty ``ref`` a
     repository."""
 
     repository: str
@@ -65,7 +65,8 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return what an address without its scheme names. No request. Any text is one: names are checked where they are used."""
+        """Return the target of an address without its scheme. No request. Any text is one: names are checked where they are
+        used."""
         repository, _, rest = text.partition("/")
         segment, _, path = rest.partition("/")
         return cls(repository, unquote_ref(segment), path)

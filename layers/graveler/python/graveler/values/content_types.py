@@ -34,8 +34,8 @@ def content_type_of(path: str) -> str:
     name = path.rpartition("/")[2]
     if "." not in name:
         return DEFAULT_CONTENT_TYPE
-    found, encoding = _table().guess_type(f"./{name}")  # a name like data:x is no URL
-    return _COMPRESSED.get(encoding, DEFAULT_CONTENT_TYPE) if encoding else found or DEFAULT_CONTENT_TYPE
+    content_type, encoding = _table().guess_type(f"./{name}")  # a name like data:x is no URL
+    return _COMPRESSED.get(encoding, DEFAULT_CONTENT_TYPE) if encoding else content_type or DEFAULT_CONTENT_TYPE
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Which objects of a table's folder hold its rows: one rule for every reader.
+"""The objects of a table's folder that hold its rows: one rule for every reader.
 
 Other programs leave more than data in a folder. Hadoop's s3a and S3's console make an empty object ``t/k=a/`` for a folder, EMR
 and Hadoop's s3n one named ``t/k=a_$folder$``; jobs leave ``_SUCCESS``, ``_temporary/``, ``.part-1.crc`` and files without a byte.

@@ -1,4 +1,4 @@
-"""Which files of a folder are left out: those that ``.gravelerignore`` files or patterns of the caller name, and a few by
+"""Files of a folder that are left out: those that ``.gravelerignore`` files or patterns of the caller name, and a few by
 default.
 
 The patterns are those of ``.gitignore`` (https://git-scm.com/docs/gitignore), and mean the same: ``.gravelerignore`` counts in
@@ -70,11 +70,11 @@ _STAR: Final = "[^/]*"
 _FOLDERS: Final = "(?:.*/)?"
 _REST: Final = ".*"
 _LAZY: Final = {"": "", _FOLDERS: "(?:.*?/)??", _REST: ".*?"}
-"""How the wildcards that cross folders are written where the first match is the only one to try."""
+"""The forms of the wildcards that cross folders where the first match is the only one to try."""
 
 
 class Reason(Enum):
-    """What left a file or a folder out: a pattern of a file or the caller, a default, or that it has the patterns."""
+    """The reason to leave a file or a folder out: a pattern of a file or the caller, a default, or that it has the patterns."""
 
     PATTERN = 1
     DEFAULT = 2
@@ -82,8 +82,9 @@ class Reason(Enum):
 
 
 class LeftOutFiles:
-    """What a walk left out: the number of files and folders that patterns named (``by_pattern``), and those left out by default
-    (``by_default``), of which ``paths`` has the first thousand; that of a folder ends with a slash. A folder counts as one."""
+    """Counts of files left out of a walk: the number of files and folders that patterns named (``by_pattern``), and those left
+    out by default (``by_default``), of which ``paths`` has the first thousand; that of a folder ends with a slash. A folder
+    counts as one."""
 
     __slots__ = ("by_default", "by_pattern", "paths")
 
@@ -304,7 +305,7 @@ def _joined(parts: Sequence[str]) -> str:
         else:
             spans[-1][1].append(part)
     *before, (wildcard, last) = [(wildcard, _within_folders(span)) for wildcard, span in spans]
-    return "".join(f"(?>{_LAZY[each]}{span})" for each, span in before) + wildcard + last
+    return "".join(f"(?>{_LAZY[wildcard_before]}{span})" for wildcard_before, span in before) + wildcard + last
 
 
 def _within_folders(parts: Sequence[str]) -> str:
@@ -315,11 +316,11 @@ def _within_folders(parts: Sequence[str]) -> str:
             spans.append([])
         else:
             spans[-1].append(part)
-    first, *rest = map("".join, spans)
+    head, *rest = map("".join, spans)
     if not rest:
-        return first
+        return head
     *before, last = rest
-    return first + "".join(f"(?>[^/]*?{span})" for span in before) + _STAR + last
+    return head + "".join(f"(?>[^/]*?{span})" for span in before) + _STAR + last
 
 
 def _set(pattern: str, position: int) -> tuple[str, int] | None:
@@ -330,9 +331,9 @@ def _set(pattern: str, position: int) -> tuple[str, int] | None:
     items: list[str] = []
     before = ""
     """The letter with which a range may begin."""
-    first = True
-    while first or pattern[position : position + 1] != "]":
-        first = False
+    is_start = True
+    while is_start or pattern[position : position + 1] != "]":
+        is_start = False
         letter = pattern[position : position + 1]
         if not letter:
             return None

@@ -35,7 +35,7 @@ class Pages(Generic[T_co]):
         self._rest: Iterator[T_co] = iter(self._taken)
         self._ahead: deque[tuple[T_co, ...]] = deque()
         self.begun = False
-        """Whether a page was taken."""
+        """True if a page was taken."""
 
     def __iter__(self) -> "Pages[T_co]":
         return self
@@ -64,12 +64,12 @@ class Pages(Generic[T_co]):
 
     def following(self, amount: int) -> tuple[T_co, ...]:
         """Return the next results, ``amount`` of them or all, without taking them. Fetches pages only as far as these need."""
-        found = self._taken[len(self._taken) - length_hint(self._rest) :][:amount]
+        results = self._taken[len(self._taken) - length_hint(self._rest) :][:amount]
         for page in self._ahead:
-            found += page[: amount - len(found)]
-        while len(found) < amount and self._fetch():
-            found += self._ahead[-1][: amount - len(found)]
-        return found
+            results += page[: amount - len(results)]
+        while len(results) < amount and self._fetch():
+            results += self._ahead[-1][: amount - len(results)]
+        return results
 
     def _fetch(self) -> bool:
         """Fetch the next page, if there is one, and return whether there was."""

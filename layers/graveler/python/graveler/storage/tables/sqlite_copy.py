@@ -31,7 +31,7 @@ _TICK_NS: Final = 50_000_000
 
 
 class _Source(NamedTuple):
-    """What a change of the table changes, too: identity, size and time of the file and of its log, and the log's header."""
+    """The signs of a change of the table: identity, size and time of the file and of its log, and the log's header."""
 
     file: tuple[int, int, int, int]
     log: tuple[int, int, int, int] | None
