@@ -156,9 +156,9 @@ def unobserve(observer: Observer) -> None:
 
 
 def send(
-    request: Callable[[], Reply], what: str, retries: Retries, failed: Callable[[Outcome], None] | None = None
+    request: Callable[[], Reply], subject: str, retries: Retries, failed: Callable[[Outcome], None] | None = None
 ) -> Reply:
-    """Return the response to ``request``, retrying as long as that may help; ``what`` names it in errors, and ``failed`` is
+    """Return the response to ``request``, retrying as long as that may help; ``subject`` names it in errors, and ``failed`` is
     called for each failed try.
 
     Raises the SDK's errors that retrying does not fix as they are: the caller interprets them, or calls :func:`explained`.
@@ -171,7 +171,7 @@ def send(
     pauses = retries.pauses()
     while True:
         for observer in _observers:
-            observer(what, repeated)
+            observer(subject, repeated)
         repeated = True
         try:
             return request()
@@ -181,12 +181,12 @@ def send(
                 failed(outcome)
             if outcome is Outcome.REFUSED:
                 if lost and is_condition(error):
-                    raise _unknown(what, error) from error
+                    raise _unknown(subject, error) from error
                 raise
             lost = lost or outcome is Outcome.LOST
             pause = next(pauses, None)
             if pause is None:
-                raise _given_up(what, error, outcome, lost) from error
+                raise _given_up(subject, error, outcome, lost) from error
         time.sleep(pause)
 
 
@@ -222,7 +222,7 @@ def is_condition(error: Exception) -> bool:
     return any(reason.get("Code") == "ConditionalCheckFailed" for reason in reasons)
 
 
-def explained(error: Exception, what: str) -> GravelerError:
+def explained(error: Exception, subject: str) -> GravelerError:
     """Return the error to raise for an error of the SDK that :func:`send` let through."""
     if isinstance(error, ClientError):
         code = error_code(error)
@@ -234,39 +234,39 @@ def explained(error: Exception, what: str) -> GravelerError:
                 f"the bucket is in another region; name that one{f' ({region})' if region else ''}, or use a bucket in this "
                 "one: a lake and its presigned URLs are in one region"
             )
-        if code in _DENIED_CODES and what.startswith("s3://"):
+        if code in _DENIED_CODES and subject.startswith("s3://"):
             advice += _DENIED_BY_S3
-        text = f"{what}: {advice} ({code}: {message})"
+        text = f"{subject}: {advice} ({code}: {message})"
         if code in _DENIED_CODES:
             return NotPermittedError(text)
         return InvalidError(text) if code in _INVALID_CODES else UnavailableError(text)
     if isinstance(error, _CREDENTIALS):
         return UnavailableError(
-            f"{what}: no AWS credentials were found; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run "
+            f"{subject}: no AWS credentials were found; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run "
             f"with a role ({error})"
         )
     if isinstance(error, NoRegionError):
-        return UnavailableError(f"{what}: no AWS region is configured; name one, or set AWS_REGION")
+        return UnavailableError(f"{subject}: no AWS region is configured; name one, or set AWS_REGION")
     if isinstance(error, FlexibleChecksumError):
-        return CorruptError(f"{what}: the bytes received do not match their checksum ({error})")
+        return CorruptError(f"{subject}: the bytes received do not match their checksum ({error})")
     if isinstance(error, ParamValidationError):
-        return InvalidError(f"{what}: {error}")
-    return UnavailableError(f"{what}: {error}")
+        return InvalidError(f"{subject}: {error}")
+    return UnavailableError(f"{subject}: {error}")
 
 
-def _given_up(what: str, error: Exception, outcome: Outcome, lost: bool) -> GravelerError:
+def _given_up(subject: str, error: Exception, outcome: Outcome, lost: bool) -> GravelerError:
     if outcome is Outcome.DAMAGED:
-        return explained(error, what)
+        return explained(error, subject)
     if lost:
-        return _unknown(what, error)
+        return _unknown(subject, error)
     if outcome is Outcome.BUSY:
-        return BusyError(f"{what}: the service stayed busy; nothing was written; try again ({error})")
-    return UnavailableError(f"{what}: the service cannot be reached; check the network and the address ({error})")
+        return BusyError(f"{subject}: the service stayed busy; nothing was written; try again ({error})")
+    return UnavailableError(f"{subject}: the service cannot be reached; check the network and the address ({error})")
 
 
-def _unknown(what: str, error: Exception) -> AnswerLostError:
+def _unknown(subject: str, error: Exception) -> AnswerLostError:
     return AnswerLostError(
-        f"{what}: the response was lost, so it may or may not have happened; check, then try again ({error})"
+        f"{subject}: the response was lost, so it may or may not have happened; check, then try again ({error})"
     )
 
 
@@ -305,13 +305,13 @@ class Clients(Generic[Name, Client]):
     def get(self, settings: Name) -> Client:
         """Return the client with these settings."""
         key = settings, *map(os.environ.get, _ENVIRONMENT)
-        found = self._made.get(key)
-        if found is None:
+        client = self._made.get(key)
+        if client is None:
             with self._lock:
-                found = self._made.get(key)
-                if found is None:
-                    found = self._made[key] = self._make(settings)
-        return found
+                client = self._made.get(key)
+                if client is None:
+                    client = self._made[key] = self._make(settings)
+        return client
 
     def renew(self, credentials: "Credentials | None") -> None:
         """Close the connections of all existing clients, which open others when needed, and make them sign with these

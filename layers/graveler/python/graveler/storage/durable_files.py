@@ -38,9 +38,9 @@ def unavailable(error: OSError, doing: str) -> UnavailableError:
 
 def not_synced(error: OSError, doing: str) -> NotSyncedError:
     """Return the error to raise for one that occurred after an operation was done, while making it durable."""
-    why = _WHY.get(error.errno or 0) or error.strerror or error
+    reason = _WHY.get(error.errno or 0) or error.strerror or error
     return NotSyncedError(
-        f"{doing} succeeded, but may not be safe on the disk: {why}. A power failure may undo it; try again"
+        f"{doing} succeeded, but may not be safe on the disk: {reason}. A power failure may undo it; try again"
     )
 
 

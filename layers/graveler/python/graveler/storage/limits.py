@@ -81,7 +81,7 @@ def check_parts(parts: Sequence[tuple[int, str]]) -> None:
         raise InvalidError("a multipart upload needs at least one part; upload an empty object directly instead")
     for number, _ in parts:
         check_part_number(number)
-    if any(left[0] >= right[0] for left, right in itertools.pairwise(parts)):
+    if any(part[0] >= following[0] for part, following in itertools.pairwise(parts)):
         raise InvalidError("each part of an upload must be given once, in ascending order of the part numbers")
 
 
@@ -189,9 +189,9 @@ def decode_item(key: Key, body: bytes) -> Item:
     return item
 
 
-def damaged_item(key: Key, why: str) -> DamagedItemError:
+def damaged_item(key: Key, reason: str) -> DamagedItemError:
     """Return the error for an item whose bytes are not what was written."""
-    return DamagedItemError(key, f"item {key} of the table is damaged ({why}); restore the table from a copy")
+    return DamagedItemError(key, f"item {key} of the table is damaged ({reason}); restore the table from a copy")
 
 
 def text_key(partition: str, sort: bytes) -> str:
@@ -229,9 +229,9 @@ def holds(condition: Condition | None, item: Item | None) -> bool:
         return item is None
     if item is None:
         return False
-    for name, wanted in condition.attributes.items():
+    for name, expected in condition.attributes.items():
         value = item.get(name)
-        if type(value) is not type(wanted) or value != wanted:
+        if type(value) is not type(expected) or value != expected:
             return False
     return True
 

@@ -93,8 +93,8 @@ class SpooledFile:
 
 
 def _leave_all() -> None:
-    for each in list(_open):
-        each.leave_to_the_parent()
+    for file in list(_open):
+        file.leave_to_the_parent()
 
 
 _open: Final[WeakSet[SpooledFile]] = WeakSet()

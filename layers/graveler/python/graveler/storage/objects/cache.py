@@ -36,12 +36,12 @@ _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class CachedFile(Struct, frozen=True):
-    """A cached copy. ``due``: it is so old that the caller should check whether the store still has the file. ``known``: when the
-    store was last known to have it, in Unix seconds."""
+    """A cached copy. ``due``: it is so old that the caller should check whether the store still has the file. ``confirmed``: the
+    time at which the store was last known to have it, in Unix seconds."""
 
     data: bytes
     due: bool
-    known: float
+    confirmed: float
 
 
 class Cache(Protocol):
@@ -51,8 +51,8 @@ class Cache(Protocol):
         """Return the copy of this name, or None."""
         ...
 
-    def put(self, name: str, data: bytes, known: float | None = None) -> None:
-        """Keep a copy that the store was last known to have at ``known`` (Unix seconds; None: now)."""
+    def put(self, name: str, data: bytes, confirmed: float | None = None) -> None:
+        """Keep a copy that the store was last known to have at ``confirmed`` (Unix seconds; None: now)."""
         ...
 
     def confirm(self, name: str) -> None:
@@ -124,14 +124,15 @@ class FileCache:
             self._failed("read", name, error)
             return None
 
-    def put(self, name: str, data: bytes, known: float | None = None) -> None:
-        """Keep a copy that the store was last known to have at ``known`` (Unix seconds; None: now). Replaces one of this name."""
+    def put(self, name: str, data: bytes, confirmed: float | None = None) -> None:
+        """Keep a copy that the store was last known to have at ``confirmed`` (Unix seconds; None: now). Replaces one of this
+        name."""
         path = self._path(name)
         try:
             if not self._reserve(len(data)):
                 return
             try:
-                self._write(path, data, known)
+                self._write(path, data, confirmed)
             finally:
                 with self._lock:
                     self._under_way -= len(data)
@@ -188,7 +189,7 @@ class FileCache:
                     self._failed("touch", path.name, error)
         return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after, status.st_mtime)
 
-    def _write(self, path: Path, data: bytes, known: float | None) -> None:
+    def _write(self, path: Path, data: bytes, confirmed: float | None) -> None:
         temporary, lock = self._new_temporary()
         try:
             # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums. Closing a copy
@@ -196,7 +197,7 @@ class FileCache:
             with os.fdopen(os.dup(lock), "wb") as file:
                 file.write(data)
             now = _ns(self._clock())
-            os.utime(lock, ns=(now, now if known is None else _ns(known)))
+            os.utime(lock, ns=(now, now if confirmed is None else _ns(confirmed)))
             os.rename(temporary, path)  # noqa: PTH104 - a path object takes as long as the system call
         except BaseException:
             with suppress(OSError):  # it is removed as a leftover later
@@ -325,15 +326,15 @@ class Tiers:
         if near is not None and not near.due:
             return near
         far = self._far.get(name)
-        if far is None or (near is not None and far.known <= near.known):
+        if far is None or (near is not None and far.confirmed <= near.confirmed):
             return near
-        self._near.put(name, far.data, far.known)
+        self._near.put(name, far.data, far.confirmed)
         return far
 
-    def put(self, name: str, data: bytes, known: float | None = None) -> None:
+    def put(self, name: str, data: bytes, confirmed: float | None = None) -> None:
         """Keep a copy in both."""
-        self._near.put(name, data, known)
-        self._far.put(name, data, known)
+        self._near.put(name, data, confirmed)
+        self._far.put(name, data, confirmed)
 
     def confirm(self, name: str) -> None:
         """Note in both that the store was seen to have this file just now."""

@@ -74,10 +74,10 @@ class Beneath:
 
     def status_in(self, descriptor: int, folder: str, name: str) -> os.stat_result:
         """Return the status as :meth:`status` does, in a folder opened by :meth:`open`."""
-        found = os.stat(name, dir_fd=descriptor, follow_symlinks=self.confinement is None)
-        if self.confinement is not None and stat.S_ISLNK(found.st_mode):
+        status = os.stat(name, dir_fd=descriptor, follow_symlinks=self.confinement is None)
+        if self.confinement is not None and stat.S_ISLNK(status.st_mode):
             raise self.linked(Path(folder, name))
-        return found
+        return status
 
     def open_or_create(self, path: Path, flags: int, modes: Modes) -> int:
         """Return the descriptor of a file, which is created if missing."""
@@ -92,10 +92,10 @@ class Beneath:
     def status(self, path: Path) -> os.stat_result:
         """Return the status of a path."""
         with self._at(path) as spot:
-            found = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=self.confinement is None)
-        if self.confinement is not None and stat.S_ISLNK(found.st_mode):
+            status = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=self.confinement is None)
+        if self.confinement is not None and stat.S_ISLNK(status.st_mode):
             raise self.linked(path)
-        return found
+        return status
 
     def is_folder(self, path: Path) -> bool:
         """Return whether the path is a folder."""
@@ -115,13 +115,13 @@ class Beneath:
     def entries(self, folder: Path) -> "Iterator[Iterator[os.DirEntry[str]]]":
         """Enter a block with the entries of a folder. Call :meth:`is_folder_entry` for an entry's kind."""
         if self.confinement is None:
-            with os.scandir(folder) as found:
-                yield found
+            with os.scandir(folder) as entries:
+                yield entries
             return
         descriptor = self.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with os.scandir(descriptor) as found:
-                yield found
+            with os.scandir(descriptor) as entries:
+                yield entries
         finally:
             os.close(descriptor)
 
@@ -140,13 +140,24 @@ class Beneath:
 
     def link(self, source: Path, destination: Path) -> None:
         """Give a file another, unused name."""
-        with self._at(source) as here, self._at(destination) as there:
-            os.link(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder, follow_symlinks=False)
+        with self._at(source) as source_spot, self._at(destination) as destination_spot:
+            os.link(
+                source_spot.name,
+                destination_spot.name,
+                src_dir_fd=source_spot.folder,
+                dst_dir_fd=destination_spot.folder,
+                follow_symlinks=False,
+            )
 
     def rename(self, source: Path, destination: Path) -> None:
         """Rename a file, replacing any file of the new name."""
-        with self._at(source) as here, self._at(destination) as there:
-            os.rename(here.name, there.name, src_dir_fd=here.folder, dst_dir_fd=there.folder)
+        with self._at(source) as source_spot, self._at(destination) as destination_spot:
+            os.rename(
+                source_spot.name,
+                destination_spot.name,
+                src_dir_fd=source_spot.folder,
+                dst_dir_fd=destination_spot.folder,
+            )
 
     def unlink(self, path: Path) -> None:
         """Remove a file."""
@@ -272,16 +283,16 @@ def trusted_path(path: Path) -> Path:
     done, waiting, links = Path("/"), [*path.absolute().parts[:0:-1]], 0
     while waiting:
         name = waiting.pop()
-        at = done.parent if name == ".." else done / name
-        if not _is_linked(at):
-            done = at
+        candidate = done.parent if name == ".." else done / name
+        if not _is_linked(candidate):
+            done = candidate
             continue
         links += 1
-        if at.lstat().st_uid not in trusted or links > _MAX_LINKS:
+        if candidate.lstat().st_uid not in trusted or links > _MAX_LINKS:
             raise ForbiddenError(
-                f"'{at}' is a symbolic link of another user, and a server does not follow links; name the place itself"
+                f"'{candidate}' is a symbolic link of another user, and a server does not follow links; name the place itself"
             )
-        target = at.readlink()
+        target = candidate.readlink()
         if target.is_absolute():
             done = Path("/")
         waiting += [part for part in reversed(target.parts) if part != "/"]

@@ -129,13 +129,13 @@ class FolderObjects:
         check_byte_range(start, length)
         with self._open(key) as file:
             size = os.fstat(file.fileno()).st_size
-            left = size if length is None else length
+            rest = size if length is None else length
             file.seek(start if start >= 0 else max(0, size + start))
-            while left > 0:
-                piece = file.read(min(left, _PIECE))
+            while rest > 0:
+                piece = file.read(min(rest, _PIECE))
                 if not piece:
                     return
-                left -= len(piece)
+                rest -= len(piece)
                 yield piece
 
     def open_object(self, key: str) -> tuple[StoredObject, FileIO]:
@@ -259,9 +259,9 @@ class FolderObjects:
         with self._explained("deleting", key):
             try:
                 with self._locked(key):
-                    found = _described(key, self._status(path, key))
-                    if if_match is not None and found.etag != if_match:
-                        raise ObjectConditionError(self._namespace, key, f"its ETag is {found.etag}, not {if_match}")
+                    stored = _described(key, self._status(path, key))
+                    if if_match is not None and stored.etag != if_match:
+                        raise ObjectConditionError(self._namespace, key, f"its ETag is {stored.etag}, not {if_match}")
                     self.files.unlink(path)
             except (ObjectMissingError, FileNotFoundError):
                 if if_match is not None:
@@ -383,10 +383,10 @@ class FolderObjects:
         folder = self._upload(key, upload_id)
         for number, etag in parts:
             try:
-                found = _described(key, self.files.status(folder / str(number))).etag
+                actual = _described(key, self.files.status(folder / str(number))).etag
             except OSError:
-                found = ""
-            if found != etag:
+                actual = ""
+            if actual != etag:
                 raise InvalidError(
                     f"part {number} of the upload of {key!r} with ETag {etag} does not exist; upload it again"
                 )

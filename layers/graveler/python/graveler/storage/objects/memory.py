@@ -164,13 +164,13 @@ class MemoryObjects:
         """Join the parts."""
         check_parts(parts)
         with self._lock:
-            there = self._upload(key, upload_id)
+            uploaded = self._upload(key, upload_id)
             for number, etag in parts:
-                if number not in there or there[number][0] != etag:
+                if number not in uploaded or uploaded[number][0] != etag:
                     raise InvalidError(
                         f"part {number} of the upload of {key!r} with ETag {etag} does not exist; upload it again"
                     )
-            stored = self.put(key, b"".join(there[number][1] for number, _ in parts), if_absent=if_absent)
+            stored = self.put(key, b"".join(uploaded[number][1] for number, _ in parts), if_absent=if_absent)
             del self._uploads[key, upload_id]
             return stored
 
@@ -183,15 +183,15 @@ class MemoryObjects:
     def uploads(self) -> Iterator[UnfinishedUpload]:
         """Yield uploads that were neither completed nor aborted."""
         with self._lock:
-            found = [UnfinishedUpload(key, upload_id, self._begun[upload_id]) for key, upload_id in self._uploads]
-        yield from found
+            unfinished = [UnfinishedUpload(key, upload_id, self._begun[upload_id]) for key, upload_id in self._uploads]
+        yield from unfinished
 
     def _find(self, key: str) -> tuple[bytes, StoredObject]:
         self._check(key)
-        found = self._objects.get(key)
-        if found is None:
+        entry = self._objects.get(key)
+        if entry is None:
             raise ObjectMissingError(self._namespace, key)
-        return found
+        return entry
 
     def _upload(self, key: str, upload_id: str) -> dict[int, tuple[str, bytes]]:
         self._check(key)

@@ -102,6 +102,6 @@ def _split(url: str) -> tuple[str, str]:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _OPENERS:
         raise InvalidError(
-            f"cannot read {url!r}: the known schemes are {', '.join(f'{known}://…' for known in sorted(_OPENERS))}"
+            f"cannot read {url!r}: the known schemes are {', '.join(f'{known_scheme}://…' for known_scheme in sorted(_OPENERS))}"
         )
     return scheme, rest

@@ -196,14 +196,14 @@ class UnsyncedObjects(Protocol):
 
 def delete_each(objects: Objects, keys: Sequence[tuple[str, str]]) -> list[GravelerError | None]:
     """Do the work of :meth:`Objects.delete_many` for a store that takes one at a time."""
-    found: list[GravelerError | None] = []
+    errors: list[GravelerError | None] = []
     for key, etag in keys:
         try:
             objects.delete(key, if_match=etag)
-            found.append(None)
+            errors.append(None)
         except GravelerError as error:
-            found.append(error)
-    return found
+            errors.append(error)
+    return errors
 
 
 PAGE: Final = 1000
@@ -215,16 +215,16 @@ _LAST: Final = "\U0010ffff"
 def page_of(objects: Objects, prefix: str, after: str, *, folders: bool) -> Page:
     """Do the work of :meth:`Objects.page` for a store whose listings cost nothing to begin."""
     names: list[str] = []
-    found = objects.list(prefix, after)
-    while (stored := next(found, None)) is not None:
+    listing = objects.list(prefix, after)
+    while (stored := next(listing, None)) is not None:
         name, slash, _ = stored.key[len(prefix) :].partition("/")
         folder = prefix + name + slash if folders and slash else ""
         if folder and names and names[-1] == folder:  # a key behind what sorts last
-            found = objects.list(prefix, stored.key)
+            listing = objects.list(prefix, stored.key)
             continue
         if len(names) == PAGE:
             return Page(names, True)
         names.append(folder or stored.key)
         if folder:
-            found = objects.list(prefix, max(stored.key, folder + _LAST))
+            listing = objects.list(prefix, max(stored.key, folder + _LAST))
     return Page(names, False)

@@ -85,21 +85,21 @@ class UrlSigner(Struct, frozen=True):
 
         base = urlsplit(self.base_url.rstrip("/"))
         try:
-            asked = urlsplit(url)
+            target = urlsplit(url)
         except ValueError as error:
             raise ForbiddenError(f"{url[:200]!r} is not a URL: {error}") from None
-        if not asked.path.startswith(base.path + "/"):
+        if not target.path.startswith(base.path + "/"):
             raise ForbiddenError(f"the URL is not below {base.path}/")
-        key = unquote(asked.path[len(base.path) + 1 :], errors="surrogateescape")
-        pairs = [pair for pair in parse_qsl(asked.query, keep_blank_values=True) if pair[0] in _NAMES]
+        key = unquote(target.path[len(base.path) + 1 :], errors="surrogateescape")
+        pairs = [pair for pair in parse_qsl(target.query, keep_blank_values=True) if pair[0] in _NAMES]
         query = dict(pairs)
         date, lifetime, part = query.get(_DATE, ""), query.get(_LIFETIME, ""), query.get(_PART, "")
         namespace, upload_id, signature = query.get(_NAMESPACE, ""), query.get(_UPLOAD, ""), query.get(_SIGNATURE, "")
         size, md5 = query.get(_SIZE, ""), query.get(_MD5, "")
         expected = self._signature(method, date, lifetime, namespace, upload_id, part, size, md5, key)
         # Signature first: the query means nothing before it is known to be ours.
-        given = signature.encode("utf-8", "surrogateescape")
-        if len(query) != len(pairs) or not hmac.compare_digest(expected.encode(), given):
+        actual = signature.encode("utf-8", "surrogateescape")
+        if len(query) != len(pairs) or not hmac.compare_digest(expected.encode(), actual):
             raise ForbiddenError(f"the URL is not signed for {method} of {key[:200]!r}; request a new one")
         if not _WRITTEN_DATE.fullmatch(date):
             raise ForbiddenError(f"the URL for {key[:200]!r} has no expiry time; request a new one")

@@ -121,8 +121,8 @@ class S3Objects:
         self._foreign = foreign
 
     def __reduce__(self) -> tuple[object, ...]:
-        made = partial(S3Objects, foreign=self._foreign)
-        return made, (self._bucket, self._base.rstrip("/"), self._settings)
+        create = partial(S3Objects, foreign=self._foreign)
+        return create, (self._bucket, self._base.rstrip("/"), self._settings)
 
     def __repr__(self) -> str:
         return f"S3Objects({self.namespace!r})"
@@ -146,8 +146,8 @@ class S3Objects:
         if length == 0:
             self.head(key)
             return b""
-        wanted = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
-        return self._read(key, wanted)[:length]
+        byte_range = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
+        return self._read(key, byte_range)[:length]
 
     def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """Yield the object, or a part of it, in pieces of at most 1 MiB. Cost: one request; one more each time that the
@@ -159,28 +159,28 @@ class S3Objects:
             for begin in range(0, len(data), _PIECE):
                 yield data[begin : begin + _PIECE]
             return
-        what, at = self._what("get", key), start
+        subject, position = self._what("get", key), start
         end = None if length is None else start + length
         etag, pauses = "", self._settings.retries.pauses()
         while True:
-            body, etag = self._open(key, at, end, etag)
+            body, etag = self._open(key, position, end, etag)
             if body is None:
                 return
             with closing(body):
                 try:
                     while piece := body.read(_PIECE):
-                        at += len(piece)
+                        position += len(piece)
                         yield piece
                     return
                 except FAILURES as error:
                     pause = next(pauses, None)
                     if pause is None or judge(error) is not Outcome.LOST:
-                        raise explained(error, what) from error
+                        raise explained(error, subject) from error
             time.sleep(pause)
 
     def head(self, key: str) -> StoredObject:
         """Return size, ETag and time. Cost: one request."""
-        response = self._send("head", key, lambda s3, at: s3.head_object(Bucket=self._bucket, Key=at))
+        response = self._send("head", key, lambda s3, s3_key: s3.head_object(Bucket=self._bucket, Key=s3_key))
         encrypted = has_opaque_etag(response.get("ServerSideEncryption", ""), response.get("SSECustomerAlgorithm", ""))
         modified = response["LastModified"].timestamp()
         return StoredObject(key, response["ContentLength"], _bare(response["ETag"]), modified, encrypted)
@@ -209,9 +209,13 @@ class S3Objects:
         """Write an object with the bytes of another one, inside S3. Cost: two requests; for more than 5 GiB two more, and one for
         each 1 GiB."""
         size = self.head(source).size
-        at: Any = {"Bucket": self._bucket, "Key": self._at(source)}
+        copy_source: Any = {"Bucket": self._bucket, "Key": self._at(source)}
         if size <= _COPIED_BYTES:
-            self._send("copy", destination, lambda s3, key: s3.copy_object(Bucket=self._bucket, Key=key, CopySource=at))
+            self._send(
+                "copy",
+                destination,
+                lambda s3, key: s3.copy_object(Bucket=self._bucket, Key=key, CopySource=copy_source),
+            )
             return
         upload_id = self.create_multipart(destination)
 
@@ -226,7 +230,7 @@ class S3Objects:
                     Key=key,
                     UploadId=upload_id,
                     PartNumber=number,
-                    CopySource=at,
+                    CopySource=copy_source,
                     CopySourceRange=part,
                 ),
                 upload_id=upload_id,
@@ -249,43 +253,43 @@ class S3Objects:
             self._send(
                 "delete",
                 key,
-                lambda s3, at: s3.delete_object(Bucket=self._bucket, Key=at, **condition),
+                lambda s3, s3_key: s3.delete_object(Bucket=self._bucket, Key=s3_key, **condition),
                 condition="its ETag is different",
             )
 
     def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
         """Remove objects. Cost: one request for each 1,000."""
-        found: list[GravelerError | None] = []
+        errors: list[GravelerError | None] = []
         for begin in range(0, len(objects), _DELETED_AT_ONCE):
-            found += self._delete_some(objects[begin : begin + _DELETED_AT_ONCE])
-        return found
+            errors += self._delete_some(objects[begin : begin + _DELETED_AT_ONCE])
+        return errors
 
     def _delete_some(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
-        wanted: Any = [{"Key": self._at(key), "ETag": f'"{etag}"'} for key, etag in objects]
-        what = f"{self.namespace}: delete_many"
+        members: Any = [{"Key": self._at(key), "ETag": f'"{etag}"'} for key, etag in objects]
+        subject = f"{self.namespace}: delete_many"
         try:
             s3 = self._client()
             response = send(
-                lambda: s3.delete_objects(Bucket=self._bucket, Delete={"Objects": wanted, "Quiet": True}),
-                what,
+                lambda: s3.delete_objects(Bucket=self._bucket, Delete={"Objects": members, "Quiet": True}),
+                subject,
                 self._settings.retries,
             )
         except FAILURES as error:
-            raise explained(error, what) from error
-        failed = {each["Key"].removeprefix(self._base): each for each in response.get("Errors", ())}
+            raise explained(error, subject) from error
+        failed = {failure["Key"].removeprefix(self._base): failure for failure in response.get("Errors", ())}
         return [self._not_deleted(key, failed[key]) if key in failed else None for key, _ in objects]
 
-    def _not_deleted(self, key: str, told: Any) -> GravelerError | None:
-        code = told.get("Code", "")
+    def _not_deleted(self, key: str, failure: Any) -> GravelerError | None:
+        code = failure.get("Code", "")
         if code in _MISSING:
             return None
         if code in CONDITION_CODES:
             return ObjectConditionError(self.namespace, key, "its ETag is different")
-        error = ClientError({"Error": {"Code": code, "Message": told.get("Message", "")}}, "DeleteObjects")
-        what = self._what("delete", key)
+        error = ClientError({"Error": {"Code": code, "Message": failure.get("Message", "")}}, "DeleteObjects")
+        subject = self._what("delete", key)
         if judge(error) is Outcome.BUSY:
-            return BusyError(f"{what}: the service stayed busy; nothing was written; try again ({error})")
-        return explained(error, what)
+            return BusyError(f"{subject}: the service stayed busy; nothing was written; try again ({error})")
+        return explained(error, subject)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
         """Yield objects in the order of their keys. Cost: one request for each 1,000. :class:`UnavailableError` if the store
@@ -297,18 +301,18 @@ class S3Objects:
         token = ""
         while True:
             response = self._page(self._base + prefix, last, token)
-            found = response.get("Contents", ())
-            for each in found:
-                key = each["Key"].removeprefix(self._base)
+            contents = response.get("Contents", ())
+            for entry in contents:
+                key = entry["Key"].removeprefix(self._base)
                 if key:
-                    yield StoredObject(key, each["Size"], _bare(each["ETag"]), each["LastModified"].timestamp())
+                    yield StoredObject(key, entry["Size"], _bare(entry["ETag"]), entry["LastModified"].timestamp())
             if not response["IsTruncated"]:
                 return
-            if found and found[-1]["Key"] > last:
+            if contents and contents[-1]["Key"] > last:
                 # Not the continuation token: a key means the same to every server, whatever happened in between.
-                last, token = found[-1]["Key"], ""
+                last, token = contents[-1]["Key"], ""
                 continue
-            if found:
+            if contents:
                 raise self._incomplete(last)
             token = self._following(response, last, token)
 
@@ -322,8 +326,8 @@ class S3Objects:
         token = ""
         while True:
             response = self._page(self._base + prefix, last, token, "/" if folders else "")
-            keys = [each["Key"] for each in response.get("Contents", ())]
-            keys += [each["Prefix"] for each in response.get("CommonPrefixes", ())]
+            keys = [entry["Key"] for entry in response.get("Contents", ())]
+            keys += [entry["Prefix"] for entry in response.get("CommonPrefixes", ())]
             names = sorted(key.removeprefix(self._base) for key in keys if key != self._base)
             if names or not response["IsTruncated"]:
                 return Page(names, response["IsTruncated"])
@@ -340,21 +344,21 @@ class S3Objects:
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """Return a URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends
         no later than the credentials that signed it; its ``X-Amz-Expires`` says when. No request."""
-        at = self._at(key)
+        s3_key = self._at(key)
         check_presigning(method, expires_in)
-        return self._presigned("get_object" if method == "GET" else "put_object", {"Key": at}, expires_in)
+        return self._presigned("get_object" if method == "GET" else "put_object", {"Key": s3_key}, expires_in)
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
         """Return a URL for one part of an upload, like :meth:`presign`."""
-        at = self._at(key)
+        s3_key = self._at(key)
         check_part_number(number)
         check_presigning("PUT", expires_in)
-        return self._presigned("upload_part", {"Key": at, "UploadId": upload_id, "PartNumber": number}, expires_in)
+        return self._presigned("upload_part", {"Key": s3_key, "UploadId": upload_id, "PartNumber": number}, expires_in)
 
     def create_multipart(self, key: str) -> str:
         """Begin an upload. Cost: one request."""
         response = self._send(
-            "create_multipart", key, lambda s3, at: s3.create_multipart_upload(Bucket=self._bucket, Key=at)
+            "create_multipart", key, lambda s3, s3_key: s3.create_multipart_upload(Bucket=self._bucket, Key=s3_key)
         )
         return response["UploadId"]
 
@@ -365,8 +369,8 @@ class S3Objects:
         response = self._send(
             "put_part",
             key,
-            lambda s3, at: s3.upload_part(
-                Bucket=self._bucket, Key=at, UploadId=upload_id, PartNumber=number, Body=data, ContentMD5=digest
+            lambda s3, s3_key: s3.upload_part(
+                Bucket=self._bucket, Key=s3_key, UploadId=upload_id, PartNumber=number, Body=data, ContentMD5=digest
             ),
             upload_id=upload_id,
         )
@@ -382,8 +386,8 @@ class S3Objects:
         self._send(
             "complete_multipart",
             key,
-            lambda s3, at: s3.complete_multipart_upload(
-                Bucket=self._bucket, Key=at, UploadId=upload_id, MultipartUpload={"Parts": members}, **condition
+            lambda s3, s3_key: s3.complete_multipart_upload(
+                Bucket=self._bucket, Key=s3_key, UploadId=upload_id, MultipartUpload={"Parts": members}, **condition
             ),
             condition="it already exists",
             upload_id=upload_id,
@@ -396,38 +400,38 @@ class S3Objects:
             self._send(
                 "abort_multipart",
                 key,
-                lambda s3, at: s3.abort_multipart_upload(Bucket=self._bucket, Key=at, UploadId=upload_id),
+                lambda s3, s3_key: s3.abort_multipart_upload(Bucket=self._bucket, Key=s3_key, UploadId=upload_id),
                 upload_id=upload_id,
             )
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
         """Yield uploads that were neither completed nor aborted. Cost: one request for each 1,000."""
-        what = f"{self.namespace}: list_uploads"
-        wanted: Any = {}
+        subject = f"{self.namespace}: list_uploads"
+        marker: Any = {}
         while True:
             try:
                 s3 = self._client()
                 response = send(
-                    lambda: s3.list_multipart_uploads(Bucket=self._bucket, Prefix=self._base, **wanted),  # noqa: B023
-                    what,
+                    lambda: s3.list_multipart_uploads(Bucket=self._bucket, Prefix=self._base, **marker),  # noqa: B023
+                    subject,
                     self._settings.retries,
                 )
             except FAILURES as error:
-                raise explained(error, what) from error
-            for each in response.get("Uploads", ()):
-                key = each["Key"].removeprefix(self._base)
-                yield UnfinishedUpload(key, each["UploadId"], each["Initiated"].timestamp())
+                raise explained(error, subject) from error
+            for entry in response.get("Uploads", ()):
+                key = entry["Key"].removeprefix(self._base)
+                yield UnfinishedUpload(key, entry["UploadId"], entry["Initiated"].timestamp())
             if not response["IsTruncated"]:
                 return
-            wanted = {"KeyMarker": response["NextKeyMarker"], "UploadIdMarker": response["NextUploadIdMarker"]}
+            marker = {"KeyMarker": response["NextKeyMarker"], "UploadIdMarker": response["NextUploadIdMarker"]}
 
     def _put(self, key: str, data: bytes, size: int, if_absent: bool) -> StoredObject:
         condition: Any = {"IfNoneMatch": "*"} if if_absent else {}
         response = self._send(
             "put",
             key,
-            lambda s3, at: s3.put_object(
-                Bucket=self._bucket, Key=at, Body=data, ChecksumAlgorithm="CRC32", **condition
+            lambda s3, s3_key: s3.put_object(
+                Bucket=self._bucket, Key=s3_key, Body=data, ChecksumAlgorithm="CRC32", **condition
             ),
             condition="it already exists",
         )
@@ -456,10 +460,10 @@ class S3Objects:
             raise
 
     def _read(self, key: str, byte_range: str | None) -> bytes:
-        wanted: Any = {} if byte_range is None else {"Range": byte_range}
+        options: Any = {} if byte_range is None else {"Range": byte_range}
 
-        def read(s3: "S3Client", at: str) -> bytes:
-            response = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
+        def read(s3: "S3Client", s3_key: str) -> bytes:
+            response = s3.get_object(Bucket=self._bucket, Key=s3_key, ChecksumMode="ENABLED", **options)
             with closing(response["Body"]) as body:
                 return body.read()
 
@@ -467,14 +471,14 @@ class S3Objects:
 
     def _open(self, key: str, begin: int, end: int | None, etag: str) -> tuple[Any, str]:
         """Return the body from ``begin`` on and its ETag; no body if nothing is there. With an ``etag``, only of that version."""
-        wanted: Any = {}
+        options: Any = {}
         if begin or end is not None:
-            wanted["Range"] = f"bytes={begin}-{'' if end is None else end - 1}"
+            options["Range"] = f"bytes={begin}-{'' if end is None else end - 1}"
         if etag:
-            wanted["IfMatch"] = f'"{etag}"'
+            options["IfMatch"] = f'"{etag}"'
 
-        def open_(s3: "S3Client", at: str) -> tuple[Any, str]:
-            response = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
+        def open_(s3: "S3Client", s3_key: str) -> tuple[Any, str]:
+            response = s3.get_object(Bucket=self._bucket, Key=s3_key, ChecksumMode="ENABLED", **options)
             return response["Body"], _bare(response["ETag"])
 
         return self._send("get", key, open_, condition="it was replaced while it was being read", empty=(None, etag))
@@ -494,21 +498,21 @@ class S3Objects:
         )
 
     def _page(self, prefix: str, after: str, token: str, delimiter: str = "") -> Mapping[str, Any]:
-        wanted: Any = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
+        options: Any = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
         if delimiter:
-            wanted["Delimiter"] = delimiter
-        what = f"{self.namespace}: list"
+            options["Delimiter"] = delimiter
+        subject = f"{self.namespace}: list"
         try:
             s3 = self._client()
             return send(
                 lambda: s3.list_objects_v2(
-                    Bucket=self._bucket, Prefix=prefix, MaxKeys=self._settings.list_page, **wanted
+                    Bucket=self._bucket, Prefix=prefix, MaxKeys=self._settings.list_page, **options
                 ),
-                what,
+                subject,
                 self._settings.retries,
             )
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
 
     def _send(
         self,
@@ -522,13 +526,13 @@ class S3Objects:
     ) -> T:
         """Return the response to ``request``, given the client and the key in the bucket. ``condition`` is the error text if its
         condition fails; ``empty`` is the result for a range behind the end."""
-        at = self._at(key)
+        s3_key = self._at(key)
         if upload_id == "":
             raise UploadMissingError(self.namespace, key, upload_id)
-        what = self._what(verb, key)
+        subject = self._what(verb, key)
         try:
             s3 = self._client()
-            return send(lambda: request(s3, at), what, self._settings.retries)
+            return send(lambda: request(s3, s3_key), subject, self._settings.retries)
         except ClientError as error:
             code = error_code(error)
             if code in ("InvalidRange", "416") and empty is not None:
@@ -539,28 +543,28 @@ class S3Objects:
                 raise ObjectMissingError(self.namespace, key) from None
             if code in CONDITION_CODES:
                 raise ObjectConditionError(self.namespace, key, condition) from None
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
 
     def _presigned(self, operation: str, parameters: dict[str, object], expires_in: int) -> str:
-        what = f"{self.namespace}: presign"
+        subject = f"{self.namespace}: presign"
         try:
             s3 = self._client()
-            lifetime = min(expires_in, _seconds_left(s3, what))
+            lifetime = min(expires_in, _seconds_left(s3, subject))
             return s3.generate_presigned_url(operation, {"Bucket": self._bucket, **parameters}, ExpiresIn=lifetime)
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
 
     def _at(self, key: str) -> str:
         """Return the key in the bucket."""
         (check_foreign_key if self._foreign else check_object_key)(key)
-        at = self._base + key
-        if len(at.encode()) > MAX_OBJECT_KEY_BYTES:
+        s3_key = self._base + key
+        if len(s3_key.encode()) > MAX_OBJECT_KEY_BYTES:
             raise InvalidError(
-                f"object key {at[:80]!r} has more than {MAX_OBJECT_KEY_BYTES:,} bytes including its namespace"
+                f"object key {s3_key[:80]!r} has more than {MAX_OBJECT_KEY_BYTES:,} bytes including its namespace"
             )
-        return at
+        return s3_key
 
     def _client(self) -> "S3Client":
         return _CLIENTS.get(self._settings)
@@ -611,19 +615,19 @@ def _stay_in_region(params: dict[str, Any], **_: object) -> None:
 _CLIENTS: Final[Clients[S3Settings, "S3Client"]] = Clients(_connect)
 
 
-def _seconds_left(s3: "S3Client", what: str) -> int:
+def _seconds_left(s3: "S3Client", subject: str) -> int:
     """Return the remaining lifetime of the client's credentials, in whole seconds; very long if they have none."""
     credentials = s3._request_signer._credentials  # type: ignore[attr-defined]
     if credentials is None:
-        raise UnavailableError(f"{what}: no AWS credentials were found; set AWS_PROFILE, or run with a role")
+        raise UnavailableError(f"{subject}: no AWS credentials were found; set AWS_PROFILE, or run with a role")
     credentials.get_frozen_credentials()  # renews them if they are about to end
     end: datetime | None = getattr(credentials, "_expiry_time", None)
     if end is None:
         return 1 << 31
-    left = int((end - datetime.now(UTC)).total_seconds())
-    if left < 1:
-        raise UnavailableError(f"{what}: the credentials have expired; get new ones, then try again")
-    return left
+    seconds = int((end - datetime.now(UTC)).total_seconds())
+    if seconds < 1:
+        raise UnavailableError(f"{subject}: the credentials have expired; get new ones, then try again")
+    return seconds
 
 
 def _bare(etag: str) -> str:

@@ -36,11 +36,11 @@ class S3Versions:
 
     def check(self) -> None:
         """Check that the bucket keeps versions; :class:`InvalidError` if not. One request."""
-        what = f"s3://{self._bucket}: versions"
+        subject = f"s3://{self._bucket}: versions"
         try:
-            response = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), what, self._retries)
+            response = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), subject, self._retries)
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
         if response.get("Status") not in ("Enabled", "Suspended"):
             raise InvalidError(f"bucket {self._bucket!r} keeps no versions, so what was deleted there is gone")
 
@@ -63,47 +63,49 @@ class S3Versions:
     def bring_back(self, objects: Sequence[DeletedObject]) -> dict[str, str]:
         """Remove the markers of at most 1,000 objects; return the reason for each failure by key. May be repeated. One
         request."""
-        markers: Any = [{"Key": self._base + each.key, "VersionId": each.marker} for each in objects]
-        what = f"s3://{self._bucket}/{self._base}: undelete"
+        markers: Any = [{"Key": self._base + deleted.key, "VersionId": deleted.marker} for deleted in objects]
+        subject = f"s3://{self._bucket}/{self._base}: undelete"
         try:
             response = send(
                 lambda: self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": markers, "Quiet": True}),
-                what,
+                subject,
                 self._retries,
             )
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
         return {
-            told["Key"].removeprefix(self._base): f"{told.get('Code', '')} {told.get('Message', '')}".strip()
-            for told in response.get("Errors", ())
+            failure["Key"].removeprefix(self._base): f"{failure.get('Code', '')} {failure.get('Message', '')}".strip()
+            for failure in response.get("Errors", ())
         }
 
     def _versions(self, prefix: str) -> Iterator[tuple[Any, bool]]:
         """Yield all versions and markers, those of one key together, the newest first; and whether each is a marker."""
         key, version = "", ""
-        what = f"s3://{self._bucket}/{self._base}{prefix}: list versions"
+        subject = f"s3://{self._bucket}/{self._base}{prefix}: list versions"
         while True:
-            response = self._page(prefix, key, version, what)
+            response = self._page(prefix, key, version, subject)
             both = [(entry, False) for entry in response.get("Versions", ())]
             both += [(entry, True) for entry in response.get("DeleteMarkers", ())]
-            both.sort(key=lambda each: (each[0]["Key"].encode(), not each[0]["IsLatest"]))
+            both.sort(key=lambda version_entry: (version_entry[0]["Key"].encode(), not version_entry[0]["IsLatest"]))
             yield from both
             if not response["IsTruncated"]:
                 return
             following = response.get("NextKeyMarker", ""), response.get("NextVersionIdMarker", "")
             if following in (("", ""), (key, version)):
-                raise UnavailableError(f"{what}: the store says that there is more, but not how to continue; try again")
+                raise UnavailableError(
+                    f"{subject}: the store says that there is more, but not how to continue; try again"
+                )
             key, version = following
 
-    def _page(self, prefix: str, key: str, version: str, what: str) -> Any:
+    def _page(self, prefix: str, key: str, version: str, subject: str) -> Any:
         begin: Any = {name: value for name, value in (("KeyMarker", key), ("VersionIdMarker", version)) if value}
         try:
             return send(
                 lambda: self._s3.list_object_versions(
                     Bucket=self._bucket, Prefix=self._base + prefix, MaxKeys=self._list_page, **begin
                 ),
-                what,
+                subject,
                 self._retries,
             )
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error

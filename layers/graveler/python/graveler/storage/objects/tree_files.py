@@ -94,11 +94,11 @@ class ImmutableFiles:
         old one recognises it. (S3's ETag is a digest of the contents, except for an object uploaded in parts, even one part: then
         it is a digest of the parts' digests.)"""
         try:
-            found = self._objects.head(key)
+            stored = self._objects.head(key)
         except ObjectMissingError:  # swept since we found it
             self._objects.put(key, data)
             return
-        if self._clock() - found.modified <= self._grace / 2 or self._objects.put(key, data).etag != found.etag:
+        if self._clock() - stored.modified <= self._grace / 2 or self._objects.put(key, data).etag != stored.etag:
             return
         upload = self._objects.create_multipart(key)
         part = self._objects.put_part(key, upload, 1, data)

@@ -18,17 +18,17 @@ def read_secret(name: str, region: str | None = None) -> str:
     An ARN contains the region itself; without both, AWS's configuration does. One request. :class:`NotFoundError`;
     :class:`graveler.errors.UnavailableError` if this process may not read it.
     """
-    what = f"reading secret {name!r}"
+    subject = f"reading secret {name!r}"
     parts = name.split(":")
     where = parts[3] if parts[0] == "arn" and len(parts) > 3 else region
     try:
         client = boto3.session.Session(region_name=region_of(where)).client("secretsmanager")
-        response = send(lambda: client.get_secret_value(SecretId=name), what, Retries())
+        response = send(lambda: client.get_secret_value(SecretId=name), subject, Retries())
     except FAILURES as error:
         if error_code(error) == _MISSING:
             raise NotFoundError(
                 f"secret {name!r} does not exist; check its name, the account and the region"
             ) from error
-        raise explained(error, what) from error
+        raise explained(error, subject) from error
     text: str = response.get("SecretString", "")
     return text

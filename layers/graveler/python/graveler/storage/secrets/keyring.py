@@ -125,7 +125,7 @@ class Keyring:
         """Return which of these the lake's present key has sealed. One table read."""
         record = self._tables.get(RECORD)
         fingerprint = None if record is None else record.get("fingerprint")
-        return [each[len(_FORM) : _HEAD] == fingerprint for each in sealed]
+        return [secret[len(_FORM) : _HEAD] == fingerprint for secret in sealed]
 
     def shared(self, row: Key) -> Shared:
         """Return the secret of this row, 32 random bytes that the first caller makes. One table read; two writes and a read more
@@ -163,16 +163,16 @@ class Keyring:
         :class:`BusyError` if a concurrent caller does so."""
         *items, record = self._tables.get_many([*SIGNING, RECORD])
         writes: list[Write] = []
-        made: Item = {}
+        record_to_write: Item = {}
         with self._lock:
             try:
                 key, lost = self._key_of(record), False
             except SealingKeyLostError:
                 if record is None:
                     raise
-                key, known = self._source.make()
-                made = {**known, "fingerprint": _fingerprint(key)}
-                writes.append(Put(RECORD, made, Matches({"fingerprint": record.get("fingerprint")})))
+                key, fields = self._source.make()
+                record_to_write = {**fields, "fingerprint": _fingerprint(key)}
+                writes.append(Put(RECORD, record_to_write, Matches({"fingerprint": record.get("fingerprint")})))
                 self._known, lost = None, True
         for row, item in zip(SIGNING, items, strict=True):
             if item is not None:
@@ -180,7 +180,7 @@ class Keyring:
         try:
             self._tables.transact(writes)
         except ConditionFailedError as error:
-            if error.failures.get(0) != made:  # some adapters send a request again whose response was lost
+            if error.failures.get(0) != record_to_write:  # some adapters send a request again whose response was lost
                 raise BusyError(
                     "someone else is creating a new sealing key; check that everything works, then try again"
                 ) from None
@@ -213,15 +213,15 @@ class Keyring:
         """Return the key of the table's ``record``; made if it is None. With the lock held."""
         if record is None:
             require_cached()  # a caller that shares its thread must not wait for the table with the lock held
-            key, known = self._source.make()
-            record = {**known, "fingerprint": _fingerprint(key)}
+            key, fields = self._source.make()
+            record = {**fields, "fingerprint": _fingerprint(key)}
             try:
                 self._tables.put(RECORD, record, Absent())
             except ConditionFailedError as error:
-                stood = error.failures.get(0)
-                if stood is None:
+                existing = error.failures.get(0)
+                if existing is None:
                     raise BusyError("the sealing key is being replaced; try again") from None
-                record, key = stood, key if stood == record else self._source.find(stood)
+                record, key = existing, key if existing == record else self._source.find(existing)
         else:
             key = self._source.find(record)
         fingerprint = _fingerprint(key)

@@ -41,17 +41,17 @@ class KmsKey:
     def make(self) -> tuple[bytes, Item]:
         """Return a new key, and its record with the wrapped one. One request (``kms:GenerateDataKey``).
         :class:`UnavailableError`."""
-        what = f"creating a sealing key with KMS key {self._arn!r}"
+        subject = f"creating a sealing key with KMS key {self._arn!r}"
         try:
             response = send(
                 lambda: self._client().generate_data_key(
                     KeyId=self._arn, KeySpec="AES_256", EncryptionContext=self._context
                 ),
-                what,
+                subject,
                 Retries(),
             )
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
         return response["Plaintext"], {"by": _BY, "key": self._arn, "wrapped": response["CiphertextBlob"]}
 
     def find(self, record: Item) -> bytes:
@@ -68,22 +68,22 @@ class KmsKey:
                 f"KMS key {self._arn!r} was given, but {by!r} wrapped the lake's sealing key; give that one, or create new "
                 "secrets with `graveler keys rotate-signing`"
             )
-        what = f"unwrapping the lake's sealing key with KMS key {self._arn!r}"
+        subject = f"unwrapping the lake's sealing key with KMS key {self._arn!r}"
         try:
             response = send(
                 lambda: self._client().decrypt(
                     KeyId=self._arn, CiphertextBlob=wrapped, EncryptionContext=self._context
                 ),
-                what,
+                subject,
                 Retries(),
             )
         except FAILURES as error:
             if error_code(error) in _GONE:
                 raise SealingKeyLostError(
-                    f"{what}: that key is gone, or the table was renamed ({error_code(error)}); restore them, or create "
+                    f"{subject}: that key is gone, or the table was renamed ({error_code(error)}); restore them, or create "
                     "new secrets with `graveler keys rotate-signing`"
                 ) from error
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
         key: bytes = response["Plaintext"]
         return key
 
@@ -96,6 +96,6 @@ class KmsKey:
             limits = Config(
                 connect_timeout=2.0, read_timeout=5.0, retries={"mode": "standard", "total_max_attempts": 1}
             )
-            made: KmsClient = boto3.session.Session(region_name=region).client("kms", config=limits)
-            self._made = made
+            client: KmsClient = boto3.session.Session(region_name=region).client("kms", config=limits)
+            self._made = client
         return self._made

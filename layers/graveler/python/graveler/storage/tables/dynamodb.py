@@ -122,11 +122,11 @@ class DynamoDBTables:
         for key in keys:
             check_key(key)
         distinct = list(dict.fromkeys(keys))
-        found: dict[Key, Item] = {}
+        items: dict[Key, Item] = {}
         batches = [distinct[begin : begin + _GET_BATCH] for begin in range(0, len(distinct), _GET_BATCH)]
         for part in _at_once([partial(self._get_batch, batch) for batch in batches]):
-            found.update(part)
-        return [found.get(key) for key in keys]
+            items.update(part)
+        return [items.get(key) for key in keys]
 
     def query(
         self,
@@ -140,23 +140,23 @@ class DynamoDBTables:
         """Return items of one partition with ``start <= sort key < end``. Cost: one request, a read unit for each 4 KB; a page
         ends at 1 MB."""
         check_query(partition, limit)
-        first, last = _at_least(start), _below(end)
-        if first is None or last is None or (last and first > last):
+        lowest, highest = _at_least(start), _below(end)
+        if lowest is None or highest is None or (highest and lowest > highest):
             return QueryPage([], False)
         values: dict[str, Mapping[str, object]] = {":p": {"S": partition}}
         names = {"#P": PARTITION}
         expression = "#P = :p"
-        if first or last:
+        if lowest or highest:
             names["#S"] = SORT
-        if first:
-            values[":a"] = {"B": first}
-        if last:
-            values[":b"] = {"B": last}
-        if first and last:
+        if lowest:
+            values[":a"] = {"B": lowest}
+        if highest:
+            values[":b"] = {"B": highest}
+        if lowest and highest:
             expression += " AND #S BETWEEN :a AND :b"
-        elif first:
+        elif lowest:
             expression += " AND #S >= :a"
-        elif last:
+        elif highest:
             expression += " AND #S <= :b"
         response = self._send(
             "query",
@@ -169,7 +169,7 @@ class DynamoDBTables:
                 "Limit": limit + 1,  # one more tells whether more follow
             },
         )
-        items = [(_sort(found), _decode(Key(partition, _sort(found)), found)) for found in response["Items"]]
+        items = [(_sort(row), _decode(Key(partition, _sort(row)), row)) for row in response["Items"]]
         return QueryPage(items[:limit], len(items) > limit or "LastEvaluatedKey" in response)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
@@ -292,7 +292,7 @@ class DynamoDBTables:
                 )
             time.sleep(pause)
             pause = min(2.0, 2 * pause)
-        types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+        types = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in table["AttributeDefinitions"]}
         if table["KeySchema"] != _KEY_SCHEMA or (types[PARTITION], types[SORT]) != ("S", "B"):
             raise InvalidError(
                 f"DynamoDB table {self._settings.table!r} was not created by graveler; choose another name"
@@ -304,29 +304,31 @@ class DynamoDBTables:
         try:
             self._call(operation, request)
         except ClientError as error:
-            known = error_code(error) in ("ValidationException", "UnknownOperationException")
-            if not known or (self._settings.endpoint_url is None and "already enabled" not in str(error)):
+            is_tolerable = error_code(error) in ("ValidationException", "UnknownOperationException")
+            if not is_tolerable or (self._settings.endpoint_url is None and "already enabled" not in str(error)):
                 raise explained(error, self._what(operation)) from error
 
     def _get_batch(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        found: dict[Key, Item] = {}
-        asked: Sequence[object] = [_encode(key, {}) for key in keys]
+        items: dict[Key, Item] = {}
+        members: Sequence[object] = [_encode(key, {}) for key in keys]
 
-        def ask(left: Sequence[object]) -> Sequence[object]:
+        def ask(keys_left: Sequence[object]) -> Sequence[object]:
             table = self._settings.table
-            response = self._send("batch_get_item", {"RequestItems": {table: {"Keys": left, "ConsistentRead": True}}})
+            response = self._send(
+                "batch_get_item", {"RequestItems": {table: {"Keys": keys_left, "ConsistentRead": True}}}
+            )
             for item in response["Responses"].get(table, ()):
                 key = Key(item[PARTITION]["S"], _sort(item))
-                found[key] = _decode(key, item)
+                items[key] = _decode(key, item)
             rest: Sequence[object] = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
             return rest
 
-        self._until_done(asked, ask, "batch_get_item")
-        return found
+        self._until_done(members, ask, "batch_get_item")
+        return items
 
     def _write_batch(self, requests: Sequence[object]) -> None:
-        def ask(left: Sequence[object]) -> Sequence[object]:
-            response = self._send("batch_write_item", {"RequestItems": {self._settings.table: left}})
+        def ask(members: Sequence[object]) -> Sequence[object]:
+            response = self._send("batch_write_item", {"RequestItems": {self._settings.table: members}})
             rest: Sequence[object] = response.get("UnprocessedItems", {}).get(self._settings.table, ())
             return rest
 
@@ -391,14 +393,14 @@ class DynamoDBTables:
         """Return the service's response. A ``ClientError`` that retrying does not fix is left to the caller."""
         whole = request if operation in _WITHOUT_TABLE else {"TableName": self._settings.table, **request}
         name = "".join(word.title() for word in operation.split("_"))
-        what = self._what(operation)
+        subject = self._what(operation)
         try:
             connection = _CONNECTIONS.get(self._settings)
-            return send(lambda: _dispatch(connection, name, whole), what, self._settings.retries, failed)
+            return send(lambda: _dispatch(connection, name, whole), subject, self._settings.retries, failed)
         except ClientError:
             raise
         except FAILURES as error:
-            raise explained(error, what) from error
+            raise explained(error, subject) from error
 
     def _what(self, operation: str) -> str:
         where = self._settings.endpoint_url or self._settings.region

@@ -65,11 +65,11 @@ class MemoryTables:
         check_query(partition, limit)
         with self._lock:
             order, bodies = self._partitions.get(partition, ([], {}))
-            found = order[bisect_left(order, start) : None if end is None else bisect_left(order, end)]
+            sorts = order[bisect_left(order, start) : None if end is None else bisect_left(order, end)]
             if descending:
-                found.reverse()
-            items = [(sort, decode_item(Key(partition, sort), bodies[sort])) for sort in found[:limit]]
-        return QueryPage(items, len(found) > limit)
+                sorts.reverse()
+            items = [(sort, decode_item(Key(partition, sort), bodies[sort])) for sort in sorts[:limit]]
+        return QueryPage(items, len(sorts) > limit)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
         """Return the pages of several queries, one after the other."""
@@ -82,9 +82,9 @@ class MemoryTables:
     def replace(self, key: Key, item: Item) -> Item | None:
         """Replace or create one item; return the previous one."""
         with self._lock:
-            there = self.get(key)
+            replaced = self.get(key)
             self.transact([Put(key, item)])
-        return there
+        return replaced
 
     def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
         """Replace an item as :meth:`replace`, then read as :meth:`get_many`."""
@@ -105,10 +105,10 @@ class MemoryTables:
         """Make all of the writes or none."""
         bodies = encode_transaction(writes)
         with self._lock:
-            there = [None if write.condition is None else self.get(write.key) for write in writes]
+            items = [None if write.condition is None else self.get(write.key) for write in writes]
             failures = {
                 position: item
-                for position, (write, item) in enumerate(zip(writes, there, strict=True))
+                for position, (write, item) in enumerate(zip(writes, items, strict=True))
                 if not holds(write.condition, item)
             }
             if failures:
@@ -130,8 +130,8 @@ class MemoryTables:
     def remove_partitions(self, prefix: str) -> int:
         """Remove all items of the partitions whose key begins with ``prefix``."""
         with self._lock:
-            there = [name for name in self._partitions if name.startswith(prefix)]
-            return sum(len(self._partitions.pop(name)[0]) for name in there)
+            names = [name for name in self._partitions if name.startswith(prefix)]
+            return sum(len(self._partitions.pop(name)[0]) for name in names)
 
     def _apply(self, writes: Sequence[Write], bodies: Sequence[bytes]) -> None:
         for write, body in zip(writes, bodies, strict=True):

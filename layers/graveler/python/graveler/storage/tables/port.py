@@ -208,6 +208,6 @@ def replace_then_get(
 def query_in_turn(tables: Tables, queries: Sequence[Query]) -> list[QueryPage]:
     """Do the work of :meth:`Tables.query_many` for a table where waiting costs nothing."""
     return [
-        tables.query(asked.partition, start=asked.start, end=asked.end, limit=asked.limit, descending=asked.descending)
-        for asked in queries
+        tables.query(query.partition, start=query.start, end=query.end, limit=query.limit, descending=query.descending)
+        for query in queries
     ]

@@ -40,10 +40,10 @@ def encode_row(partition: str, sort: bytes, body: bytes) -> bytes:
 def encode_rows(bodies: Iterable[tuple[str, bytes, bytes]]) -> list[tuple[str, bytes, bytes]]:
     """Return the rows, as :func:`encode_row`, for partition keys, sort keys and items' bytes. 0.3 µs each if those of one
     partition lie together: used in staging, hence without a call for each."""
-    rows, before, seed = [], "", _seed("")
+    rows, previous, seed = [], "", _seed("")
     for partition, sort, body in bodies:
-        if partition is not before:
-            before, seed = partition, _seed(partition)
+        if partition is not previous:
+            previous, seed = partition, _seed(partition)
         rows.append((partition, sort, _MARK + xxh3_64_digest(sort + body, seed ^ len(sort)) + body))
     return rows
 
@@ -73,9 +73,9 @@ class RowMemory:
     def decode(self, key: Key, row: object) -> Item:
         """Return the item as :func:`decode_row`; for a row equal to a recently decoded one, the same object."""
         if isinstance(row, bytes):
-            known = self._items.get(row)
-            if known is not None and known[0] == key:
-                return known[1]
+            entry = self._items.get(row)
+            if entry is not None and entry[0] == key:
+                return entry[1]
         item = decode_row(key, row)
         assert isinstance(row, bytes)
         if len(row) <= _REMEMBERED:
@@ -88,15 +88,15 @@ class RowMemory:
 def decode_rows(partition: str, rows: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, Item]]:
     """Return sort keys and items of some rows of a partition, as :func:`decode_row`. 0.5 µs each."""
     seed = _seed(partition)
-    found: list[tuple[bytes, Item]] = []
+    items: list[tuple[bytes, Item]] = []
     try:
         for sort, row in rows:
             body = row[_HEAD:]
             if row[1:_HEAD] != xxh3_64_digest(sort + body, seed ^ len(sort)) or row[:1] != _MARK:
                 break
-            found.append((sort, decode_map(body)))
+            items.append((sort, decode_map(body)))
         else:
-            return found
+            return items
     except (TypeError, *UNREADABLE):
         pass
     return [

@@ -212,9 +212,9 @@ class SqliteTables:
         up to 16 that were all read lately cost one question whether anything was committed since (:class:`Connection`)."""
         few = 0 < len(keys) <= TOGETHER
         with _Borrowed(self) as connection:
-            found = connection.recall(keys) if few else None
-            if found is not None:
-                return found
+            recalled = connection.recall(keys) if few else None
+            if recalled is not None:
+                return recalled
             for key in keys:
                 check_key(key)
             row_keys = [(key.partition, key.sort) for key in keys]
@@ -271,11 +271,11 @@ class SqliteTables:
         row = encode_row(key.partition, key.sort, encode_item(key, item))
 
         def replace(transaction: Transaction) -> tuple[Item | None, list[Item | None]]:
-            there, others = transaction.get(key), [transaction.get(other) for other in keys]
+            replaced, items = transaction.get(key), [transaction.get(other) for other in keys]
             transaction.put(key, row)
-            return there, others
+            return replaced, items
 
-        return self._write(replace, [(each.partition, each.sort) for each in (key, *keys)])
+        return self._write(replace, [(row_key.partition, row_key.sort) for row_key in (key, *keys)])
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item, durably. Cost: one transaction, one sync of the disk."""
@@ -341,20 +341,24 @@ class SqliteTables:
         while True:
             with _Borrowed(self) as connection:
                 rows = connection.execute(_EXPIRING, (partition, sort, _BATCH)).fetchall()
-            found = [(self._text(partition), sort, row) for partition, sort, row in rows]
-            dead = [each for each in found if has_expired(decode_row(Key(each[0], each[1]), each[2]), now)]
+            candidates = [(self._text(partition), sort, row) for partition, sort, row in rows]
+            dead = [
+                candidate
+                for candidate in candidates
+                if has_expired(decode_row(Key(candidate[0], candidate[1]), candidate[2]), now)
+            ]
             if dead:
                 # Items that were written again meanwhile stay.
                 removed += self._write(partial(_execute_many, f"{DELETE} AND body = ?", dead))
             if len(rows) < _BATCH:
                 return removed
-            partition, sort, _ = found[-1]
+            partition, sort, _ = candidates[-1]
 
     def remove_partitions(self, prefix: str) -> int:
         """Remove all items of the partitions whose key begins with ``prefix``. Cost: a transaction for each 10,000."""
-        removed, behind = 0, prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        removed, end = 0, prefix[:-1] + chr(ord(prefix[-1]) + 1)
         while True:
-            some = self._write(partial(_execute_many, _DELETE_SOME, [(prefix, behind, _BATCH)]))
+            some = self._write(partial(_execute_many, _DELETE_SOME, [(prefix, end, _BATCH)]))
             removed += some
             if some < _BATCH:
                 return removed
@@ -445,9 +449,9 @@ class SqliteTables:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
             if code in _BUSY:
                 raise
-            why = _REFUSED.get(code, "SQLite gave up; check its disk")
+            reason = _REFUSED.get(code, "SQLite gave up; check its disk")
             raise AnswerLostError(
-                f"the table {self._path} was written, but may not be safe on the disk: {why} ({error!r}). "
+                f"the table {self._path} was written, but may not be safe on the disk: {reason} ({error!r}). "
                 "The change may or may not be there: check, then try again"
             ) from error
 

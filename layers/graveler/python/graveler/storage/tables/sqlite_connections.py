@@ -43,17 +43,17 @@ class Connection(sqlite3.Connection):
         """Return the items under ``keys`` if all of them were read lately, or lie in partitions found empty lately, and nothing
         was committed since; else None. 3 µs."""
         recent, empty = self.recent, self.empty
-        found: list[Item | None] = []
+        items: list[Item | None] = []
         for key in keys:
             if key in recent:
-                found.append(recent[key])
+                items.append(recent[key])
             elif key.partition in empty:
-                found.append(None)
+                items.append(None)
             else:
                 return None
         ((version,),) = self.execute("PRAGMA data_version")
         if version == self.version:
-            return found
+            return items
         recent.clear()
         empty.clear()
         self._missed.clear()

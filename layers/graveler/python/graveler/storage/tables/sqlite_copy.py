@@ -83,7 +83,7 @@ class TableCopy:
             # Without a log, what is written meanwhile is in the file alone.
             same = before == after if not before.header else before.file[:2] == after.file[:2]
             if same and before.header == after.header == self._header():
-                newest = max(each[3] for each in (before.file, before.log) if each is not None)
+                newest = max(summary[3] for summary in (before.file, before.log) if summary is not None)
                 return before, not 0 <= now - newest < _TICK_NS
         raise BusyError(
             f"this user can only read the table {self._source}, and others are writing to it so fast that no whole copy could be "
@@ -119,7 +119,7 @@ def may_write(path: Path) -> bool:
     if not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=real):
         return False
     files = (path, f"{path}-wal", f"{path}-shm")
-    return all(os.access(each, os.W_OK, effective_ids=real) or not os.path.lexists(each) for each in files)
+    return all(os.access(file, os.W_OK, effective_ids=real) or not os.path.lexists(file) for file in files)
 
 
 def _new_folder() -> Path:

@@ -48,8 +48,8 @@ RowKey: TypeAlias = tuple[str, bytes]
 def read_rows(connection: sqlite3.Connection, row_keys: Sequence[RowKey]) -> list[object]:
     """Return the rows, None for missing ones; up to :data:`TOGETHER` all from one moment."""
     rows: list[object] = []
-    for at in range(0, len(row_keys), TOGETHER):
-        some = row_keys[at : at + TOGETHER]
+    for begin in range(0, len(row_keys), TOGETHER):
+        some = row_keys[begin : begin + TOGETHER]
         rows += connection.execute(GET_SOME[len(some)], [*chain.from_iterable(some)]).fetchone()
     return rows
 
@@ -113,8 +113,8 @@ class Transaction:
         if not self._unwritten:
             return
         puts = sorted([(*row_key, row) for row_key, row in self._unwritten.items() if row is not None])
-        for at in range(0, len(puts), TOGETHER):
-            some = puts[at : at + TOGETHER]
+        for begin in range(0, len(puts), TOGETHER):
+            some = puts[begin : begin + TOGETHER]
             self._connection.execute(_PUT_SOME[len(some)], [*chain.from_iterable(some)])
         if len(puts) < len(self._unwritten):
             deletes = sorted([row_key for row_key, row in self._unwritten.items() if row is None])
@@ -161,9 +161,9 @@ class _Ticket:
             return
         # An exception that several threads raise would gather all their tracebacks.
         if type(error) in (BusyError, UnavailableError, AnswerLostError):
-            told = type(error)(str(error))
-            told.__cause__ = error
-            error = told
+            copy = type(error)(str(error))
+            copy.__cause__ = error
+            error = copy
         self.error = error
 
 
@@ -236,18 +236,18 @@ class GroupWriter:
             if len(done) >= _SEVERAL and len(self._line) < len(done):
                 time.sleep(_GATHERING)
             done = []
-            taken: deque[_Ticket] = deque()
+            waiting: deque[_Ticket] = deque()
             try:
                 with self._begin() as transaction:
                     while self._line and len(done) < _MOST:
-                        while self._line and len(done) + len(taken) < _MOST:
-                            taken.append(self._line.popleft())
-                        transaction.read(chain.from_iterable([ticket.row_keys for ticket in taken]))
-                        while taken:
-                            done.append(taken.popleft())
+                        while self._line and len(done) + len(waiting) < _MOST:
+                            waiting.append(self._line.popleft())
+                        transaction.read(chain.from_iterable([ticket.row_keys for ticket in waiting]))
+                        while waiting:
+                            done.append(waiting.popleft())
                             done[-1].work(transaction)
             except BaseException as error:  # noqa: BLE001 - every job in the transaction gets it
-                self._line.extendleft(reversed(taken))
+                self._line.extendleft(reversed(waiting))
                 if not done:
                     done = [self._line.popleft() for _ in range(len(self._line))]
                 for ticket in done:
