@@ -21,7 +21,7 @@ from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.parts import RepositoryParts
 from graveler.model import ObjectEntry
 from graveler.runtime import crew as crews
-from graveler.storage.objects.confined_folder import Beneath, Confinement
+from graveler.storage.objects.confined_folder import Confinement, files_below
 from graveler.tree.record import RecordCodec
 from tests.lake.support import NAMESPACE, World, write_files
 from tests.support.campaigns import examples
@@ -80,7 +80,7 @@ def test_a_listing_is_what_the_simple_way_gives(
                 whole.parent.mkdir(parents=True, exist_ok=True)
                 whole.write_bytes(data)
         told: list[tuple[int, int]] = []
-        place = Beneath(folder, Confinement()) if confined else None
+        place = files_below(folder, Confinement()) if confined else None
         listing = FolderListing(folder, DESTINATION, CODEC, lambda *new: told.append(new), files=place)
         records = list(listing())
         assert records == simply(folder)
@@ -99,7 +99,7 @@ def test_several_processes_make_the_same_records(
 ) -> None:
     small_pieces(monkeypatch)
     folder = many(tmp_path)
-    files = Beneath(folder, confinement)
+    files = files_below(folder, confinement)
     assert list(FolderListing(folder, DESTINATION, CODEC, workers=3, files=files)()) == simply(folder)
 
 
@@ -128,7 +128,7 @@ def test_a_file_is_opened_once_and_in_its_folder(tmp_path: Path, monkeypatch: py
 
     for confinement in (None, Confinement()):
         opened.clear()
-        listing = FolderListing(folder, "", CODEC, files=Beneath(folder, confinement))
+        listing = FolderListing(folder, "", CODEC, files=files_below(folder, confinement))
         monkeypatch.setattr(os, "open", count)
         assert len(list(listing())) == 50
         monkeypatch.undo()
@@ -217,7 +217,7 @@ def test_what_a_file_became_since_it_was_listed_is_told_by_its_name(
     if workers > 1:
         monkeypatch.setattr(folder_listing, "_ALONE", 40)
     folder = write_files(tmp_path.resolve(), {f"f{n:03}": "1" for n in range(60)} | {"g/z": "1"})
-    files = Beneath(folder, Confinement() if confined else None)
+    files = files_below(folder, Confinement() if confined else None)
     really = FolderListing._batches
 
     def batches(listing: FolderListing) -> Iterator[file_records.Batch]:
@@ -283,7 +283,7 @@ def test_rules_leave_out_what_they_name_and_count_it(tmp_path: Path, is_confined
     os.mkfifo(folder / "x.sock")
     if not is_confined:
         (folder / "lost").symlink_to("nowhere")
-    files = Beneath(folder, Confinement()) if is_confined else None
+    files = files_below(folder, Confinement()) if is_confined else None
     listing = FolderListing(folder, "", CODEC, files=files, refuses_special=True, ignore=True)
     assert [key for key, _ in listing()] == [b"a", b"deep/b"]
     assert (listing.special, listing.skipped) == ([], [])
@@ -301,7 +301,7 @@ def test_a_link_that_is_left_out_refuses_no_confined_folder(tmp_path: Path) -> N
     (folder / "sub/latest").symlink_to("b")
 
     def confined(*exclude: str) -> list[bytes]:
-        files = Beneath(folder, Confinement())
+        files = files_below(folder, Confinement())
         return [key for key, _ in FolderListing(folder, "", CODEC, files=files, exclude=exclude, ignore=True)()]
 
     with pytest.raises(ForbiddenError, match="sub/latest"):

@@ -15,7 +15,7 @@ from graveler.lake.objects.checked import md5_of
 from graveler.lake.objects.noted_times import noted_time, time_checksum
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
-from graveler.storage.objects.confined_folder import Beneath, Confinement
+from graveler.storage.objects.confined_folder import Confinement, files_below
 from graveler.tree.record import RecordCodec
 from tests.lake.support import NAMESPACE, World, paths, without_rights, write_files
 
@@ -96,7 +96,7 @@ def test_the_listing_is_the_same_in_batches_by_several_processes_and_confined(
             assert (entry.path.encode(), codec.encode(entry)) in alone
     monkeypatch.setattr(folder_listing, "_BATCH", 3)
     monkeypatch.setattr(folder_listing, "_ALONE", 0)
-    files = Beneath(folder, confinement)
+    files = files_below(folder, confinement)
     told: list[tuple[int, int]] = []
     progress: Callable[[int, int], None] = lambda *new: told.append(new)  # noqa: E731
     listing = FolderListing(folder, "in/", codec, progress, workers=workers, files=files, trust_mtime=True)

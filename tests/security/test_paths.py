@@ -13,7 +13,7 @@ import pytest
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake, url_signer
-from graveler.storage.objects.folder import HIDDEN
+from graveler.storage.objects.folder_names import HIDDEN
 from graveler.storage.objects.presigned import Grant, UrlSigner
 from tests.cli.support import run
 from tests.security.strangers import act, let_through

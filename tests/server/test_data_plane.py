@@ -13,7 +13,9 @@ from graveler.errors import InvalidError
 from graveler.server.data_plane import DataPlane
 from graveler.server.responses import ServerResponse
 from graveler.server.threads import Threads
-from graveler.storage.objects.folder import HIDDEN, FolderObjects, FolderWriter
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.folder_names import HIDDEN
+from graveler.storage.objects.folder_writer import FolderWriter
 from graveler.storage.objects.port import StoredObject
 from graveler.storage.objects.presigned import Grant, UrlSigner
 from tests.server.support import AnyNamespace, arriving, request

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.storage.objects.cache import Cache, FileCache, Tiers
-from graveler.storage.objects.folder import HIDDEN, FolderObjects
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.folder_names import HIDDEN
 from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError
 from graveler.storage.tables.port import Absent, ConditionFailedError, Key, Matches, Put
 from graveler.storage.tables.sqlite import SqliteTables

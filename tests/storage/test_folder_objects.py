@@ -18,8 +18,10 @@ import pytest
 from graveler.errors import InvalidError, UnavailableError
 from graveler.storage.durable_files import make_folder
 from graveler.storage.file_modes import GROUP, PLAIN, PRIVATE, Modes
-from graveler.storage.objects import folder as folder_objects
-from graveler.storage.objects.folder import HIDDEN, FolderObjects
+from graveler.storage.objects import folder_names
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.folder_names import HIDDEN, FolderNames
+from graveler.storage.objects.folder_writer import described
 from graveler.storage.objects.port import NotSyncedError, ObjectConditionError, ObjectMissingError
 from graveler.storage.objects.presigned import UrlSigner
 from graveler.storage.objects.tree_files import ImmutableFiles
@@ -123,7 +125,7 @@ def test_a_conditional_delete_never_hits_what_was_put_meanwhile(
     store: FolderObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = store.put("k", b"old").etag
-    real = folder_objects._described
+    real = described
     ready, done = SPAWN.Event(), SPAWN.Event()
     started = False
 
@@ -138,7 +140,7 @@ def test_a_conditional_delete_never_hits_what_was_put_meanwhile(
         return real(key, status)
 
     putter = SPAWN.Process(target=_put_and_tell, args=(store, ready, done))
-    monkeypatch.setattr(folder_objects, "_described", put_between)
+    monkeypatch.setattr("graveler.storage.objects.folder.described", put_between)
     store.delete("k", if_match=old)
     putter.join()
     putter.close()
@@ -427,8 +429,8 @@ def test_another_file_system_below_the_root(store: FolderObjects, tmp_path: Path
 
 def test_a_lock_that_nobody_gives_back(store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put("k", b"old")
-    monkeypatch.setattr(folder_objects, "_LOCK_WAIT", 0.02)
-    with store._locked("k"):
+    monkeypatch.setattr(folder_names, "_LOCK_WAIT", 0.02)
+    with FolderNames(store.files, store.namespace, PRIVATE).locked("k"):
         with pytest.raises(UnavailableError, match="has held its lock"):
             store.put("k", b"new")
         with pytest.raises(UnavailableError, match="has held its lock"):
@@ -548,7 +550,7 @@ def _as_nobody(folder: Path) -> Iterator[None]:
 
 
 def _temporary_files(store: FolderObjects) -> list[Path]:
-    return list((store._hidden / "writes").iterdir())
+    return list((store.files.root / HIDDEN / "writes").iterdir())
 
 
 # Names that survive a power cut

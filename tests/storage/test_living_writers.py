@@ -15,7 +15,8 @@ import pytest
 from graveler.errors import NoChangesError, UnavailableError
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.storage.objects.cache import FileCache
-from graveler.storage.objects.folder import HIDDEN, FolderObjects
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.folder_names import HIDDEN
 from graveler.storage.objects.port import UploadMissingError
 from tests.storage.processes import put_a_clock_ahead, sweep_until_told, write_and_commit, write_until_told
 from tests.support.patience import PATIENCE
@@ -221,14 +222,14 @@ def test_a_lock_of_a_key_that_was_tidied_up_excludes_no_one_and_is_taken_again(
             other.tidy()
         real_flock(descriptor, operation)
 
-    def unlink(path: str, *, dir_fd: int | None = None) -> None:
-        if path == str(store.file_of("k")) and len(events) == 1:
+    def unlink(path: str | os.PathLike[str], *, dir_fd: int | None = None) -> None:
+        if os.fspath(path) == str(store.file_of("k")) and len(events) == 1:
             events.append("unlinks")
             with pytest.raises(UnavailableError, match="another process has held its lock"):
                 other.delete("k")
         real_unlink(path, dir_fd=dir_fd)
 
-    monkeypatch.setattr("graveler.storage.objects.folder._LOCK_WAIT", 0.0)
+    monkeypatch.setattr("graveler.storage.objects.folder_names._LOCK_WAIT", 0.0)
     monkeypatch.setattr(fcntl, "flock", flock)
     monkeypatch.setattr(os, "unlink", unlink)
     store.delete("k")

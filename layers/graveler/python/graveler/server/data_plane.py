@@ -24,7 +24,8 @@ from graveler.server.namespaces import Namespaces
 from graveler.server.requests import Receive, Request
 from graveler.server.responses import Headers, RequestError, ServerResponse
 from graveler.server.threads import Threads
-from graveler.storage.objects.folder import FolderObjects, FolderWriter
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.folder_writer import FolderWriter
 from graveler.storage.objects.port import ObjectConditionError, StoredObject
 from graveler.storage.objects.presigned import DAMAGED, Grant, UrlSigner
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from graveler.storage.file_modes import Modes
-from graveler.storage.objects.confined_folder import Beneath
+from graveler.storage.objects.folder_files import FolderFiles
 from graveler.system.random_bytes import random_bytes
 from graveler.system.temporary_files import try_lock
 
@@ -23,7 +23,7 @@ _UNLOCKED: Final = "unlocked-"
 _TRIES: Final = 100
 
 
-def create_owned(files: Beneath, folder: Path, modes: Modes, prefix: str = "") -> tuple[Path, int]:
+def create_owned(files: FolderFiles, folder: Path, modes: Modes, prefix: str = "") -> tuple[Path, int]:
     """Create a file with an unused name, which begins with ``prefix``, and lock it. Return its path and its descriptor, for
     writing: the lock ends with the last copy of it. ``OSError`` if it cannot be created.
 
@@ -52,7 +52,7 @@ def create_owned(files: Beneath, folder: Path, modes: Modes, prefix: str = "") -
 
 
 @contextmanager
-def abandoned(files: Beneath, path: Path) -> Iterator[os.stat_result | None]:
+def abandoned(files: FolderFiles, path: Path) -> Iterator[os.stat_result | None]:
     """Enter a block with the status of a file that no living owner holds, and which stays locked; with None for any other file,
     and if that is unknown. ``OSError`` and :class:`graveler.errors.ForbiddenError` if it cannot be opened.
 

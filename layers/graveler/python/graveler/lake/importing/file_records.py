@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from graveler.errors import UnavailableError
 from graveler.lake.objects.noted_times import MARK, time_checksum
 from graveler.model import ObjectEntry
-from graveler.storage.objects.confined_folder import Beneath
+from graveler.storage.objects.folder_files import FolderFiles
 from graveler.tree.record import MAX_KEY_BYTES, RecordCodec, encode_key, object_size
 
 LARGE: Final = 256 << 10
@@ -62,7 +62,7 @@ class Records(NamedTuple):
     unread: int
 
 
-ReadBatch = Callable[[Batch, Beneath, RecordCodec], Records]
+ReadBatch = Callable[[Batch, FolderFiles, RecordCodec], Records]
 """Makes the records of a batch, here or in a worker."""
 
 
@@ -71,7 +71,7 @@ def path_in(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder != "/" else f"/{name}"
 
 
-def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
+def digested(batch: Batch, files: FolderFiles, codec: RecordCodec) -> Records:
     """Return the records of a batch, with the MD5 of what was read. About 15 µs a file of some KiB. None for files of
     :data:`LARGE` or more, and for those whose length differs from their status, since they are being written.
 
@@ -103,7 +103,7 @@ def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
     return Records(keys_of(batch), packed, total, unread)
 
 
-def timed(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
+def timed(batch: Batch, files: FolderFiles, codec: RecordCodec) -> Records:
     """Return the records of a batch with the time of the last modification instead of a checksum
     (:mod:`graveler.lake.objects.noted_times`). No file is opened. About 4 µs a file."""
     packed: list[bytes | None] = []
@@ -127,7 +127,7 @@ def timed(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
 
 
 @contextmanager
-def opened_folder(folder: str, files: Beneath) -> Iterator[int]:
+def opened_folder(folder: str, files: FolderFiles) -> Iterator[int]:
     """Open a folder during the block, and yield its descriptor."""
     try:
         descriptor = files.open(Path(folder), os.O_RDONLY | os.O_DIRECTORY)
@@ -139,7 +139,7 @@ def opened_folder(folder: str, files: Beneath) -> Iterator[int]:
         os.close(descriptor)
 
 
-def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event, files: Beneath) -> bytes:
+def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event, files: FolderFiles) -> bytes:
     """Return the record of one of the ``files``, of any size. Reads the file once, for its MD5; ``stop`` ends that early, with a
     record that must not be used."""
     try:
@@ -177,7 +177,7 @@ def not_plain(path: str) -> UnavailableError:
     return UnavailableError(f"cannot import {path!r}: it is no longer a regular file; nothing was imported")
 
 
-def timed_record(path: str, key: bytes, codec: RecordCodec, files: Beneath) -> bytes:
+def timed_record(path: str, key: bytes, codec: RecordCodec, files: FolderFiles) -> bytes:
     """Return the record of one of the ``files``, as :func:`timed` makes it."""
     try:
         status = files.status(Path(path))
@@ -210,7 +210,7 @@ def _digest(descriptor: int, folder: str, name: str) -> tuple[int, bytes, int] |
     return None if len(data) != size else (size, md5(data, usedforsecurity=False).digest(), int(status.st_mtime))
 
 
-def _digested_at_once(batch: Batch, files: Beneath, codec: RecordCodec) -> list[bytes | None]:
+def _digested_at_once(batch: Batch, files: FolderFiles, codec: RecordCodec) -> list[bytes | None]:
     from concurrent.futures import ThreadPoolExecutor  # 10 ms
 
     def record(file: tuple[str, str]) -> bytes | None:

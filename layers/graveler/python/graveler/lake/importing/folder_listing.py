@@ -24,7 +24,7 @@ from graveler.lake.importing.file_records import (
     unreadable,
 )
 from graveler.lake.importing.gate import FILE, Gate, Refused, refused, table_refusal
-from graveler.storage.objects.confined_folder import Beneath
+from graveler.storage.objects.folder_files import FolderFiles
 from graveler.system.links import folder_behind, is_special, special_files
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import RecordCodec, object_size
@@ -74,7 +74,7 @@ class FolderListing:
         *,
         workers: int = 1,
         beginning: str = "",
-        files: Beneath | None = None,
+        files: FolderFiles | None = None,
         trust_mtime: bool = False,
         refuses_special: bool = False,
         gate: Gate | None = None,
@@ -91,7 +91,7 @@ class FolderListing:
         self._workers = workers
         self._read: ReadBatch = timed if trust_mtime else digested
         self._beginning = beginning
-        self._files = files or Beneath(self._folder)
+        self._files = files or FolderFiles(self._folder)
         self.skipped: list[str] = []
         self.special: list[str] = []
         self._refuses_special = refuses_special
@@ -314,7 +314,7 @@ class FolderListing:
                         marks.add(name)
                     current = name
                     if entry.is_symlink():
-                        if self._files.confinement is not None:
+                        if not self._files.follows_links:
                             linked.append(name)
                         elif _leads_to_file(entry):
                             entry_names.append(name)

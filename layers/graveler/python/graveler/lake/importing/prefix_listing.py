@@ -18,8 +18,8 @@ from graveler.lake.importing.uploaded_here import refuse_own
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
-from graveler.storage.objects.confined_folder import Beneath
 from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.folder_files import FolderFiles
 from graveler.storage.objects.port import ObjectMissingError, StoredObject
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import RecordCodec, encode_key, object_size
@@ -62,7 +62,7 @@ def source_at(
         if (refusal := gate.refusal(file)) is not None:
             raise refusal
         objects, _ = gate.outside(file)
-        files = objects.files if isinstance(objects, FolderObjects) else Beneath(Path("/"))
+        files = objects.files if isinstance(objects, FolderObjects) else FolderFiles(Path("/"))
     else:
         expect_files(source, trust_mtime=trust_mtime, exclude=exclude)
     destination = destination_of(source)
@@ -123,7 +123,7 @@ def destination_of(source: ImportAddress) -> bytes:
 
 
 def _file(
-    source: ImportAddress, codec: RecordCodec, files: Beneath, progress: ObjectProgress, *, trust_mtime: bool
+    source: ImportAddress, codec: RecordCodec, files: FolderFiles, progress: ObjectProgress, *, trust_mtime: bool
 ) -> Listing:
     def records() -> Iterator[tuple[bytes, bytes]]:
         path = Path(source.address.removeprefix(_FILE))

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from graveler.storage.durable_files import unavailable
 from graveler.storage.file_modes import Modes
-from graveler.storage.objects.folder import HIDDEN
+from graveler.storage.objects.folder_names import HIDDEN
 from graveler.storage.secrets.key_file import LAKES_OWN
 
 QUEUE_FILE: Final = "turns"

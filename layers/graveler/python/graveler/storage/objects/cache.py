@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.storage.file_modes import PRIVATE, Modes
-from graveler.storage.objects.confined_folder import Beneath
+from graveler.storage.objects.folder_files import FolderFiles
 from graveler.storage.owned_files import abandoned, create_owned
 from graveler.system.forks import new_lock
 
@@ -89,7 +89,7 @@ class FileCache:
         if max_bytes < 1:
             raise InvalidError(f"a cache of {max_bytes} bytes is too small; give it 1 or more, or use none")
         self._folder = Path(folder).absolute()
-        self._files = Beneath(self._folder)
+        self._files = FolderFiles(self._folder)
         self._max_bytes = max_bytes
         self._recheck_after = recheck_after_seconds
         self._clock = clock

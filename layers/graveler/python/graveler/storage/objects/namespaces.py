@@ -30,7 +30,7 @@ def open_namespace(
 ) -> Objects:
     """Return the objects below ``url``, such as ``file:///data/lake`` or ``s3://bucket/lake``. A slash at the end changes
     nothing. ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` are the settings for S3, ``modes``
-    the permissions of new files and folders, ``confinement`` that of a folder (:class:`Beneath`)."""
+    the permissions of new files and folders, ``confinement`` that of a folder."""
     scheme, rest = _split(url)
     return _OPENERS[scheme](rest.rstrip("/") or "/", _Means(signer, s3, modes=modes, confinement=confinement))
 
