@@ -91,7 +91,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a write into a log that another program removed is not acknowledged",
-        "storage/tables/sqlite.py",
+        "storage/tables/sqlite_transactions.py",
         "if not connection.file.is_in_place():",
         "if False:",
         "storage/test_sharing.py::test_a_log_that_another_program_removes_is_reported_and_not_written_over",
@@ -951,17 +951,17 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a failed COMMIT of SQLite is a lost answer",
-        "storage/tables/sqlite.py",
-        'raise AnswerLostError(\n                f"the table {self._path} was written',
-        'raise UnavailableError(\n                f"the table {self._path} was written',
+        "storage/tables/sqlite_transactions.py",
+        'raise AnswerLostError(\n                f"the table {self._handle.path} was written',
+        'raise UnavailableError(\n                f"the table {self._handle.path} was written',
         "lake/test_disk_faults.py::test_what_a_verb_says_of_a_failing_disk_is_so[sync-one-tables]",
     ),
     Mutation(
         "C1",
         "transactions recovered from SQLite's log are synced before they are read",
-        "storage/tables/sqlite.py",
-        "                self._sync_log()",
-        "                pass",
+        "storage/tables/sqlite_handle.py",
+        "                    self._sync_log()",
+        "                    pass",
         "storage/test_sqlite_tables.py::test_what_is_recovered_from_the_log_is_made_durable_before_it_is_read",
     ),
     Mutation(
@@ -1882,7 +1882,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a replaced secret does not stay in the file",
-        "storage/tables/sqlite.py",
+        "storage/tables/sqlite_schema.py",
         "PRAGMA secure_delete = FAST",
         "PRAGMA secure_delete = OFF",
         "storage/test_keyring.py::test_a_replaced_secret_leaves_nothing_in_the_file",
@@ -2058,7 +2058,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "no job is answered before the sync that covers it",
-        "storage/tables/sqlite.py",
+        "storage/tables/sqlite_schema.py",
         'connection.execute("PRAGMA synchronous = FULL")',
         'connection.execute("PRAGMA synchronous = NORMAL")',
         "storage/test_batches.py::test_nobody_is_told_before_the_sync_that_covers_it",

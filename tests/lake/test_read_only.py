@@ -111,7 +111,7 @@ def test_writing_is_refused(folder: Path, reader: Reader) -> None:
 def test_python_warns_once_for_each_open(
     folder: Path, recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graveler.storage.tables.sqlite.may_write", lambda _: False)
+    monkeypatch.setattr("graveler.storage.tables.sqlite_handle.may_write", lambda _: False)
     with graveler.open(folder) as lake:
         main = lake.repository("demo").branch("main")
         assert main.object("a").reader().read() == b"text"

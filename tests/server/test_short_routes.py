@@ -357,7 +357,7 @@ def test_a_loop_that_ends_with_requests_waiting_leaves_a_writer_that_goes_on(fol
         other.execute("COMMIT")
         other.close()
         assert isinstance(lake.tables, SqliteTables)
-        writer = lake.tables._writer
+        writer = lake.tables.writes.group
         assert writer is not None
         while writer._thread.is_alive() and not writer._asleep:
             time.sleep(0.001)

@@ -92,7 +92,7 @@ def gathered(
 ) -> list["Future[object]"]:
     """The outcomes of calls that the table's writer finds in its line together, in this order; ``ready`` is called before it
     begins with the first of them."""
-    writer, begun, go_on = tables._writer, Event(), Event()
+    writer, begun, go_on = tables.writes.group, Event(), Event()
     assert writer is not None
 
     def keep(transaction: Transaction) -> None:

@@ -32,6 +32,7 @@ from graveler.storage import file_locks
 from graveler.storage.tables import sqlite_files
 from graveler.storage.tables.port import Key
 from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_transactions import TableWrites
 from tests.support.patience import PATIENCE
 
 WRITES = 4
@@ -245,7 +246,7 @@ def fork_in_c(folder: Path, state: str) -> None:
     inside, go_on = Event(), Event()
 
     def stay() -> None:
-        with tables._writing():
+        with tables.writes.transaction():
             inside.set()
             go_on.wait()
 
@@ -285,7 +286,7 @@ def die_in_a_write(folder: Path) -> None:
         inside = Event()
 
         def stay() -> None:
-            with tables._writing():
+            with tables.writes.transaction():
                 inside.set()
                 Event().wait()
 
@@ -336,8 +337,8 @@ def interrupt(folder: Path) -> None:
     tables = SqliteTables(folder / "t.db", busy_seconds=1)
     put(tables, folder / "program", "before")
     codes = {
-        SqliteTables._writing.__wrapped__.__code__,  # type: ignore[attr-defined]
-        SqliteTables._begin.__code__,
+        TableWrites.transaction.__wrapped__.__code__,  # type: ignore[attr-defined]
+        TableWrites.begin.__code__,
         sqlite_files.TableFile.lock_writes.__code__,
         file_locks.ByteRange.lock.__code__,
     }
@@ -362,7 +363,7 @@ def interrupt(folder: Path) -> None:
             finally:
                 sys.settrace(None)
             assert sqlite_files._WRITING.blocker(stream.fileno()) is None, step
-            assert not tables._connections.writing._is_owned(), step  # type: ignore[attr-defined]
+            assert not tables.handle.connections.writing._is_owned(), step  # type: ignore[attr-defined]
             if left >= 0:
                 break
     assert step > 10

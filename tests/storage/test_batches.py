@@ -121,14 +121,14 @@ def test_jobs_that_wait_for_a_busy_table_are_told_so_and_later_ones_go_on(tmp_pa
 
 def test_jobs_whose_file_is_replaced_write_nothing(tables: SqliteTables, tmp_path: Path) -> None:
     go_on, begun = Event(), Event()
-    real = tables._begin
+    real = tables.writes.begin
 
     def begin(connection: Connection) -> None:
         real(connection)
         begun.set()
         assert go_on.wait(PATIENCE)
 
-    tables._begin = begin  # type: ignore[method-assign]
+    tables.writes.begin = begin  # type: ignore[method-assign]
     with ThreadPoolExecutor(4) as pool:
         outcomes = [pool.submit(put(tables, str(number))) for number in range(4)]
         assert begun.wait(PATIENCE)
@@ -136,7 +136,7 @@ def test_jobs_whose_file_is_replaced_write_nothing(tables: SqliteTables, tmp_pat
             (tmp_path / f"t.db{ending}").replace(tmp_path / f"old.db{ending}")
         with SqliteTables(tmp_path / "t.db") as other:
             other.put(key("other"), {})
-            tables._begin = real  # type: ignore[method-assign]
+            tables.writes.begin = real  # type: ignore[method-assign]
             go_on.set()
             said = [told(outcome.result) for outcome in outcomes]
     # Those that came when the first had been told so are written to the new file.
@@ -162,13 +162,13 @@ def test_closing_with_jobs_in_the_line_does_them_all(tables: SqliteTables) -> No
 
 
 def test_who_comes_when_the_writer_has_ended_writes_by_itself(tables: SqliteTables) -> None:
-    writer = tables._writer
+    writer = tables.writes.group
     assert writer is not None
     tables.close()
     row = Key("p", b"late")
     with ThreadPoolExecutor(1) as pool:
         pool.submit(tables.put, key("first"), {}).result(PATIENCE)
-        tables._writer = writer  # as one sees it who asked for it before the end
+        tables.writes.group = writer  # as one sees it who asked for it before the end
         pool.submit(tables.put, row, {}).result(PATIENCE)
     assert names(tables) == {"there", "first", "late"}
 
@@ -202,23 +202,24 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from graveler.storage.tables.sqlite import SqliteTables, _RetiredError
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_transactions import RetiredError
 from tests.storage.batches import key
 tables = SqliteTables(Path({str(tmp_path / "t.db")!r}))
 tables.put(key("there"), {{}})
 tables.write_together()
-begun, begin, connections = Event(), tables._begin, tables._connections
+begun, begin, connections = Event(), tables.writes.begin, tables.handle.connections
 def wait_for_another_process(connection):
     begun.set()
     while not connections.is_retired:  # by the fork
         pass
-    tables._begin = begin
-    raise _RetiredError
-tables._begin = wait_for_another_process
+    tables.writes.begin = begin
+    raise RetiredError
+tables.writes.begin = wait_for_another_process
 with ThreadPoolExecutor(4) as pool:
     outcomes = [pool.submit(tables.put, key(str(at)), {{}}) for at in range(4)]
     begun.wait()
-    while len(tables._writer._line) < 4:
+    while len(tables.writes.group._line) < 4:
         pass
     child = os.fork()
     if child:
@@ -245,7 +246,7 @@ tables.close()
 
 
 def test_a_job_that_fails_as_nobody_expects_before_it_writes_fails_alone(tables: SqliteTables) -> None:
-    writer = tables._writer
+    writer = tables.writes.group
     assert writer is not None
 
     def wrong(transaction: Transaction) -> None:
@@ -260,7 +261,7 @@ def test_a_job_that_fails_as_nobody_expects_before_it_writes_fails_alone(tables:
 
 
 def test_a_job_that_fails_as_nobody_expects_when_it_has_written_leaves_nothing(tables: SqliteTables) -> None:
-    writer = tables._writer
+    writer = tables.writes.group
     assert writer is not None
 
     def wrong(transaction: Transaction) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from graveler.storage import durable_files
 from graveler.storage.durable_files import sync_file, sync_folder
-from graveler.storage.tables.sqlite import SqliteTables, _Borrowed
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.storage.tables.sqlite_handle import Borrowed
 
 FULL = 51
 """The number of ``F_FULLFSYNC`` on macOS."""
@@ -62,7 +63,7 @@ def test_a_disk_that_fails_is_no_file_system_without_full_syncs(
 def test_sqlite_syncs_to_the_medium_too(tmp_path: Path) -> None:
     tables = SqliteTables(tmp_path / "tables.sqlite")
     for for_writing in (False, True):
-        with _Borrowed(tables, for_writing=for_writing) as connection:
+        with Borrowed(tables.handle, for_writing=for_writing) as connection:
             assert connection.execute("PRAGMA fullfsync").fetchone() == (1,)
             assert connection.execute("PRAGMA checkpoint_fullfsync").fetchone() == (1,)
     tables.close()

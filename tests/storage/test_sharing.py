@@ -190,7 +190,7 @@ from graveler.storage.tables.port import Key
 SqliteTables(Path({str(path)!r}), busy_seconds=0.1).put(Key("p", b"other"), {{}})
 """
     with SqliteTables(path) as tables:
-        with tables._writing() as transaction:
+        with tables.writes.transaction() as transaction:
             transaction.put(Key("p", b"1"), encode_row("p", b"1", encode_item(Key("p", b"1"), {})))
             close_some(path)
             done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

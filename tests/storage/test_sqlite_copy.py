@@ -15,7 +15,7 @@ import pytest
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
 from graveler.storage.objects.port import NotPermittedError
-from graveler.storage.tables import sqlite as sqlite_tables
+from graveler.storage.tables import sqlite_handle
 from graveler.storage.tables.port import Key, Put
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.storage.tables.sqlite_copy import TableCopy
@@ -40,7 +40,7 @@ def writer(path: Path) -> Iterator[SqliteTables]:
 def may(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether tables that are opened from here on may be written to: the machine that runs the tests may be root's."""
     answer = [False]
-    monkeypatch.setattr(sqlite_tables, "may_write", lambda _: answer[0])
+    monkeypatch.setattr(sqlite_handle, "may_write", lambda _: answer[0])
     return answer
 
 
@@ -219,22 +219,22 @@ def test_a_table_that_is_gone_is_told(path: Path, writer: SqliteTables, reader: 
 
 
 def _in_a_child(tables: SqliteTables, end: Connection) -> None:
-    end.send((tables.get(A), str(tables._copy.path) if tables._copy else ""))
+    end.send((tables.get(A), str(tables.handle.copy.path) if tables.handle.copy else ""))
     tables.close()
     end.close()
 
 
 def test_a_forked_child_has_a_copy_of_its_own(reader: SqliteTables) -> None:
     assert reader.get(A) == {"n": 1}
-    assert reader._copy is not None
+    assert reader.handle.copy is not None
     mine, its = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(target=_in_a_child, args=(reader, its))
     child.start()
     item, where = mine.recv()
     child.join()
     assert item == {"n": 1}
-    assert where not in ("", str(reader._copy.path))
-    assert reader._copy.path.exists()
+    assert where not in ("", str(reader.handle.copy.path))
+    assert reader.handle.copy.path.exists()
     assert not Path(where).exists()
 
 

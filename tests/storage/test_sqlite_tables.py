@@ -25,10 +25,13 @@ from graveler.errors import (
 )
 from graveler.storage.limits import encode_item
 from graveler.storage.tables import sqlite as sqlite_tables
+from graveler.storage.tables import sqlite_schema
 from graveler.storage.tables.port import Item, Key, Matches, Put
 from graveler.storage.tables.rows import decode_row, decode_rows, encode_row
-from graveler.storage.tables.sqlite import APPLICATION_ID, FORMAT_VERSION, SqliteTables
+from graveler.storage.tables.sqlite import SqliteTables
 from graveler.storage.tables.sqlite_connections import Connection
+from graveler.storage.tables.sqlite_schema import APPLICATION_ID, FORMAT_VERSION
+from graveler.storage.tables.sqlite_transactions import TableWrites
 from tests.storage.processes import count_up, run_all, transact_until_killed
 
 K = Key("p", b"k")
@@ -86,11 +89,11 @@ from graveler.storage.tables.port import Absent, Key
 parent, child = Key("p", b"parent"), Key("p", b"child")
 with SqliteTables(Path({str(tmp_path / "t.db")!r})) as tables:
     tables.put(parent, {{"n": 1}})
-    inherited = set(tables._connections.all)
+    inherited = set(tables.handle.connections.all)
     pid = os.fork()
     if pid == 0:
         tables.put(child, {{"n": 2}}, Absent())
-        if inherited & tables._connections.all:
+        if inherited & tables.handle.connections.all:
             os._exit(2)
         tables.close()
         os._exit(0 if tables.get(parent) == {{"n": 1}} else 1)
@@ -114,16 +117,16 @@ def test_it_can_be_used_again_after_close(tmp_path: Path) -> None:
 
 def test_two_that_make_the_file_at_once_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.db"
-    enter_wal = SqliteTables._enter_wal
+    enter_wal = sqlite_schema.enter_wal
 
-    def overtaken(tables: SqliteTables, connection: sqlite3.Connection) -> None:
+    def overtaken(connection: sqlite3.Connection, path: Path, busy_seconds: float) -> None:
         # Another one makes the table after this one saw that there is none.
-        monkeypatch.setattr(SqliteTables, "_enter_wal", enter_wal)
+        monkeypatch.setattr(sqlite_schema, "enter_wal", enter_wal)
         with SqliteTables(path) as other:
             other.put(K, {"n": 1})
-        enter_wal(tables, connection)
+        enter_wal(connection, path, busy_seconds)
 
-    monkeypatch.setattr(SqliteTables, "_enter_wal", overtaken)
+    monkeypatch.setattr(sqlite_schema, "enter_wal", overtaken)
     with SqliteTables(path) as tables:
         assert tables.get(K) == {"n": 1}
 
@@ -133,19 +136,19 @@ def test_a_batch_that_fails_in_the_middle_does_not_say_that_nothing_was_written(
 ) -> None:
     monkeypatch.setattr(sqlite_tables, "_BATCH", 2)
     other = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
-    begin = SqliteTables._begin
+    begin = TableWrites.begin
     begun = 0
 
-    def overtaken(tables: SqliteTables, connection: Connection) -> None:
+    def overtaken(writes: TableWrites, connection: Connection) -> None:
         nonlocal begun
         begun += 1
         if begun == 2:
             other.execute("BEGIN IMMEDIATE")
-        begin(tables, connection)
+        begin(writes, connection)
 
     with SqliteTables(tmp_path / "t.db", busy_seconds=0.05) as tables:
         assert tables.get(K) is None
-        monkeypatch.setattr(SqliteTables, "_begin", overtaken)
+        monkeypatch.setattr(TableWrites, "begin", overtaken)
         with pytest.raises(AnswerLostError, match="2 of 3 items were written"):
             tables.write_many([Put(Key("p", b"%d" % number), {}) for number in range(3)])
         other.close()
@@ -180,7 +183,7 @@ def test_a_reader_does_not_wait_for_a_writer_and_a_second_writer_waits_only_so_l
 def test_every_commit_is_synced(tmp_path: Path) -> None:
     with SqliteTables(tmp_path / "t.db") as tables:
         tables.put(K, {})
-        (connection,) = tables._connections.idle_writers
+        (connection,) = tables.handle.connections.idle_writers
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == (b"wal",)
 

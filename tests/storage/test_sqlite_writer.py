@@ -36,13 +36,13 @@ def together(tables: SqliteTables, calls: list[Callable[[], object]]) -> list["F
 def commits(tables: SqliteTables, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by one with each commit."""
     counted: list[int] = []
-    real = tables._commit
+    real = tables.writes.commit
 
     def commit(connection: sqlite3.Connection) -> None:
         counted.append(1)
         real(connection)
 
-    monkeypatch.setattr(tables, "_commit", commit)
+    monkeypatch.setattr(tables.writes, "commit", commit)
     return counted
 
 
@@ -98,8 +98,7 @@ def test_what_fails_of_the_transaction_is_told_to_all_and_the_writer_goes_on(
 ) -> None:
     """The second one is refused on account of what the first one wrote, which nobody knows to be there."""
     failing = True
-    name = f"_{step}"
-    real = getattr(tables, name)
+    real = getattr(tables.writes, step)
 
     def fail(connection: sqlite3.Connection) -> None:
         if failing and step == "begin":
@@ -109,7 +108,7 @@ def test_what_fails_of_the_transaction_is_told_to_all_and_the_writer_goes_on(
             raise AnswerLostError("it may be there or not")
 
     calls = [put(tables, 1), put(tables, 1), put(tables, 2)]
-    monkeypatch.setattr(tables, name, fail)
+    monkeypatch.setattr(tables.writes, step, fail)
     outcomes = [ThreadPoolExecutor(1).submit(call) for call in calls]
     errors = [outcome.exception(PATIENCE) for outcome in outcomes]
     assert all(type(error) is told and says in str(error) for error in errors)
@@ -144,18 +143,18 @@ def test_a_statement_that_fails_takes_the_whole_transaction_back(
 
 
 def test_what_nobody_expects_is_raised_by_whom_it_concerns(tables: SqliteTables) -> None:
-    assert tables._writer is not None
+    assert tables.writes.group is not None
 
     def wrong(transaction: Transaction) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        tables._writer.run(wrong)
+        tables.writes.group.run(wrong)
     tables.put(K, {"n": 1})
 
 
 def test_closing_ends_the_writer_and_later_writes_go_by_themselves(tables: SqliteTables) -> None:
-    writer = tables._writer
+    writer = tables.writes.group
     assert writer is not None
     tables.put(K, {"n": 1})
     tables.close()
