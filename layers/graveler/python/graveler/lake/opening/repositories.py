@@ -94,9 +94,9 @@ class Repositories:
         return self.decode(name, item)
 
     def decode(self, name: str, item: Item) -> KnownRepository:
-        """Decode an item as :func:`decode_repository`; the same item object as last time yields the same repository."""
+        """Decode an item as :func:`decode_repository`; an item equal to the last one of this name yields the same repository."""
         before = self._decoded.get(name)
-        if before is not None and before[0] is item:
+        if before is not None and before[0] == item:
             return before[1]
         record = decode_repository(name, item)
         if len(self._decoded) >= _KEPT:

@@ -23,8 +23,6 @@ from graveler.storage.tables.port import Item, Key
 
 _MARK: Final = b"\x70"
 _HEAD: Final = 9
-_REMEMBERED: Final = 4096
-"""Size in bytes of the largest row that is cached."""
 
 
 @lru_cache(maxsize=256)
@@ -60,29 +58,6 @@ def decode_row(key: Key, row: object) -> Item:
     if row[1:_HEAD] != xxh3_64_digest(key.sort + body, _seed(key.partition) ^ len(key.sort)):
         raise damaged_item(key, "its checksum is different")
     return decode_map(body)
-
-
-class RowMemory:
-    """Items of recently read rows. Those of branches and repositories are read repeatedly, and rarely change: comparing a row
-    takes a tenth of the time of decoding it. Callers must not change a returned item. Safe to share between threads."""
-
-    def __init__(self, most: int = 256) -> None:
-        self._items: dict[bytes, tuple[Key, Item]] = {}
-        self._most = most
-
-    def decode(self, key: Key, row: object) -> Item:
-        """Return the item as :func:`decode_row`; for a row equal to a recently decoded one, the same object."""
-        if isinstance(row, bytes):
-            entry = self._items.get(row)
-            if entry is not None and entry[0] == key:
-                return entry[1]
-        item = decode_row(key, row)
-        assert isinstance(row, bytes)
-        if len(row) <= _REMEMBERED:
-            if len(self._items) >= self._most:
-                self._items.clear()
-            self._items[row] = key, item
-        return item
 
 
 def decode_rows(partition: str, rows: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, Item]]:

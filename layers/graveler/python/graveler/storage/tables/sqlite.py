@@ -27,7 +27,7 @@ from graveler.storage.tables.port import (
     has_expired,
     query_in_turn,
 )
-from graveler.storage.tables.rows import RowMemory, decode_row, decode_rows, encode_row, encode_rows
+from graveler.storage.tables.rows import decode_row, decode_rows, encode_row, encode_rows
 from graveler.storage.tables.sqlite_handle import Borrowed, TableHandle
 from graveler.storage.tables.sqlite_transactions import TableWrites
 from graveler.storage.tables.sqlite_writer import DELETE, PUT, TOGETHER, Transaction, read_rows
@@ -42,8 +42,6 @@ _EXPIRING: Final = (
 )
 """Items that may have an attribute ``expires``."""
 _BATCH: Final = 10_000
-_SMALL_BYTES: Final = 4096
-"""The most bytes of rows read together that it remembers."""
 
 
 class SqliteTables:
@@ -59,8 +57,7 @@ class SqliteTables:
     def __init__(self, path: Path, *, create: bool = True, busy_seconds: float = 30.0, modes: Modes = PRIVATE) -> None:
         self.handle = TableHandle(Path(path).absolute(), busy_seconds, modes, create=create)
         """The connections of this process."""
-        self._memory = RowMemory()
-        self.writes = TableWrites(self.handle, self._memory)
+        self.writes = TableWrites(self.handle)
         """The writes of this process."""
         self._restore = partial(SqliteTables, create=create, busy_seconds=busy_seconds, modes=modes)
 
@@ -94,34 +91,28 @@ class SqliteTables:
         return self.handle.may_write()
 
     def get(self, key: Key) -> Item | None:
-        """Return the item, or None. Cost: one look-up in the file."""
-        check_key(key)
-        with Borrowed(self.handle) as connection:
-            (row,) = read_rows(connection, [(key.partition, key.sort)])
-        return None if row is None else self._memory.decode(key, row)
+        """Return the item, or None. The caller must not change it. Cost: as :meth:`get_many`."""
+        [item] = self.get_many([key])
+        return item
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """Return the items, in the order of ``keys``, all from one moment. Callers must not change them. Cost: one look-up each;
         up to 16 that were all read lately cost one question whether anything was committed since (:class:`Connection`)."""
-        few = 0 < len(keys) <= TOGETHER
         with Borrowed(self.handle) as connection:
-            recalled = connection.recall(keys) if few else None
-            if recalled is not None:
+            if 0 < len(keys) <= TOGETHER and (recalled := connection.recall(keys)) is not None:
                 return recalled
             for key in keys:
                 check_key(key)
             row_keys = [(key.partition, key.sort) for key in keys]
             if len(row_keys) <= TOGETHER:  # one statement sees one moment
                 rows = read_rows(connection, row_keys)
-            else:
-                connection.execute("BEGIN")
-                rows = read_rows(connection, row_keys)
-                connection.execute("COMMIT")
-            decode = self._memory.decode
-            items = [None if row is None else decode(key, row) for key, row in zip(keys, rows, strict=True)]
-            if few and sum(len(row) for row in rows if isinstance(row, bytes)) <= _SMALL_BYTES:
-                connection.remember(keys, items)
-        return items
+                items = [connection.decode(key, row) for key, row in zip(keys, rows, strict=True)]
+                connection.note_missing(keys, items)
+                return items
+            connection.execute("BEGIN")
+            rows = read_rows(connection, row_keys)
+            connection.execute("COMMIT")
+        return [None if row is None else decode_row(key, row) for key, row in zip(keys, rows, strict=True)]
 
     def query(
         self,

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 
 from graveler.errors import AnswerLostError
 from graveler.storage.tables.port import ConditionFailedError
-from graveler.storage.tables.rows import RowMemory
 from graveler.storage.tables.sqlite_connections import Connection
 from graveler.storage.tables.sqlite_errors import BUSY, REFUSED, busy, code_of
 from graveler.storage.tables.sqlite_handle import Borrowed, TableHandle
@@ -29,11 +28,10 @@ class RetiredError(Exception):
 
 
 class TableWrites:
-    """The writes of one handle. ``memory`` decodes the rows that they read."""
+    """The writes of one handle."""
 
-    def __init__(self, handle: TableHandle, memory: RowMemory) -> None:
+    def __init__(self, handle: TableHandle) -> None:
         self._handle = handle
-        self._memory = memory
         self.group: GroupWriter | None = None
         """The thread that writes for all others, if it was started."""
 
@@ -77,7 +75,7 @@ class TableWrites:
                             raise connection.file.lose()
                         if not connections.is_current:
                             connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-                        transaction = Transaction(connection, self._memory)
+                        transaction = Transaction(connection)
                         yield transaction
                         transaction.flush()
                         self.commit(connection)

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
 from graveler.storage.tables.port import Item, Key
-from graveler.storage.tables.rows import RowMemory
+from graveler.storage.tables.sqlite_connections import Connection
 from graveler.system.pauses import new_pause
 
 R = TypeVar("R")
@@ -58,13 +58,11 @@ class Transaction:
     """An open write transaction. Each row is read at most once, and puts are written by :meth:`flush`, which is called before the
     commit."""
 
-    __slots__ = ("_connection", "_items", "_memory", "_rows", "_unwritten", "written")
+    __slots__ = ("_connection", "_rows", "_unwritten", "written")
 
-    def __init__(self, connection: sqlite3.Connection, memory: RowMemory) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._memory = memory
         self._rows: dict[RowKey, object] = {}
-        self._items: dict[RowKey, Item] = {}
         self._unwritten: dict[RowKey, bytes | None] = {}
         self.written = 0
         """Number of puts, deletes and executed statements."""
@@ -80,12 +78,7 @@ class Transaction:
         if row_key not in self._rows:
             self.read((row_key,))
         row = self._rows[row_key]
-        if row is None:
-            return None
-        item = self._items.get(row_key)
-        if item is None:
-            item = self._items[row_key] = self._memory.decode(key, row)
-        return item
+        return None if row is None else self._connection.decode(key, row)
 
     def put(self, key: Key, row: bytes) -> None:
         """Write a row, replacing any existing one."""
@@ -97,14 +90,12 @@ class Transaction:
 
     def _change(self, row_key: RowKey, row: bytes | None) -> None:
         self._rows[row_key] = self._unwritten[row_key] = row
-        self._items.pop(row_key, None)
         self.written += 1
 
     def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> int:
         """Execute one statement for many rows; return the number of changed rows."""
         self.flush()
         self._rows.clear()
-        self._items.clear()
         self.written += 1
         return self._connection.executemany(statement, rows).rowcount
 
